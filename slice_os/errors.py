@@ -1,0 +1,51 @@
+"""The one exception tree of slice-os.
+
+Every error a user can cause or meet is a `SliceOSError` whose message is one sentence that names
+the fix. Errors of other libraries are mapped at the border with ``raise ... from exc``.
+"""
+
+from __future__ import annotations
+
+
+class SliceOSError(Exception):
+    """Base of every error that slice-os raises on purpose."""
+
+
+class CorpusError(SliceOSError):
+    """A path, file or row of the corpus cannot be read."""
+
+
+class EncoderError(SliceOSError):
+    """An encoder folder is missing, incomplete or unusable here."""
+
+
+class EncoderMismatchError(EncoderError):
+    """The index was written by an encoder of another family."""
+
+
+class ExportError(SliceOSError):
+    """A checkpoint cannot be exported, or its export differs from the original."""
+
+
+class MissingExtraError(SliceOSError):
+    """An optional package is needed; the message holds the pip line that brings it."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an optional package: pip install 'slice-os[{extra}]'.")
+        self.extra = extra
+
+
+class PlaceError(SliceOSError):
+    """The place given as the index does not exist, or is not an index."""
+
+
+class IndexLockedError(PlaceError):
+    """Another process is writing to the index."""
+
+
+class IndexDamagedError(PlaceError):
+    """The index misses files or holds files that are not what they should be."""
+
+
+class QueryError(SliceOSError):
+    """A query, phrase, filter or setting of a search is not usable."""

@@ -1,0 +1,158 @@
+"""Small frozen records that carry the data from room to room.
+
+All offsets count characters (Unicode code points). A *word* is a maximal run of non-space
+characters (in scripts without spaces: one token); a *span* is a run of adjacent words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Float32 = npt.NDArray[np.float32]
+Int32 = npt.NDArray[np.int32]
+Metadata = Mapping[str, Any]
+
+
+def content_hash(*parts: object) -> str:
+    """Return the hexadecimal 128-bit BLAKE2 hash of JSON-serialisable `parts`."""
+    text = json.dumps(parts, ensure_ascii=False, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What the user has: a file or a row, already decoded to text."""
+
+    id: str
+    text: str
+    title: str = ""
+    metadata: Metadata = field(default_factory=dict)
+
+    @property
+    def hash(self) -> str:
+        """What tells whether the document has changed since it was indexed."""
+        return content_hash(self.title, self.text, dict(self.metadata))
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of a document that is encoded at once.
+
+    ``text == document.text[start:end]``; `number` counts a document's passages from 0.
+    """
+
+    document: str
+    number: int
+    start: int
+    end: int
+    text: str
+    title: str = ""
+
+    @property
+    def hash(self) -> str:
+        """What decides the passage's word vectors: equal hashes need no second encoding."""
+        return content_hash(self.title, self.text)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Words:
+    """The words of one text with their vectors.
+
+    ``starts`` and ``ends`` are int32 ``[N]`` character offsets into the text; ``vectors`` is
+    float32 ``[N, d]``: row i is the **sum** of the contextual token vectors of word i, so that
+    sums over words have the direction of the mean over tokens.
+    """
+
+    starts: Int32
+    ends: Int32
+    vectors: Float32
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedPassage:
+    """A passage with its word vectors."""
+
+    passage: Passage
+    words: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """Something of the corpus that was skipped, and why.
+
+    `place` names a file or a file and its row ("a.csv#12").
+    """
+
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpanMatch:
+    """A span of a hit's text with its degrees of similarity, each in [0, 1].
+
+    `degree` is the verified degree where verification ran, else the indexed degree.
+    `contributions` holds, word by word, the share of the indexed cosine; their sum is
+    ``2 * indexed_degree - 1``.
+    """
+
+    start: int
+    end: int
+    text: str
+    degree: float
+    indexed_degree: float
+    contributions: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One passage of a search result, best spans first.
+
+    `score` ranks (and may be fused); `degree` is the best span's true degree of similarity.
+    """
+
+    document: str
+    passage: int
+    title: str
+    text: str
+    score: float
+    degree: float
+    spans: tuple[SpanMatch, ...]
+    metadata: Metadata
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the hit as plain JSON types."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One span of one passage that reaches a mined phrase's threshold.
+
+    `start` and `end` are offsets into the passage, `document_start` and `document_end` into the
+    document.
+    """
+
+    phrase: str
+    document: str
+    passage: int
+    start: int
+    end: int
+    text: str
+    degree: float
+    document_start: int
+    document_end: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the match as plain JSON types, in the order of the CSV columns."""
+        return asdict(self)
