@@ -1,0 +1,45 @@
+"""Spans: every run of 1..`max_words` words of a passage, in plain numpy (design 3).
+
+SLICE is search with localized, informative context embeddings. Word indices are half-open,
+``i < j``; tables of spans are ``[lengths, N]``, by length and start.
+"""
+
+from slice_os.spans.covering import cover
+from slice_os.spans.enumeration import (
+    MAX_WORDS,
+    enumerate_spans,
+    fit_window,
+    full_range,
+    length_window,
+)
+from slice_os.spans.norms import prefix_sums, span_norms
+from slice_os.spans.scores import contributions, cosine, degree, span_cosines, stored_cosines
+from slice_os.spans.selection import ScoredSpan, best_span, spans_above, top_spans
+from slice_os.spans.storage import dequantize, pack_norms, quantize, unpack_inverse_norms
+from slice_os.spans.verify import pick, verified_degrees
+
+__all__ = [
+    "MAX_WORDS",
+    "ScoredSpan",
+    "best_span",
+    "contributions",
+    "cosine",
+    "cover",
+    "degree",
+    "dequantize",
+    "enumerate_spans",
+    "fit_window",
+    "full_range",
+    "length_window",
+    "pack_norms",
+    "pick",
+    "prefix_sums",
+    "quantize",
+    "span_cosines",
+    "span_norms",
+    "spans_above",
+    "stored_cosines",
+    "top_spans",
+    "unpack_inverse_norms",
+    "verified_degrees",
+]

@@ -1,0 +1,91 @@
+"""A cover: the few spans of a passage that stand for all of them (design 3.3).
+
+The greedy choice of set cover (Chvatal 1979): keep the span that represents the most spans that
+no kept span represents yet, until none is left. The sets are those of `nearby`; they are held as
+the bits of Python integers, where one step of the greedy choice is one `&` and one bit count.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from slice_os.records import Int32
+from slice_os.spans.enumeration import MAX_WORDS, full_range
+from slice_os.spans.nearby import REACH, Bools, represented
+from slice_os.spans.norms import squared_norms
+
+BLOCK = 128
+"""Starts that are covered together: a step's bits, hence its cost, do not grow with the passage."""
+
+
+def cover(vectors: npt.NDArray[Any], tolerance: float, max_words: int = MAX_WORDS) -> Int32:
+    """Return a cover of the spans of word vectors ``[N, d]``, int32 ``[K, 2]`` of ``(i, j)``.
+
+    Every span of 1..`max_words` words with a norm has a cosine of at least `tolerance` to a row of
+    the result that shares a word with it. Spans of norm 0 (see `span_norms`) point nowhere: they
+    are neither kept nor represented. Rows are ordered by start, then end; equal input gives equal
+    output. A kept span represents spans whose start and end are within `REACH` words of its own
+    and, past `BLOCK` words, whose starts are in the same block.
+
+    Raises:
+        ValueError: `tolerance` is not in (0, 1], `vectors` has not two axes, `max_words` below 1.
+        EncoderError: a value is NaN or infinite.
+
+    """
+    if not 0.0 < tolerance <= 1.0:
+        raise ValueError(f"A tolerance is a cosine above 0 and at most 1, not {tolerance}.")
+    longest = full_range(max_words)[-1]
+    squares, cancelled = squared_norms(vectors, longest + REACH)
+    count = squares.shape[1]
+    blocks = max(1, -(-count // BLOCK))
+    kept = []
+    for block in range(blocks):
+        begin, end = count * block // blocks, count * (block + 1) // blocks
+        around = slice(begin, end + longest + REACH)
+        present = squares[:longest, begin:end] > 0
+        sound = present & ~cancelled[:longest, begin:end]
+        near = represented(squares[:, around], sound, tolerance)
+        cells = _greedy(near, present)
+        kept.append(np.stack((cells // longest, cells % longest + 1), axis=1))
+        kept[-1][:, 0] += begin
+        kept[-1][:, 1] += kept[-1][:, 0]
+    return np.concatenate(kept).astype(np.int32)
+
+
+def _greedy(near: Bools, present: Bools) -> npt.NDArray[np.int64]:
+    """Return the kept cells ``start * L + length - 1``, ascending, of `represented`'s result.
+
+    `near` is bool ``[S, bits]``; `present`, bool ``[L, starts]``, are the spans to be represented.
+    A span's gain only falls while others are kept, so spans wait in the bucket of the gain they
+    last had and are counted again when it is their turn (Minoux's lazy greedy choice).
+    """
+    cells = np.flatnonzero(present.T)
+    packed = np.packbits(near, axis=1, bitorder="little")
+    rows: list[bytes] = packed.view(f"V{packed.shape[1]}").ravel().tolist()
+    order: Literal["little"] = "little"
+    sets = list(map(int.from_bytes, rows, repeat(order)))
+    buckets: list[list[int]] = [[] for _ in range(near.shape[1] + 1)]
+    for cell in cells.tolist():
+        buckets[sets[cell].bit_count()].append(cell)
+        sets[cell] <<= cell
+    centre = near.shape[1] // 2
+    waiting = np.zeros(centre + len(near), np.uint8)
+    waiting[centre + cells] = 1
+    left = int.from_bytes(np.packbits(waiting, bitorder="little").tobytes(), "little")
+    kept = []
+    for gain in range(len(buckets) - 1, 1, -1):
+        for cell in buckets[gain]:
+            fresh = sets[cell] & left
+            size = fresh.bit_count()
+            if size == gain:
+                kept.append(cell)
+                left ^= fresh
+            else:
+                buckets[size].append(cell)
+    bits = np.frombuffer(left.to_bytes(len(waiting) // 8 + 1, "little"), np.uint8)
+    alone = np.flatnonzero(np.unpackbits(bits, bitorder="little")) - centre
+    return np.sort(np.concatenate((np.array(kept, np.int64), alone)))
