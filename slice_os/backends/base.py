@@ -1,0 +1,191 @@
+"""The contract that every backend keeps: what an index can do, wherever it lives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from types import TracebackType
+from typing import Any, Literal
+
+from slice_os.filters import Filter
+from slice_os.records import Document, EncodedPassage, Float32, Metadata, Passage, Words
+
+Mode = Literal["hybrid", "dense", "lexical"]
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class IndexMeta:
+    """What an index says of itself; fixed when it is made."""
+
+    encoder: str
+    family: str
+    dimension: int
+    max_words: int = 20
+    passage_words: int = 110
+    format: int = FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """The size and state of an index."""
+
+    place: str
+    backend: str
+    meta: IndexMeta
+    documents: int
+    passages: int
+    words: int
+    bytes: int
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the status as plain JSON types."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredPassage:
+    """A passage as the index holds it.
+
+    `words.vectors` are those stored (dequantized); `norms` is float32 ``[max_words, N]``, row
+    l - 1 the norms of the spans of l words by first word, 0 where there is none.
+    """
+
+    passage: Passage
+    metadata: Metadata
+    words: Words
+    norms: Float32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Retrieval:
+    """One search, ready for a backend: `vector` is the unit query, float32 ``[d]``."""
+
+    text: str
+    vector: Float32
+    lengths: range
+    mode: Mode = "hybrid"
+    fusion: str = "saturation"
+    weight: float | None = None
+    filters: Sequence[Filter] = ()
+    size: int = 10
+    offset: int = 0
+    depth: int = 1000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A retrieved passage and the score that ranks it."""
+
+    score: float
+    stored: StoredPassage
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """What is known of a document before it is indexed again."""
+
+    hash: str | None
+    """None while its indexing is not complete."""
+    passages: Counter[str] = field(default_factory=Counter)
+    """How many stored passages have each passage hash, those of a broken-off run included."""
+
+
+class Writer(ABC):
+    """Puts documents into an index; at most one at a time is open on an index.
+
+    A document is begun, its passages are added or kept in order, and it is finished. Nothing is
+    visible before it is committed; the writer commits when it sees fit and when it is closed.
+    """
+
+    @abstractmethod
+    def touch(self, document: str) -> bool:
+        """Note that a document is unchanged; False if this run has already seen the id."""
+
+    @abstractmethod
+    def begin(self, document: Document) -> bool:
+        """Start to replace a document; False (and nothing begun) if this run has seen the id."""
+
+    @abstractmethod
+    def add(self, passage: EncodedPassage) -> None:
+        """Add an encoded passage to the begun document."""
+
+    @abstractmethod
+    def keep(self, passage: Passage) -> None:
+        """Add a passage whose stored vectors, found by `Passage.hash`, are used again."""
+
+    @abstractmethod
+    def finish(self) -> int:
+        """Complete the begun document in place of its former self; return its words."""
+
+    @abstractmethod
+    def delete(self, documents: Sequence[str]) -> int:
+        """Delete documents by id; return how many there were."""
+
+    @abstractmethod
+    def prune(self) -> int:
+        """Delete the documents that this run has not seen; return how many."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Make everything added so far durable."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Commit, tidy and let the next writer in."""
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Backend(ABC):
+    """An index that exists."""
+
+    place: str
+    meta: IndexMeta
+
+    @abstractmethod
+    def status(self) -> IndexStatus:
+        """Return the size and state of the index."""
+
+    @abstractmethod
+    def stored(self, document: str) -> StoredDocument | None:
+        """Return what is stored of a document, None if nothing is."""
+
+    @abstractmethod
+    def matching(self, filters: Sequence[Filter]) -> list[str]:
+        """Return the ids of the documents whose metadata meets all filters."""
+
+    @abstractmethod
+    def retrieve(self, retrieval: Retrieval) -> list[Candidate]:
+        """Return `size` candidates after the first `offset`, best score first."""
+
+    @abstractmethod
+    def scan(
+        self, vectors: Float32, lengths: Sequence[range], cosines: Float32,
+        filters: Sequence[Filter] = (),
+    ) -> Iterator[tuple[StoredPassage, list[int]]]:
+        """Yield every passage with the phrases of which one of its spans may reach the cosine.
+
+        `vectors` is float32 ``[m, d]``, of unit norm; `lengths` and `cosines` have one entry a
+        phrase. A passage that qualifies is always yielded; one just below may be.
+        """
+
+    @abstractmethod
+    def writer(self) -> Writer:
+        """Open the index for writing, or raise IndexLockedError."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of files and connections."""

@@ -1,0 +1,107 @@
+"""The SQLite side of an embedded index: documents, passages and their BM25 postings."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from slice_os.backends.base import FORMAT, IndexMeta
+from slice_os.errors import IndexDamagedError, PlaceError
+from slice_os.filters import Filter
+
+DATABASE = "index.sqlite"
+
+# `hidden` names passages that a segment holds and no reader may see: those deleted, and those of
+# a document that is not complete yet (`pending`). It is small; the segments are never rewritten.
+SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE documents (
+    key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, title TEXT NOT NULL, metadata TEXT NOT NULL,
+    hash TEXT, run INTEGER NOT NULL);
+CREATE TABLE passages (
+    key INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents, number INTEGER NOT NULL,
+    start INTEGER NOT NULL, "end" INTEGER NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL,
+    hash TEXT NOT NULL, words INTEGER NOT NULL, segment INTEGER NOT NULL, ordinal INTEGER NOT NULL,
+    pending INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX passages_document ON passages (document, number);
+CREATE UNIQUE INDEX passages_place ON passages (segment, ordinal);
+CREATE TABLE segments (number INTEGER PRIMARY KEY, passages INTEGER NOT NULL, words INTEGER NOT NULL);
+CREATE TABLE hidden (
+    segment INTEGER NOT NULL, ordinal INTEGER NOT NULL, words INTEGER NOT NULL,
+    PRIMARY KEY (segment, ordinal)) WITHOUT ROWID;
+CREATE VIRTUAL TABLE postings USING fts5 (
+    title, text, content='passages', content_rowid='key', tokenize='porter unicode61');
+CREATE TRIGGER passages_added AFTER INSERT ON passages WHEN NOT new.pending BEGIN
+    INSERT INTO postings (rowid, title, text) VALUES (new.key, new.title, new.text);
+END;
+CREATE TRIGGER passages_deleted AFTER DELETE ON passages WHEN NOT old.pending BEGIN
+    INSERT INTO postings (postings, rowid, title, text)
+        VALUES ('delete', old.key, old.title, old.text);
+END;
+CREATE TRIGGER passages_completed AFTER UPDATE OF pending ON passages
+        WHEN old.pending AND NOT new.pending BEGIN
+    INSERT INTO postings (rowid, title, text) VALUES (new.key, new.title, new.text);
+END;
+"""
+
+
+def connect(folder: Path) -> sqlite3.Connection:
+    """Open the database of an existing index; readers and the writer each have their own."""
+    file = folder / DATABASE
+    try:
+        database = sqlite3.connect(file, isolation_level=None, timeout=60, check_same_thread=False)
+        database.execute("PRAGMA busy_timeout = 60000")
+        database.create_function("meets", 4, _meets, deterministic=True)
+    except sqlite3.Error as exc:
+        raise IndexDamagedError(f"The index {folder} cannot be opened: {exc}.") from exc
+    return database
+
+
+def create(folder: Path, meta: IndexMeta) -> None:
+    """Make an empty index in `folder`; the rename of its database is what makes it exist."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "segments").mkdir(exist_ok=True)
+    fresh = folder / f"{DATABASE}.new"
+    fresh.unlink(missing_ok=True)
+    database = sqlite3.connect(fresh, isolation_level=None)
+    try:
+        database.executescript(SCHEMA)
+        values = {name: getattr(meta, name) for name in IndexMeta.__dataclass_fields__}
+        database.execute("INSERT INTO meta VALUES ('index', ?)", (json.dumps(values),))
+        database.execute("INSERT INTO meta VALUES ('run', '0')")
+    finally:
+        database.close()
+    fresh.rename(folder / DATABASE)
+    database = sqlite3.connect(folder / DATABASE)
+    database.execute("PRAGMA journal_mode = WAL")
+    database.close()
+
+
+def load_meta(database: sqlite3.Connection, folder: Path) -> IndexMeta:
+    """Return what the index says of itself, or raise an error that names the way out."""
+    try:
+        (text,) = database.execute("SELECT value FROM meta WHERE name = 'index'").fetchone()
+        values = json.loads(text)
+        if values["format"] > FORMAT:
+            raise PlaceError(
+                f"The index {folder} has format {values['format']}, this slice-os reads up to "
+                f"{FORMAT}: install a newer slice-os."
+            )
+        return IndexMeta(**values)
+    except (sqlite3.Error, TypeError, ValueError, KeyError) as exc:
+        raise IndexDamagedError(
+            f"{folder / DATABASE} is not a slice-os index or is damaged ({exc}): delete the folder "
+            "and index again."
+        ) from exc
+
+
+def filter_clause(filters: Sequence[Filter]) -> tuple[str, list[str]]:
+    """Return an SQL condition on the documents table `d`, and its parameters."""
+    parameters = [part for one in filters for part in (one.field, one.operator, one.value)]
+    return " AND ".join(["meets(d.metadata, ?, ?, ?)"] * len(filters)) or "TRUE", parameters
+
+
+def _meets(metadata: str, name: str, op: str, value: str) -> bool:
+    return Filter(name, op, value).holds(json.loads(metadata).get(name))

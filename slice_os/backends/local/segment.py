@@ -1,0 +1,146 @@
+"""A vector segment: one file of .npy arrays one after the other, memory-mapped when read.
+
+A word takes d + 52 bytes: its int8 vector and scale, the 20 norms of the spans that begin with it
+(16 bits each) and its two offsets.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from slice_os.errors import IndexDamagedError
+from slice_os.records import Words
+from slice_os.spans import dequantize, pack_norms, quantize, span_norms, unpack_inverse_norms
+
+ALIGNMENT = 64
+_ARRAYS = ("bounds", "vectors", "scales", "norms", "exponent", "starts", "ends")
+
+
+class PackedPassage(NamedTuple):
+    """The word vectors of one passage as a segment stores them, norms not yet packed."""
+
+    vectors: npt.NDArray[np.int8]
+    scales: npt.NDArray[np.float32]
+    norms: npt.NDArray[np.float32]
+    starts: npt.NDArray[np.uint32]
+    ends: npt.NDArray[np.uint32]
+
+
+def pack(words: Words, max_words: int) -> PackedPassage:
+    """Quantize a passage's words and work out the norms of its spans."""
+    codes, scales = quantize(words.vectors)
+    norms = span_norms(words.vectors, max_words)
+    return PackedPassage(
+        codes, scales, norms, words.starts.astype(np.uint32), words.ends.astype(np.uint32)
+    )
+
+
+def write_segment(file: Path, passages: Sequence[PackedPassage]) -> None:
+    """Write passages as a segment; when this returns the segment is on the disk, whole."""
+    norms, exponent = pack_norms(np.concatenate([p.norms for p in passages], axis=1))
+    arrays = {
+        "bounds": np.cumsum([0, *(len(p.starts) for p in passages)], dtype=np.int64),
+        "vectors": np.concatenate([p.vectors for p in passages]),
+        "scales": np.concatenate([p.scales for p in passages]),
+        "norms": norms,
+        "exponent": np.array([exponent], dtype=np.int64),
+        "starts": np.concatenate([p.starts for p in passages]),
+        "ends": np.concatenate([p.ends for p in passages]),
+    }
+    with file.open("wb") as stream:
+        for name in _ARRAYS:
+            np.save(stream, np.ascontiguousarray(arrays[name]))
+            stream.write(bytes(-stream.tell() % ALIGNMENT))
+        stream.flush()
+        os.fsync(stream.fileno())
+    _sync_folder(file.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":  # a folder cannot be opened there
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """A segment's arrays, mapped: nothing is read until it is used.
+
+    ``bounds`` is int64 ``[passages + 1]`` (words of passage p: bounds[p] to bounds[p + 1]),
+    ``vectors`` int8 ``[N, d]``, ``scales`` float32 ``[N]``, ``norms`` uint16 ``[max_words, N]``
+    (packed), ``starts`` and ``ends`` uint32 ``[N]``.
+    """
+
+    bounds: npt.NDArray[np.int64]
+    vectors: npt.NDArray[np.int8]
+    scales: npt.NDArray[np.float32]
+    norms: npt.NDArray[np.uint16]
+    exponent: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.uint32]
+    ends: npt.NDArray[np.uint32]
+
+    @classmethod
+    def open(cls, file: Path) -> Segment:
+        """Map a segment file; FileNotFoundError if a tidying writer has just replaced it."""
+        try:
+            with file.open("rb") as stream:
+                return cls(**dict(zip(_ARRAYS, _map_arrays(stream), strict=True)))
+        except ValueError as exc:
+            raise IndexDamagedError(
+                f"The segment {file} is damaged ({exc}): delete the index and index again."
+            ) from exc
+
+    def inverse_norms(self, rows: slice, words: slice) -> npt.NDArray[np.float32]:
+        """Return 1 / norm for span lengths ``rows`` (row l - 1) and first words ``words``."""
+        return unpack_inverse_norms(self.norms[rows, words], int(self.exponent[0]))
+
+    def words(self, ordinal: int) -> tuple[Words, npt.NDArray[np.float32]]:
+        """Return a passage's words (dequantized) and its norms, float32 ``[max_words, n]``."""
+        part = self.slice(ordinal)
+        packed = self.norms[:, part]
+        inverse = unpack_inverse_norms(packed, int(self.exponent[0]))
+        words = Words(
+            self.starts[part].astype(np.int32),
+            self.ends[part].astype(np.int32),
+            dequantize(self.vectors[part], self.scales[part]),
+        )
+        return words, np.where(packed > 0, 1 / inverse, 0).astype(np.float32)
+
+    def slice(self, ordinal: int) -> slice:
+        """Return where a passage's words lie."""
+        return slice(int(self.bounds[ordinal]), int(self.bounds[ordinal + 1]))
+
+    def packed(self, ordinal: int) -> PackedPassage:
+        """Return a passage as it was packed, to be written again."""
+        part = self.slice(ordinal)
+        _, norms = self.words(ordinal)
+        return PackedPassage(
+            np.array(self.vectors[part]), np.array(self.scales[part]), norms,
+            np.array(self.starts[part]), np.array(self.ends[part]),
+        )
+
+
+def _map_arrays(stream: IO[bytes]) -> Iterator[npt.NDArray[Any]]:
+    size = os.fstat(stream.fileno()).st_size
+    for _ in _ARRAYS:
+        version = np.lib.format.read_magic(stream)
+        if version != (1, 0):
+            raise ValueError(f"array version {version}")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+        start = stream.tell()
+        end = start + dtype.itemsize * int(np.prod(shape))
+        if end > size or fortran or dtype.hasobject:
+            raise ValueError("it is cut short")
+        yield np.memmap(stream, dtype, mode="r", offset=start, shape=shape).view(np.ndarray)
+        stream.seek(end + -end % ALIGNMENT)

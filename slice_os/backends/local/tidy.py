@@ -1,0 +1,98 @@
+"""Keeping the folder of an embedded index clean: orphans of a crash, small and holed segments."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from slice_os.backends.local.segment import PackedPassage, Segment, write_segment
+
+MANY_SEGMENTS = 8
+"""So many segments less than half full are merged into full ones."""
+MOST_HOLES = 0.3
+"""Segments are rewritten once this share of all stored words is hidden."""
+
+
+def segment_file(folder: Path, number: int) -> Path:
+    """Return where segment `number` lies."""
+    return folder / "segments" / f"{number:08d}.slice"
+
+
+def remove_orphans(database: sqlite3.Connection, folder: Path) -> None:
+    """Remove segment files that no committed transaction names (for the writer alone to do)."""
+    named = {segment_file(folder, n) for (n,) in database.execute("SELECT number FROM segments")}
+    for file in (folder / "segments").glob("*.slice"):
+        if file not in named:
+            _unlink(file)
+
+
+def _unlink(file: Path) -> None:
+    with suppress(OSError):  # Windows keeps a file that a reader maps; a later writer removes it
+        file.unlink()
+
+
+def tidy(database: sqlite3.Connection, folder: Path, segment_words: int) -> None:
+    """Merge small segments and rewrite holed ones; ends the open transaction."""
+    old = _worn(database, segment_words)
+    (next_number,) = database.execute("SELECT ifnull(max(number), 0) + 1 FROM segments").fetchone()
+    batch: list[PackedPassage] = []
+    rows: list[tuple[int, int, int]] = []
+
+    def flush() -> None:
+        nonlocal next_number
+        write_segment(segment_file(folder, next_number), batch)
+        words = sum(len(p.starts) for p in batch)
+        database.execute("INSERT INTO segments VALUES (?, ?, ?)", (next_number, len(batch), words))
+        for ordinal, (key, segment, former) in enumerate(rows):
+            place = (next_number, ordinal)
+            database.execute(
+                "UPDATE passages SET segment = ?, ordinal = ? WHERE key = ?", (*place, key)
+            )
+            database.execute(
+                "UPDATE OR REPLACE hidden SET segment = ?, ordinal = ?"
+                " WHERE segment = ? AND ordinal = ?", (*place, segment, former)
+            )
+        next_number += 1
+        batch.clear()
+        rows.clear()
+
+    for key, segment, ordinal, packed in _survivors(database, folder, old):
+        rows.append((key, segment, ordinal))
+        batch.append(packed)
+        if sum(len(p.starts) for p in batch) >= segment_words:
+            flush()
+    if batch:
+        flush()
+    for number in old:
+        database.execute("DELETE FROM hidden WHERE segment = ?", (number,))
+        database.execute("DELETE FROM segments WHERE number = ?", (number,))
+    database.execute("COMMIT")
+    for number in old:
+        _unlink(segment_file(folder, number))
+
+
+def _worn(database: sqlite3.Connection, segment_words: int) -> list[int]:
+    """Return the segments to rewrite: many small ones, or those with holes if much is hidden."""
+    sizes = database.execute(
+        "SELECT number, words, (SELECT total(h.words) FROM hidden h WHERE h.segment = number"
+        " AND NOT EXISTS (SELECT 1 FROM passages p WHERE p.segment = h.segment"
+        " AND p.ordinal = h.ordinal)) FROM segments ORDER BY number"
+    ).fetchall()
+    small = [number for number, words, holes in sizes if words - holes < segment_words / 2]
+    worn = set(small) if len(small) >= MANY_SEGMENTS else set()
+    if sum(holes for *_, holes in sizes) > MOST_HOLES * sum(words for _, words, _ in sizes):
+        worn |= {number for number, words, holes in sizes if holes > MOST_HOLES * words}
+    return [number for number, *_ in sizes if number in worn]
+
+
+def _survivors(
+    database: sqlite3.Connection, folder: Path, segments: list[int]
+) -> Iterator[tuple[int, int, int, PackedPassage]]:
+    for number in segments:
+        segment = Segment.open(segment_file(folder, number))
+        for key, ordinal in database.execute(
+            "SELECT key, ordinal FROM passages WHERE segment = ? ORDER BY ordinal", (number,)
+        ).fetchall():
+            yield key, number, ordinal, segment.packed(ordinal)

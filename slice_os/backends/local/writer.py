@@ -1,0 +1,201 @@
+"""Writing an embedded index: a segment is synced first, the SQLite transaction that names it is
+the commit point.
+
+Everything since the last commit lies in one open transaction and in memory; a crash loses just
+that. A document too large for one commit is committed in parts that stay hidden until it is
+complete, and a later run goes on from them.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from slice_os.backends.base import Writer
+from slice_os.backends.local.schema import connect, load_meta
+from slice_os.backends.local.segment import PackedPassage, pack, write_segment
+from slice_os.backends.local.tidy import remove_orphans, segment_file, tidy
+from slice_os.errors import IndexLockedError, PlaceError
+from slice_os.filters import flatten
+from slice_os.records import Document, EncodedPassage, Passage
+
+SEGMENT_WORDS = 65_536
+COMMIT_SECONDS = 30.0
+
+
+class LocalWriter(Writer):
+    """The one writer of an embedded index; see `Writer` for the contract."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = FileLock(folder / "writer.lock", timeout=0)
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise IndexLockedError(
+                f"Another process is writing to {folder}: wait for it to end, or stop it."
+            ) from None
+        except OSError as exc:
+            raise PlaceError(f"{folder} cannot be written to: {exc.strerror}.") from exc
+        self._database = connect(folder)
+        self._max_words = load_meta(self._database, folder).max_words
+        remove_orphans(self._database, folder)
+        self._begin_transaction()
+        (run,) = self._database.execute("SELECT value FROM meta WHERE name = 'run'").fetchone()
+        self._run = int(run) + 1
+        self._database.execute("UPDATE meta SET value = ? WHERE name = 'run'", (self._run,))
+        self._document: Document | None = None
+        self._key = 0
+        self._keys: list[int] = []  # the passages that the document has when it is complete
+        self._moves: list[tuple[int, int, int, int]] = []
+        self._stored: dict[str, list[int]] = defaultdict(list)
+
+    def _begin_transaction(self) -> None:
+        self._database.execute("BEGIN IMMEDIATE")
+        (self._segment,) = self._database.execute(
+            "SELECT ifnull(max(number), 0) + 1 FROM segments"
+        ).fetchone()
+        self._packed: list[PackedPassage] = []
+        self._words = 0
+        self._since = time.monotonic()
+
+    def touch(self, document: str) -> bool:
+        seen = self._database.execute(
+            "UPDATE documents SET run = ?1 WHERE id = ?2 AND run < ?1", (self._run, document)
+        )
+        return seen.rowcount == 1
+
+    def begin(self, document: Document) -> bool:
+        row = self._database.execute(
+            "SELECT key, run FROM documents WHERE id = ?", (document.id,)
+        ).fetchone()
+        if row is None:
+            cursor = self._database.execute(
+                "INSERT INTO documents (id, title, metadata, run) VALUES (?, ?, '{}', ?)",
+                (document.id, document.title, self._run),
+            )
+            self._key = int(cursor.lastrowid or 0)
+        elif row[1] == self._run:
+            return False
+        else:
+            self._key = row[0]
+            self._database.execute(
+                "UPDATE documents SET run = ?, hash = NULL WHERE key = ?", (self._run, self._key)
+            )
+        self._document = document
+        self._keys.clear()
+        self._moves.clear()
+        self._stored.clear()
+        for key, passage_hash in self._database.execute(
+            "SELECT key, hash FROM passages WHERE document = ? ORDER BY number DESC", (self._key,)
+        ):
+            self._stored[passage_hash].append(key)
+        return True
+
+    def add(self, passage: EncodedPassage) -> None:
+        words, plain = passage.words, passage.passage
+        cursor = self._database.execute(
+            "INSERT INTO passages (document, number, start, end, title, text, hash, words, segment,"
+            " ordinal, pending) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
+            (self._key, plain.number, plain.start, plain.end, plain.title, plain.text, plain.hash,
+             len(words), self._segment, len(self._packed)),
+        )
+        self._database.execute(
+            "INSERT INTO hidden VALUES (?, ?, ?)", (self._segment, len(self._packed), len(words))
+        )
+        self._keys.append(int(cursor.lastrowid or 0))
+        self._packed.append(pack(words, self._max_words))
+        self._words += len(words)
+        if self._words >= SEGMENT_WORDS or time.monotonic() - self._since > COMMIT_SECONDS:
+            self.commit()
+
+    def keep(self, passage: Passage) -> None:
+        key = self._stored[passage.hash].pop()
+        self._moves.append((passage.number, passage.start, passage.end, key))
+        self._keys.append(key)
+
+    def finish(self) -> int:
+        assert self._document is not None
+        former = self._database.execute(
+            "SELECT key FROM passages WHERE document = ?", (self._key,)
+        ).fetchall()
+        kept = set(self._keys)
+        self._drop([key for (key,) in former if key not in kept])
+        self._database.executemany(
+            "UPDATE passages SET number = ?, start = ?, end = ? WHERE key = ?", self._moves
+        )
+        self._database.execute(
+            "DELETE FROM hidden WHERE (segment, ordinal) IN"
+            " (SELECT segment, ordinal FROM passages WHERE document = ? AND pending)", (self._key,)
+        )
+        self._database.execute(
+            "UPDATE passages SET pending = 0 WHERE document = ? AND pending", (self._key,)
+        )
+        metadata = json.dumps(flatten(self._document.metadata), ensure_ascii=False, default=str)
+        self._database.execute(
+            "UPDATE documents SET title = ?, metadata = ?, hash = ? WHERE key = ?",
+            (self._document.title, metadata, self._document.hash, self._key),
+        )
+        self._document = None
+        (words,) = self._database.execute(
+            "SELECT ifnull(sum(words), 0) FROM passages WHERE document = ?", (self._key,)
+        ).fetchone()
+        return int(words)
+
+    def _drop(self, keys: Sequence[int]) -> None:
+        """Delete passages and hide what their segments still hold of them."""
+        rows = [(key,) for key in keys]
+        self._database.executemany(
+            "INSERT OR IGNORE INTO hidden SELECT segment, ordinal, words FROM passages"
+            " WHERE key = ?", rows
+        )
+        self._database.executemany("DELETE FROM passages WHERE key = ?", rows)
+
+    def delete(self, documents: Sequence[str]) -> int:
+        return self._delete_where("id = ?", [(document,) for document in documents])
+
+    def prune(self) -> int:
+        return self._delete_where("run < ?", [(self._run,)])
+
+    def _delete_where(self, condition: str, parameters: Sequence[tuple[object, ...]]) -> int:
+        deleted = 0
+        for values in parameters:
+            passages = self._database.execute(
+                "SELECT key FROM passages WHERE document IN"
+                f" (SELECT key FROM documents WHERE {condition})", values
+            ).fetchall()
+            self._drop([key for (key,) in passages])
+            deleted += self._database.execute(
+                f"DELETE FROM documents WHERE {condition}", values
+            ).rowcount
+        return deleted
+
+    def commit(self) -> None:
+        try:
+            if self._packed:
+                write_segment(segment_file(self._folder, self._segment), self._packed)
+                self._database.execute(
+                    "INSERT INTO segments VALUES (?, ?, ?)",
+                    (self._segment, len(self._packed), self._words),
+                )
+            self._database.execute("COMMIT")
+            self._begin_transaction()
+        except (OSError, sqlite3.Error) as exc:
+            raise PlaceError(f"{self._folder} could not be written: {exc}.") from exc
+
+    def close(self) -> None:
+        """Commit and tidy. A document that was begun and not finished stays hidden."""
+        try:
+            self.commit()
+            tidy(self._database, self._folder, SEGMENT_WORDS)
+        except (OSError, sqlite3.Error) as exc:
+            raise PlaceError(f"{self._folder} could not be written: {exc}.") from exc
+        finally:
+            self._database.close()
+            self._lock.release()

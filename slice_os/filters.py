@@ -1,0 +1,95 @@
+"""Metadata filters: `field=value`, `field!=value` and ranges, the same on every backend."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import regex
+
+from slice_os.errors import QueryError
+
+OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_FILTER = regex.compile(r"\s*(?P<field>[^=!<>]+?)\s*(?P<op>!=|>=|<=|=|>|<)\s*(?P<value>.*?)\s*", regex.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """One condition on a document's metadata; several are joined by *and*.
+
+    A list holds if one of its members does (for ``!=``: if none equals). Two numbers, or texts
+    that read as numbers, compare as numbers; all else compares as text, so ISO dates sort.
+    """
+
+    field: str
+    operator: str
+    value: str
+
+    def holds(self, stored: object) -> bool:
+        """Tell whether a stored value (None where the field is missing) meets the condition."""
+        members = stored if isinstance(stored, list) else [stored]
+        if self.operator == "!=":
+            return all(not _compare("=", member, self.value) for member in members)
+        return any(_compare(self.operator, member, self.value) for member in members)
+
+    def __str__(self) -> str:
+        return f"{self.field}{self.operator}{self.value}"
+
+
+def _compare(op: str, stored: object, wanted: str) -> bool:
+    if stored is None:
+        return False
+    text = str(stored).lower() if isinstance(stored, bool) else str(stored)
+    try:
+        return OPERATORS[op](float(text), float(wanted))
+    except ValueError:
+        return OPERATORS[op](text, wanted)
+
+
+def parse_filters(filters: Mapping[str, object] | Iterable[str | Filter] | None) -> list[Filter]:
+    """Return filters from a mapping of equalities or from texts like ``year>=2020``.
+
+    Raises:
+        QueryError: a text without a field or an operator.
+    """
+    if filters is None:
+        return []
+    if isinstance(filters, str):
+        filters = [filters]
+    if isinstance(filters, Mapping):
+        return [Filter(name, "=", _text(value)) for name, value in filters.items()]
+    return [one if isinstance(one, Filter) else _parse(one) for one in filters]
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _parse(text: str) -> Filter:
+    found = _FILTER.fullmatch(text)
+    if found is None:
+        raise QueryError(
+            f"The filter {text!r} is not understood: write field=value, or field>=value for a "
+            f"range ({' '.join(OPERATORS)})."
+        )
+    return Filter(found["field"], found["op"], found["value"])
+
+
+def flatten(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested metadata with dotted names, as OpenSearch's flat_object addresses them."""
+    flat: dict[str, Any] = {}
+    for name, value in metadata.items():
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{prefix}{name}."))
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat

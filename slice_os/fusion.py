@@ -1,0 +1,91 @@
+"""Fusing the dense and the lexical leg of a hybrid search: the same three ways on every backend.
+
+A *leg* maps a passage's reference to its score. `weight` is the share of the lexical leg.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from slice_os.errors import QueryError
+
+Ref = TypeVar("Ref", bound=Hashable)
+Leg = Mapping[Ref, float]
+
+SATURATION_PIVOT = 10.0
+"""The BM25 score that counts one half (k in s / (s + k))."""
+RANK_CONSTANT = 60
+"""Cormack, Clarke and Buettcher (2009), the customary constant of reciprocal rank fusion."""
+LOWEST_NORMAL = 0.001
+"""What OpenSearch's min_max normalisation gives the smallest score instead of 0."""
+
+
+def saturation(dense: Leg[Ref], lexical: Leg[Ref], weight: float) -> dict[Ref, float]:
+    """Return (1 - weight) * degree + weight * s / (s + 10), s the BM25 score.
+
+    The only fusion whose value means the same across queries: it is in [0, 1].
+    """
+    return {
+        ref: (1 - weight) * dense.get(ref, 0.0) + weight * _saturated(lexical.get(ref, 0.0))
+        for ref in {**dense, **lexical}
+    }
+
+
+def _saturated(score: float) -> float:
+    return score / (score + SATURATION_PIVOT) if score > 0 else 0.0
+
+
+def rrf(dense: Leg[Ref], lexical: Leg[Ref], weight: float) -> dict[Ref, float]:
+    """Return the sum over legs of share / (60 + rank), ranks from 1, shares (1 - w, w)."""
+    fused: dict[Ref, float] = {}
+    for leg, share in ((dense, 1 - weight), (lexical, weight)):
+        ranked = sorted(leg, key=lambda ref: -leg[ref])
+        for rank, ref in enumerate(ranked, start=1):
+            fused[ref] = fused.get(ref, 0.0) + share / (RANK_CONSTANT + rank)
+    return fused
+
+
+def min_max(dense: Leg[Ref], lexical: Leg[Ref], weight: float) -> dict[Ref, float]:
+    """Return the weighted mean of the legs, each scaled to [0, 1]; a missing score counts 0.
+
+    As OpenSearch's normalization-processor does it: a leg's smallest score becomes 0.001, a
+    leg of one result 1.
+    """
+    fused: dict[Ref, float] = {}
+    for leg, share in ((dense, 1 - weight), (lexical, weight)):
+        low, high = min(leg.values(), default=0.0), max(leg.values(), default=0.0)
+        for ref, score in leg.items():
+            normal = 1.0 if high == low else (score - low) / (high - low) or LOWEST_NORMAL
+            fused[ref] = fused.get(ref, 0.0) + share * normal
+    return fused
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """A way to fuse and the weight of the lexical leg that measured best for it."""
+
+    fuse: Callable[..., dict[object, float]]
+    weight: float
+    whole_corpus: bool
+    """Whether every passage's degree counts, or only those of the leg's own results."""
+
+
+FUSIONS: Mapping[str, Fusion] = {
+    "saturation": Fusion(saturation, 0.3, whole_corpus=True),
+    "min_max": Fusion(min_max, 0.5, whole_corpus=False),
+    "rrf": Fusion(rrf, 0.5, whole_corpus=False),
+}
+DEFAULT_FUSION = "saturation"
+
+
+def get_fusion(name: str, weight: float | None) -> tuple[Fusion, float]:
+    """Return the fusion called `name` and the weight to use with it, or raise QueryError."""
+    fusion = FUSIONS.get(name)
+    if fusion is None:
+        raise QueryError(f"There is no fusion {name!r}: choose one of {', '.join(FUSIONS)}.")
+    chosen = fusion.weight if weight is None else weight
+    if not 0 <= chosen <= 1:
+        raise QueryError(f"The weight of the lexical leg is {weight}: it must be from 0 to 1.")
+    return fusion, chosen

@@ -1,0 +1,31 @@
+"""The parts of BM25 that do not depend on where the postings lie.
+
+score(D) = sum over terms t of idf(t) * tf / (tf + k1 * (1 - b + b * |D| / avgdl)), Robertson and
+Zaragoza (2009) in Lucene's form: idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5)) is never negative
+and the constant factor k1 + 1 is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import regex
+
+K1 = 1.2
+B = 0.75
+MAX_TERMS = 128
+"""Of a longer query the rarest terms are kept: the others hardly weigh anything."""
+
+# The token characters of SQLite's unicode61, so that each of our terms is one of its tokens.
+_TERM = regex.compile(r"[\p{L}\p{N}\p{M}\p{Co}]+")
+
+
+def terms(text: str) -> Counter[str]:
+    """Return the distinct lower-cased terms of a query with how often each occurs."""
+    return Counter(_TERM.findall(text.lower()))
+
+
+def inverse_document_frequency(passages: float, holding: int) -> float:
+    """Return ln(1 + (N - n + 0.5) / (n + 0.5)) for n of N passages that hold the term."""
+    return math.log(1 + (passages - holding + 0.5) / (holding + 0.5))
