@@ -1,0 +1,91 @@
+"""CSV and TSV: a header line, then a document a row."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from slice_os.corpus.encoding import BROKEN, open_text
+from slice_os.corpus.rows import Row
+from slice_os.errors import CorpusError
+
+# The csv module's own limit, 128 KiB, is shorter than a contract. One stays needed: a quote that
+# is never closed makes the rest of the file one field.
+_LONGEST_FIELD = 1 << 28
+
+
+def parse_csv(stream: BinaryIO) -> Iterator[Row]:
+    """Give the rows of a CSV file; the separator is ``,`` unless the header has none."""
+    return _parse(stream, None)
+
+
+def parse_tsv(stream: BinaryIO) -> Iterator[Row]:
+    """Give the rows of a TSV file."""
+    return _parse(stream, "\t")
+
+
+def _parse(stream: BinaryIO, delimiter: str | None) -> Iterator[Row]:
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
+    with open_text(stream, newline="") as text:
+        first = text.readline()
+        lines = (line.replace("\0", " ") for line in _chain(first, text))
+        # Strict, so that a misplaced or unclosed quote is an error of its row, not another text.
+        reader = csv.reader(lines, delimiter=delimiter or _delimiter(first), strict=True)
+        header = _header(reader)
+        number = 0
+        while True:
+            line = reader.line_num + 1
+            try:
+                values = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as exc:
+                number += 1
+                problem = f"is not CSV (from line {line} to {reader.line_num}): {exc}"
+                yield Row(number, {}, problem)
+                continue
+            if values:
+                number += 1
+                problem = _problem(values, header, text.encoding)
+                if problem:
+                    yield Row(number, {}, f"{problem} (line {line})")
+                else:
+                    yield Row(number, dict(zip(header, values, strict=True)))
+
+
+def _problem(values: list[str], header: list[str], encoding: str) -> str:
+    if any(BROKEN in value for value in values):
+        return f"holds bytes that are not {encoding}"
+    if len(values) != len(header):
+        return f"has {len(values)} columns, the header {len(header)}"
+    return ""
+
+
+def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
+    if first:
+        yield first
+    yield from rest
+
+
+def _delimiter(header: str) -> str:
+    if "," in header:
+        return ","
+    try:
+        return csv.Sniffer().sniff(header, delimiters=";\t|").delimiter
+    except csv.Error:  # one column
+        return ","
+
+
+def _header(reader: Iterator[list[str]]) -> list[str]:
+    try:
+        header = next((row for row in reader if row), None)
+    except csv.Error as exc:
+        raise CorpusError(f"its header is not CSV: {exc}") from exc
+    if header is None:
+        raise CorpusError("has no header line")
+    names = [name.strip() or f"column {place}" for place, name in enumerate(header, start=1)]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise CorpusError(f"its header names {twice[0]!r} more than once")
+    return names

@@ -1,0 +1,40 @@
+"""HTML: the text that a reader sees, a block a line."""
+
+from __future__ import annotations
+
+from selectolax.lexbor import LexborHTMLParser
+
+from slice_os.corpus.encoding import decode
+from slice_os.corpus.formats.parsed import Parsed
+
+_UNSEEN = ["head", "script", "style", "noscript", "template", "svg", "iframe", "object"]
+_BLOCKS = (
+    "address,article,aside,blockquote,caption,dd,details,dialog,div,dl,dt,fieldset,figcaption,"
+    "figure,footer,form,h1,h2,h3,h4,h5,h6,header,hr,legend,li,main,nav,ol,option,p,section,"
+    "summary,table,tr,ul"
+)
+# Stands for a block's edge until the source's own line ends, which mean nothing, are gone.
+_EDGE = "\u2029"
+
+
+def parse(data: bytes) -> Parsed:
+    """Return the body's blocks as lines, and ``<title>``."""
+    source, broken = decode(data)
+    tree = LexborHTMLParser(source.replace("\0", " ").replace(_EDGE, " "))
+    title = tree.css_first("title")
+    name = " ".join(title.text().split()) if title else ""
+    tree.strip_tags(_UNSEEN)
+    body = tree.body
+    if body is None:
+        return Parsed("", name, broken)
+    for node in body.css("pre"):
+        node.replace_with(_EDGE + node.text().replace("\n", _EDGE) + _EDGE)
+    for node in body.css("br"):
+        node.replace_with(_EDGE)
+    for node in body.css("td,th"):
+        node.insert_after(" ")
+    for node in body.css(_BLOCKS):
+        node.insert_before(_EDGE)
+        node.insert_after(_EDGE)
+    lines = (" ".join(line.split()) for line in body.text().split(_EDGE))
+    return Parsed("\n".join(filter(None, lines)), name, broken)

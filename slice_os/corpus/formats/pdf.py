@@ -1,0 +1,57 @@
+"""PDF, by pypdf of the extra `documents`."""
+
+from __future__ import annotations
+
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from slice_os.corpus.formats.parsed import Parsed
+from slice_os.errors import CorpusError, MissingExtraError
+
+if TYPE_CHECKING:
+    from pypdf import PdfReader
+
+
+def parse(data: bytes) -> Parsed:
+    """Return the pages' text, blank lines between them, and the title of the properties."""
+    with _quiet():
+        try:
+            reader = _open(data)
+            text = "\n\n".join(page.extract_text() for page in reader.pages)
+            title = reader.metadata.title if reader.metadata else None
+        except (CorpusError, MissingExtraError):
+            raise
+        except Exception as exc:  # broken files come up as any error there is
+            raise CorpusError(f"is not a readable PDF: {exc or type(exc).__name__}") from exc
+    if not text.strip():
+        raise CorpusError("no text (if it is a scan, run OCR first)")
+    return Parsed(text, str(title or ""))
+
+
+def _open(data: bytes) -> PdfReader:
+    try:
+        from pypdf import PdfReader
+    except ImportError as exc:
+        raise MissingExtraError("Reading .pdf files", "documents") from exc
+    reader = PdfReader(io.BytesIO(data))
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise CorpusError("is encrypted: save a copy without the password")
+    return reader
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep pypdf's remarks about each small defect from standard error."""
+    logger = logging.getLogger("pypdf")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

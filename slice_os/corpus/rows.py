@@ -1,0 +1,110 @@
+"""A row of a .jsonl or .csv file -> a document: which field is what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from slice_os.corpus.cleaning import clean, clean_value
+from slice_os.errors import CorpusError
+from slice_os.records import Document
+
+# What is looked for, in this order, where the caller names no field.
+TEXT_FIELDS = ("text", "content", "contents", "body", "passage", "message")
+TITLE_FIELD = "title"
+ID_FIELDS = ("id", "_id")
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row as its format gives it, or the `problem` for which it cannot be read."""
+
+    number: int
+    values: Values
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The field names that the caller chose; None: those that are usual."""
+
+    id: str | None = None
+    title: str | None = None
+    text: tuple[str, ...] | None = None
+
+    def missing(self, names: Values | list[str]) -> str:
+        """Return what is wrong with a row that has the fields `names`, or nothing."""
+        named = [name for name in (self.id, self.title, *(self.text or ())) if name is not None]
+        lacking = next((name for name in named if name not in names), None)
+        has = f"it has {', '.join(names) or 'none'}"
+        if lacking is not None:
+            return f"has no field {lacking!r}; {has}"
+        if self.text is None and not any(name in names for name in TEXT_FIELDS):
+            return f"has no field {' or '.join(TEXT_FIELDS)}, so name its text fields; {has}"
+        return ""
+
+
+def to_document(values: Values, fields: Fields, fallback_id: str) -> Document:
+    """Return the document that a row holds; a `CorpusError` says why it holds none."""
+    row = dict(_flatten(values))
+    if problem := fields.missing(row):
+        raise CorpusError(problem)
+    texts = fields.text or (_usual_text(row),)
+    text = "\n".join(filter(None, (_text(name, row[name]) for name in texts)))
+    if not text.strip():
+        raise CorpusError("no text")
+    title_field = fields.title or TITLE_FIELD
+    identity = fields.id or next((n for n in ID_FIELDS if _is_scalar(row.get(n))), "")
+    if fields.id and not _is_scalar(row[fields.id]):
+        raise CorpusError(f"the field {fields.id!r} holds no id")
+    used = {*texts, identity}
+    title = ""
+    if _is_scalar(row.get(title_field)) or fields.title:
+        title = _text(title_field, row[title_field])
+        used.add(title_field)
+        if title_field not in texts:
+            # So that its words are found as spans are; the splitter keeps it with what follows.
+            text = f"{title}\n{text}"
+    return Document(
+        id=str(row[identity]) if identity else fallback_id,
+        text=text,
+        title=title,
+        metadata={name: value for name, value in row.items() if name not in used},
+    )
+
+
+def _usual_text(row: Values) -> str:
+    present = [name for name in TEXT_FIELDS if name in row]
+    return next((name for name in present if row[name]), present[0])
+
+
+def _is_scalar(value: Any) -> bool:
+    """Tell whether `value` can be an id or a title: a string with something in it, or a number."""
+    if isinstance(value, str):
+        return bool(value.strip())
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float):
+        return str(value)
+    if all(isinstance(item, str) for item in value):
+        return "\n".join(value)
+    raise CorpusError(f"the field {name!r} holds {type(value).__name__} that is not text")
+
+
+def _flatten(values: Values) -> Iterator[tuple[str, Any]]:
+    """Give ``a.b`` for the field b of an object a; a list stays the one value that it is."""
+    for name, value in values.items():
+        if isinstance(value, dict) and value:
+            for inner, item in _flatten(value):
+                yield f"{clean(name)}.{inner}", item
+        else:
+            yield clean(name), clean_value(value)

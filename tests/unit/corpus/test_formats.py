@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import builtins
+import gzip
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import docx
+import pytest
+from pypdf import PdfWriter
+
+from slice_os.corpus import read
+from slice_os.records import Document, Reject
+
+PDF_CONTENT = b"BT /F1 24 Tf 72 720 Td (The quick brown fox) Tj ET"
+
+
+def make_pdf(title: str = "", password: str = "", content: bytes = PDF_CONTENT) -> bytes:
+    from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+    writer = PdfWriter()
+    page = writer.add_blank_page(612, 792)
+    stream = DecodedStreamObject()
+    stream.set_data(content)
+    page[NameObject("/Contents")] = writer._add_object(stream)
+    font = DictionaryObject(
+        {
+            NameObject("/Type"): NameObject("/Font"),
+            NameObject("/Subtype"): NameObject("/Type1"),
+            NameObject("/BaseFont"): NameObject("/Helvetica"),
+        }
+    )
+    fonts = DictionaryObject({NameObject("/F1"): font})
+    page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+    if title:
+        writer.add_metadata({"/Title": title})
+    if password:
+        writer.encrypt(password, algorithm="RC4-128")
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def make_docx() -> bytes:
+    document = docx.Document()
+    document.core_properties.title = "A report"
+    document.add_paragraph("First paragraph.")
+    table = document.add_table(2, 2)
+    for number, cell in enumerate(table._cells):
+        cell.text = f"cell {number}"
+    table.cell(1, 0).merge(table.cell(1, 1))
+    document.add_paragraph("Last paragraph.")
+    out = io.BytesIO()
+    document.save(out)
+    return out.getvalue()
+
+
+def read_one(folder: Path, name: str, data: bytes) -> tuple[list[Document], list[Reject]]:
+    (folder / name).write_bytes(data)
+    rejects: list[Reject] = []
+    return list(read(folder / name, on_reject=rejects.append)), rejects
+
+
+@pytest.mark.parametrize("squeeze", [False, True])
+@pytest.mark.parametrize(
+    ("name", "data", "text", "title"),
+    [
+        ("a.txt", b"line one\r\nline two\rthree\0four", "line one\nline two\nthree four", ""),
+        ("a.TXT", b"upper case", "upper case", ""),
+        ("a.md", b"```\n# code\n```\n## The *title* ##\ntext", None, "The *title*"),
+        ("a.md", b"no heading", "no heading", ""),
+        (
+            "a.html",
+            b"<title>A &amp; B</title><script>x()</script><style>p{}</style><div><p>One <b>bo</b>ld"
+            b"\nline<br>two</p>tail</div><ul><li>a<li>b</ul><table><tr><td>1<td>2</table>"
+            b"<pre>x\n  y</pre>",
+            "One bold line\ntwo\ntail\na\nb\n1 2\nx\ny",
+            "A & B",
+        ),
+        ("a.htm", b"just text", "just text", ""),
+        ("a.pdf", make_pdf("A fox"), "The quick brown fox", "A fox"),
+        (
+            "a.docx",
+            make_docx(),
+            "First paragraph.\ncell 0\ncell 1\ncell 2\ncell 3\nLast paragraph.",
+            "A report",
+        ),
+    ],
+)
+def test_whole_files(
+    tmp_path: Path, name: str, data: bytes, text: str | None, title: str, squeeze: bool
+) -> None:
+    if squeeze:
+        name, data = name + ".gz", gzip.compress(data)
+    documents, rejects = read_one(tmp_path, name, data)
+    assert not rejects
+    expected = (
+        text if text is not None else gzip.decompress(data).decode() if squeeze else (data.decode())
+    )
+    assert documents == [Document(name, expected, title)]
+
+
+def test_encrypted_and_scanned_pdfs_say_so(tmp_path: Path) -> None:
+    assert "encrypted" in read_one(tmp_path, "a.pdf", make_pdf(password="x"))[1][0].reason
+    assert "OCR" in read_one(tmp_path, "b.pdf", make_pdf(content=b""))[1][0].reason
+
+
+@pytest.mark.parametrize("name", ["a.pdf", "a.docx"])
+def test_broken_documents_are_rejects_and_silent(
+    tmp_path: Path, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    whole = make_pdf() if name == "a.pdf" else make_docx()
+    documents, rejects = read_one(tmp_path, name, whole[: len(whole) // 3])
+    assert documents == []
+    assert "not a readable" in rejects[0].reason
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("name", "module"), [("a.pdf", "pypdf"), ("a.docx", "docx")])
+def test_a_missing_extra_costs_only_its_files(
+    tmp_path: Path, name: str, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real: Callable[..., Any] = builtins.__import__
+
+    def without(wanted: str, *args: Any) -> Any:
+        if wanted == module:
+            raise ImportError(wanted)
+        return real(wanted, *args)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    (tmp_path / name).write_bytes(b"anything")
+    (tmp_path / "b.txt").write_text("kept")
+    rejects: list[Reject] = []
+    assert [d.text for d in read(tmp_path, on_reject=rejects.append)] == ["kept"]
+    assert "pip install 'slice-os[documents]'" in rejects[0].reason
+
+
+def test_empty_and_binary_files_are_rejects(tmp_path: Path) -> None:
+    assert read_one(tmp_path, "a.txt", b" \n\t")[1] == [Reject(str(tmp_path / "a.txt"), "no text")]
+    assert (
+        read_one(tmp_path, "b.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\2\0")[1][0].reason
+        == "looks binary"
+    )
+
+
+def test_a_damaged_gz_is_a_reject(tmp_path: Path) -> None:
+    whole = gzip.compress(b"some text " * 1000)
+    for name, data in [("a.txt.gz", whole[:30]), ("b.txt.gz", b"not gzip")]:
+        documents, rejects = read_one(tmp_path, name, data)
+        assert documents == []
+        assert "damaged" in rejects[0].reason

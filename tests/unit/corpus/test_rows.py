@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slice_os.corpus import Corpus, read
+from slice_os.records import Document, Reject
+
+
+def read_rows(
+    folder: Path, name: str, data: str | bytes, **fields: Any
+) -> tuple[list[Document], list[tuple[str, str]]]:
+    (folder / name).write_bytes(data.encode() if isinstance(data, str) else data)
+    rejects: list[Reject] = []
+    documents = list(read(folder / name, on_reject=rejects.append, **fields))
+    return documents, [(r.place.rpartition("#")[2], r.reason) for r in rejects]
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    lines = [
+        '{"id": 7, "title": "T", "text": "hello", "year": 2020, "who": {"name": "a", "x": [1]}}',
+        "",
+        '{"content": ["turn one", "turn two"], "id": null}',
+        '{"_id": "u", "text": null, "body": "b\\r\\nc\\u0000d\\ud800", "n": NaN, "big": 1e999}',
+    ]
+    documents, rejects = read_rows(tmp_path, "a.jsonl", "\n".join(lines))
+    assert rejects == []
+    assert documents == [
+        Document("7", "T\nhello", "T", {"year": 2020, "who.name": "a", "who.x": [1]}),
+        Document("a.jsonl#3", "turn one\nturn two", "", {"id": None}),
+        Document("u", "b\nc d\ufffd", "", {"text": None, "n": "nan", "big": "inf"}),
+    ]
+
+
+def test_bad_json_rows_are_rejected_one_by_one(tmp_path: Path) -> None:
+    lines: list[bytes] = [
+        b'{"text": "kept"}',
+        b'{"text": "cut',
+        b'["a list"]',
+        b'{"text": "broken \xff byte \xc3\xa9\xc3\xa9"}',
+        b'{"words": "x"}',
+        b'{"text": "  "}',
+        b'{"text": [{"role": "user"}]}',
+        b"[" * 100_000,
+        b'{"text": 1' + b"0" * 5000 + b"}",
+        b'{"text": "kept too"}',
+    ]
+    documents, rejects = read_rows(tmp_path, "a.ndjson", b"\n".join(lines))
+    assert [d.text for d in documents] == ["kept", "kept too"]
+    assert [d.id for d in documents] == ["a.ndjson#1", "a.ndjson#10"]
+    assert [place for place, _ in rejects] == list("23456789")
+    reasons = [reason for _, reason in rejects]
+    assert "not JSON" in reasons[0]
+    assert "list, not an object" in reasons[1]
+    assert "bytes" in reasons[2]
+    assert "it has words" in reasons[3]
+    assert reasons[4] == "no text"
+    assert "'text'" in reasons[5]
+
+
+def test_named_fields(tmp_path: Path) -> None:
+    row = {"key": 1.5, "head": "H", "a": "x", "b": {"c": "y", "d": True}, "text": "t"}
+    missing = {"key": 1, "head": "H", "a": "x"}
+    no_id = {"key": "", "head": "H", "a": "x", "b": {"c": "y"}}
+    documents, rejects = read_rows(
+        tmp_path,
+        "a.jsonl",
+        "\n".join(json.dumps(r) for r in (row, missing, no_id)),
+        id_field="key",
+        title_field="head",
+        text_fields=["a", "b.c"],
+    )
+    assert documents == [Document("1.5", "H\nx\ny", "H", {"b.d": True, "text": "t"})]
+    assert rejects == [
+        ("2", "has no field 'b.c'; it has key, head, a"),
+        ("3", "the field 'key' holds no id"),
+    ]
+
+
+def test_csv(tmp_path: Path) -> None:
+    data = (
+        'id,title,text,n\n1,T,"quoted, ""text""\nof two lines",5\n\n2,U\n'
+        "3,V,plain,6\n4,W,a,b,c\n5,X,\0nul,7\n"
+    )
+    documents, rejects = read_rows(tmp_path, "a.csv", data.replace("\0", " "))
+    assert documents == [
+        Document("1", 'T\nquoted, "text"\nof two lines', "T", {"n": "5"}),
+        Document("3", "V\nplain", "V", {"n": "6"}),
+        Document("5", "X\n nul", "X", {"n": "7"}),
+    ]
+    assert rejects == [
+        ("2", "has 2 columns, the header 4 (line 5)"),
+        ("4", "has 5 columns, the header 4 (line 7)"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "metadata"),
+    [
+        ("a.csv", "text;n\na, b;1\n", {"n": "1"}),
+        ("a.csv", "text\na, b\n".replace(", ", " "), {}),
+        ("a.csv", "text,a;b\na, b,1\n".replace(", ", " "), {"a;b": "1"}),
+        ("a.tsv", "text\tn\na, b\t1\n", {"n": "1"}),
+        ("a.csv", "\ufefftext,\na b,1\n", {"column 2": "1"}),
+    ],
+)
+def test_separators(tmp_path: Path, name: str, data: str, metadata: dict[str, str]) -> None:
+    documents, rejects = read_rows(tmp_path, name, data)
+    assert rejects == []
+    assert [d.text.replace(",", "") for d in documents] == ["a b"]
+    assert documents[0].metadata == metadata
+
+
+def test_csv_rows_with_broken_bytes_or_quotes(tmp_path: Path) -> None:
+    data = 'text,n\né,1\nx\udcff,2\n"a"b,3\nü,4\n"open,5\nlost,6\n'.encode(
+        "utf-8", "surrogateescape"
+    )
+    documents, rejects = read_rows(tmp_path, "a.csv", data)
+    assert [(d.id, d.text) for d in documents] == [("a.csv#1", "é"), ("a.csv#4", "ü")]
+    assert [place for place, _ in rejects] == ["2", "3", "5"]
+    assert "bytes" in rejects[0][1]
+    assert "from line 6 to 7" in rejects[2][1]
+
+
+@pytest.mark.parametrize("header", ["", "\n", "text,text\na,b\n", '"open'])
+def test_a_csv_file_without_a_usable_header_is_one_reject(tmp_path: Path, header: str) -> None:
+    documents, rejects = read_rows(tmp_path, "a.csv", header)
+    assert documents == []
+    assert len(rejects) == 1
+    assert "header" in rejects[0][1]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "cp1252", "utf-8-sig"])
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_rows_of_other_encodings(tmp_path: Path, name: str, encoding: str) -> None:
+    row = "Größe und Übermut über die schöne Straße"
+    data = f"text\n{row}\n{row}\n" if name == "a.csv" else f'{{"text": "{row}"}}\n' * 2
+    documents, rejects = read_rows(tmp_path, name, data.encode(encoding))
+    assert rejects == []
+    assert [d.text for d in documents] == [row] * 2
+
+
+def test_a_huge_csv_field(tmp_path: Path) -> None:
+    text = "word " * 200_000
+    documents, rejects = read_rows(tmp_path, "a.csv", f'text\n"{text}"\n')
+    assert rejects == []
+    assert documents[0].text == text
+
+
+def test_rows_before_the_end_of_a_cut_gz_stay(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    rows = [json.dumps({"text": f"row {n} {rng.random()}"}) for n in range(5000)]
+    data = gzip.compress("\n".join(rows).encode())
+    documents, rejects = read_rows(tmp_path, "a.jsonl.gz", data[: len(data) // 2])
+    assert 1000 < len(documents) < 4000
+    assert documents[1000].text == json.loads(rows[1000])["text"]
+    assert len(rejects) == 1
+    assert "damaged" in rejects[0][1]
+
+
+def test_rows_are_streamed(tmp_path: Path) -> None:
+    with (tmp_path / "a.jsonl").open("w") as out:
+        for number in range(20_000):
+            out.write(json.dumps({"text": f"{number} " + "word " * 100}) + "\n")
+    corpus: Corpus = read(tmp_path / "a.jsonl")
+    done = []
+    tracemalloc.start()
+    for document in corpus:
+        if document.id.endswith("000"):
+            done.append(corpus.bytes_done)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 << 20 < (corpus.bytes_total or 0)
+    assert done == sorted(done)
+    assert len(set(done)) > 15
+    assert corpus.bytes_done == corpus.bytes_total
+    assert corpus.documents == 20_000

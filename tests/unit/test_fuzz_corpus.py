@@ -1,0 +1,108 @@
+# ruff: noqa: RUF001
+"""Damaged files of every format end as documents or as counted rejects, never as a traceback."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import random
+from pathlib import Path
+
+import docx
+import pytest
+from pypdf import PdfWriter
+
+from slice_os.corpus import read, split
+from slice_os.records import Reject
+
+ROWS = 40
+
+
+def originals() -> dict[str, bytes]:
+    text = "Größe, “quotes” and plain words.\nA second line; it’s longer.\n" * 20
+    page = "<title>T</title><body>" + "<p>Some <b>bold</b> text</p><br><pre>a\nb</pre>" * 20
+    rows = "".join(
+        json.dumps({"id": n, "text": f"row {n} é", "m": {"x": [n]}}, ensure_ascii=False) + "\n"
+        for n in range(ROWS)
+    )
+    table = "id,text,n\n" + "".join(f'{n},"row {n}, é",{n}\n' for n in range(ROWS))
+    word, pdf = io.BytesIO(), io.BytesIO()
+    document = docx.Document()
+    document.add_paragraph(text)
+    document.add_table(2, 2)
+    document.save(word)
+    writer = PdfWriter()
+    writer.add_blank_page(100, 100)
+    writer.write(pdf)
+    plain = {
+        ".txt": text.encode(),
+        ".md": ("# Heading\n" + text).encode("cp1252"),
+        ".html": page.encode("utf-16"),
+        ".jsonl": rows.encode(),
+        ".csv": table.encode(),
+        ".tsv": table.replace(",", "\t").encode("cp1252"),
+        ".docx": word.getvalue(),
+        ".pdf": pdf.getvalue(),
+    }
+    return plain | {f"{name}.gz": gzip.compress(data) for name, data in plain.items()}
+
+
+def damage(data: bytes, rng: random.Random) -> bytes:
+    kind = rng.randrange(5)
+    place = rng.randrange(len(data))
+    if kind == 0:
+        return data[:place]
+    if kind == 1:
+        mutable = bytearray(data)
+        for _ in range(rng.randrange(1, 30)):
+            mutable[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        return bytes(mutable)
+    if kind == 2:
+        return data[:place] + rng.randbytes(rng.randrange(1, 200)) + data[place:]
+    if kind == 3:
+        return data[place:] + data[:place]
+    return data
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_damaged_files(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    sources = originals()
+    names = list(sources)
+    for number in range(80):
+        data = damage(sources[rng.choice(names)], rng)
+        (tmp_path / f"{number:02}{rng.choice(names)}").write_bytes(data)
+    rejects: list[Reject] = []
+    corpus = read(tmp_path, on_reject=rejects.append)
+    documents = list(corpus)
+    assert corpus.documents == len(documents)
+    assert corpus.rejects == len(rejects)
+    assert corpus.bytes_done == corpus.bytes_total
+    for document in documents:
+        assert document.text.strip()
+        json.dumps([document.id, document.title, document.text, document.metadata]).encode()
+        document.text.encode()
+        for passage in split(document):
+            assert document.text[passage.start : passage.end] == passage.text
+    assert all(reject.reason for reject in rejects)
+    whole = {".txt", ".md", ".html", ".pdf", ".docx"}
+    for path in tmp_path.iterdir():
+        mine = [r for r in rejects if r.place.partition("#")[0] == str(path)]
+        kept = [d for d in documents if d.id == f"{tmp_path.name}/{path.name}"]
+        if path.suffixes[0] in whole:
+            assert len(mine) + len(kept) == 1, path.name
+
+
+@pytest.mark.parametrize("name", [".jsonl", ".csv", ".tsv"])
+@pytest.mark.parametrize("seed", range(20))
+def test_every_row_is_accounted_for(tmp_path: Path, name: str, seed: int) -> None:
+    """Letters are damaged here, not the marks that divide a file into rows."""
+    rng = random.Random(seed)
+    data = bytearray(originals()[name])
+    letters = [n for n, byte in enumerate(data) if chr(byte) in "rowé0123456789" and n > 20]
+    for place in rng.sample(letters, 12):
+        data[place] = rng.choice(b"\xff\xfexyz")
+    (tmp_path / f"a{name}").write_bytes(data)
+    corpus = read(tmp_path)
+    assert len(list(corpus)) + corpus.rejects == ROWS
