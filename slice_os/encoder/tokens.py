@@ -1,0 +1,109 @@
+"""The tokenizer of an encoder folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from slice_os.encoder.runtime import MissingRuntimeError
+from slice_os.encoder.words import WordMap, words_of
+from slice_os.errors import EncoderError
+from slice_os.records import Int32
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenizedText:
+    """The token ids of one text, int64 ``[T]`` without special tokens, and its words."""
+
+    text: str
+    ids: Int64
+    words: WordMap
+
+
+class TextTokenizer:
+    """A fast tokenizer that loses no token: no truncation, no padding.
+
+    Attributes:
+        prefix: int64 ids of the special tokens that go before a text.
+        suffix: int64 ids of those that go after it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Load `path`.
+
+        Raises:
+            EncoderError: The file is not a usable tokenizer.
+            MissingExtraError: The tokenizers package is not installed.
+        """
+        try:
+            from tokenizers import Tokenizer
+        except ImportError as exc:
+            raise MissingRuntimeError("tokenizers") from exc
+        try:
+            self._tokenizer = Tokenizer.from_file(str(path))
+            self._tokenizer.no_truncation()
+            self._tokenizer.no_padding()
+            probe = self._tokenizer.encode("a")
+        except Exception as exc:  # tokenizers raises plain Exception
+            raise EncoderError(
+                f"{path} is not a usable tokenizer ({exc}): export the encoder again with "
+                "slice-os export."
+            ) from exc
+        special = np.array(probe.special_tokens_mask, np.int64)
+        own = np.flatnonzero(special == 0)
+        ids = np.array(probe.ids, np.int64)
+        if not len(own):
+            raise EncoderError(
+                f"{path} makes no token of the letter a, so it is not a usable tokenizer: export "
+                "the encoder again with slice-os export."
+            )
+        self.prefix: Int64 = ids[: own[0]]
+        self.suffix: Int64 = ids[own[-1] + 1 :]
+
+    def split(self, texts: Sequence[str]) -> list[TokenizedText]:
+        """Tokenize `texts` and find their words."""
+        encoded = self._batch(texts, offsets=True)
+        return [
+            TokenizedText(text, np.array(one.ids, np.int64), words_of(text, _offsets(one)))
+            for text, one in zip(texts, encoded, strict=True)
+        ]
+
+    def whole(self, texts: Sequence[str]) -> list[TokenizedText]:
+        """Tokenize `texts`, each as one word (none where it has no token); offsets are not told."""
+        encoded = self._batch([text.strip() for text in texts], offsets=False)
+        done = []
+        for text, one in zip(texts, encoded, strict=True):
+            ids = np.array(one.ids, np.int64)
+            first = np.zeros(min(1, len(ids)), np.int64)
+            words = WordMap(first, first.astype(np.int32), first.astype(np.int32), len(ids))
+            done.append(TokenizedText(text, ids, words))
+        return done
+
+    def _batch(self, texts: Sequence[str], *, offsets: bool) -> list[Any]:
+        tokenizer = self._tokenizer
+        call: Any = tokenizer.encode_batch if offsets else tokenizer.encode_batch_fast
+        try:
+            encoded: list[Any] = call(texts, add_special_tokens=False)
+        except (TypeError, UnicodeError):
+            # A lone surrogate cannot leave Python as UTF-8. One character for one keeps offsets.
+            encoded = call([_without_surrogates(text) for text in texts], add_special_tokens=False)
+        return encoded
+
+
+def _offsets(encoding: Any) -> Int32:
+    pairs = encoding.offsets
+    flat = np.fromiter(chain.from_iterable(pairs), np.int32, 2 * len(pairs))
+    return flat.reshape(-1, 2)
+
+
+def _without_surrogates(text: str) -> str:
+    # UTF-16 would pair two neighbouring surrogates and move offsets; UTF-32 never does.
+    return text.encode("utf-32", "surrogatepass").decode("utf-32", "replace")

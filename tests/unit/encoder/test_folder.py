@@ -1,0 +1,166 @@
+import builtins
+import json
+import sys
+
+import onnxruntime as ort
+import pytest
+
+from slice_os.encoder import EncoderInfo, encoder_info, load_encoder
+from slice_os.encoder.info import DEFAULT_FOLDER
+from slice_os.errors import EncoderError, MissingExtraError
+
+
+def edit(folder, **changes):
+    path = folder / "encoder.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def refused(folder, match, **settings):
+    with pytest.raises(EncoderError, match=match) as caught:
+        load_encoder(folder, **settings)
+    message = str(caught.value)
+    assert message.endswith(".")
+    assert "\n" not in message
+
+
+def test_the_packaged_encoder():
+    info = encoder_info(check=True)
+    assert (info.name, info.precision, info.dimension) == ("all-MiniLM-L6-v2", "int8", 384)
+    assert (info.max_tokens, info.pooling, info.span_range) == (256, "mean", (1, 20))
+    assert (info.languages, info.licence) == (("en",), "Apache-2.0")
+    assert len(info.family) == 32
+    assert sum(path.stat().st_size for path in DEFAULT_FOLDER.iterdir()) < 25e6
+
+
+def test_the_description_survives_a_round_trip(tmp_path, folder):
+    info = EncoderInfo.load(folder)
+    info.dump(tmp_path)
+    assert EncoderInfo._parse(tmp_path / "encoder.json") == info
+    assert json.loads(json.dumps(info.to_dict()))["name"] == info.name
+
+
+def test_a_later_description_of_the_same_format_is_read(folder):
+    edit(folder, something_new=1)
+    assert EncoderInfo.load(folder) == EncoderInfo.load(DEFAULT_FOLDER)
+
+
+def test_no_folder(tmp_path):
+    refused(tmp_path / "none", "no encoder folder .* slice-os export")
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "encoder.json"])
+def test_a_missing_file(folder, name):
+    (folder / name).unlink()
+    refused(folder, f"has no {name}: export it again")
+
+
+def test_a_graph_cut_short(folder):
+    with (folder / "model.onnx").open("r+b") as file:
+        file.truncate(1_000_000)
+    refused(folder, "holds 1000000 bytes instead of .* half-written")
+
+
+def test_a_graph_with_a_changed_byte(folder):
+    with (folder / "model.onnx").open("r+b") as file:
+        file.seek(10_000_000)
+        byte = file.read(1)
+        file.seek(10_000_000)
+        file.write(bytes([byte[0] ^ 1]))
+    EncoderInfo.load(folder)
+    with pytest.raises(EncoderError, match="is not the file that"):
+        encoder_info(folder, check=True)
+
+
+def test_a_graph_that_is_none(folder):
+    (folder / "model.onnx").write_bytes(b"no graph")
+    edit(folder, graph_bytes=8)
+    refused(folder, "onnxruntime cannot load .* export the encoder again")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '"x"', "{}", '{"format": "1"}', "\x00"])
+def test_a_broken_description(folder, text):
+    (folder / "encoder.json").write_text(text)
+    refused(folder, "encoder.json .* export it again")
+
+
+def test_a_description_that_is_not_text(folder):
+    (folder / "encoder.json").write_bytes(b"\xff\xfe{}")
+    refused(folder, "cannot be read as JSON")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dimension": 0},
+        {"dimension": "many"},
+        {"max_tokens": 2},
+        {"graph_bytes": None},
+        {"pooling": "cls"},
+        {"span_range": [3, 1]},
+        {"span_range": 4},
+        {"languages": 1},
+    ],
+)
+def test_a_description_that_cannot_be(folder, changes):
+    edit(folder, **changes)
+    refused(folder, "encoder.json (lacks or )?(mis)?states .* export it again")
+
+
+def test_a_newer_format(folder):
+    edit(folder, format=2)
+    refused(folder, "format 2 .* reads up to 1: pip install --upgrade slice-os")
+
+
+def test_another_dimension(folder):
+    edit(folder, dimension=768)
+    refused(folder, "not vectors of dimension 768")
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"version": "1.0", "model": 3}'])
+def test_a_broken_tokenizer(folder, text):
+    (folder / "tokenizer.json").write_text(text)
+    refused(folder, "not a usable tokenizer")
+
+
+def test_unknown_device_and_threads():
+    refused(None, "no device 'tpu'", device="tpu")
+    refused(None, "0 threads", threads=0)
+
+
+@pytest.mark.skipif("CUDAExecutionProvider" in ort.get_available_providers(), reason="has CUDA")
+def test_cuda_that_is_not_there():
+    refused(None, r"no CUDA.*slice-os\[gpu\]", device="cuda")
+    with load_encoder(device="auto") as encoder:
+        assert encoder.device == "cpu"
+
+
+@pytest.mark.skipif("CUDAExecutionProvider" in ort.get_available_providers(), reason="has CUDA")
+def test_cuda_that_does_not_start(monkeypatch):
+    # onnxruntime-gpu on a machine without CUDA libraries falls back without an error.
+    providers = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    monkeypatch.setattr(ort, "get_available_providers", lambda: providers)
+    session = ort.InferenceSession
+    monkeypatch.setattr(
+        ort,
+        "InferenceSession",
+        lambda path, options, providers: session(path, options, providers=providers[-1:]),
+    )
+    refused(None, "no usable GPU or no CUDA libraries", device="cuda")
+    with load_encoder() as encoder:
+        assert encoder.device == "cpu"
+
+
+@pytest.mark.parametrize("package", ["onnxruntime", "tokenizers"])
+def test_a_missing_runtime_names_both_packages(monkeypatch, package):
+    real = builtins.__import__
+
+    def without(name, *rest, **more):
+        if name.split(".")[0] == package:
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.delitem(sys.modules, package, raising=False)
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=r"slice-os\[cpu\].*slice-os\[gpu\]") as caught:
+        load_encoder()
+    assert package in str(caught.value)
