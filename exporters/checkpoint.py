@@ -1,0 +1,189 @@
+"""Reading a Hugging Face checkpoint folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slice_os.errors import ExportError, MissingExtraError
+
+# Families whose position numbers begin after the padding token's.
+_OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet", "xlm-roberta-xl")
+# Model cards write SPDX identifiers in small letters.
+_SPDX = {"apache-2.0": "Apache-2.0", "mit": "MIT"}
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a model card's YAML front matter tells; empty where it does not."""
+
+    languages: tuple[str, ...] = ()
+    licence: str = ""
+    training_data: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checkpoint:
+    """A loaded checkpoint: `model` (torch, fp32, in evaluation mode) and its fast `tokenizer`.
+
+    `family` hashes the trained weights; `max_tokens` is what the checkpoint was trained to read and
+    `places` the most that it can, both with special tokens; `card` is the README's.
+    """
+
+    model: Any
+    tokenizer: Any
+    family: str
+    max_tokens: int
+    places: int
+    card: Card
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Hush torch, transformers, optimum and onnxruntime, whose chatter is about their inside."""
+    before = logging.root.manager.disable
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # Not the loggers' levels: these libraries set their own when they are imported.
+        logging.disable(logging.WARNING)
+        try:
+            yield
+        finally:
+            logging.disable(before)
+
+
+def load_checkpoint(folder: str | Path) -> Checkpoint:
+    """Load the checkpoint in `folder`, a transformers or sentence-transformers folder.
+
+    Raises:
+        ExportError: A part is missing or unreadable, or the tokenizer has no fast form.
+        MissingExtraError: torch or transformers is not installed.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ExportError(f"There is no checkpoint folder at {folder}: check the path.")
+    inner = _transformer_folder(folder)
+    if not (inner / "config.json").is_file():
+        raise ExportError(f"{inner} has no config.json: give a Hugging Face checkpoint folder.")
+    if not any(path for pattern in _WEIGHTS for path in inner.glob(pattern)):
+        raise ExportError(
+            f"{inner} has no weights (model.safetensors or pytorch_model.bin): give a folder with "
+            "the trained model."
+        )
+    try:
+        import torch
+        from transformers import AutoModel, AutoTokenizer
+    except ImportError as exc:
+        raise MissingExtraError("Exporting an encoder", "export") from exc
+    with quiet():
+        tokenizer = _load(AutoTokenizer.from_pretrained, inner, "tokenizer")
+        if not tokenizer.is_fast:
+            raise ExportError(
+                f"The tokenizer of {inner} has no fast form (tokenizer.json), which slice-os "
+                "needs: save one with transformers' AutoTokenizer and use_fast=True."
+            )
+        model, notes = _load(
+            AutoModel.from_pretrained,
+            inner,
+            "model",
+            output_loading_info=True,
+            dtype=torch.float32,
+            attn_implementation="eager",
+        )
+    # The pooler is never used, and many checkpoints come without one.
+    absent = sorted(key for key in notes["missing_keys"] if "pooler" not in key)
+    if absent:
+        raise ExportError(
+            f"The weights of {inner} lack {absent[0]} and {len(absent) - 1} more: give the folder "
+            "that holds the whole trained model."
+        )
+    places = _positions(model)
+    stated = _json(inner / "sentence_bert_config.json") or {}
+    trained = stated.get("max_seq_length") or tokenizer.model_max_length
+    return Checkpoint(
+        model=model.eval(),
+        tokenizer=tokenizer,
+        family=family(model),
+        max_tokens=int(min(trained, places)),
+        places=places,
+        card=_card(folder / "README.md"),
+    )
+
+
+def family(model: Any) -> str:
+    """Return the hash of a model's weights: names, shapes and float32 values, without a pooler."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name, tensor in sorted(model.state_dict().items()):
+        if "pooler" not in name:
+            array = tensor.detach().cpu().float().contiguous().numpy()
+            digest.update(f"{name} {array.shape}".encode())
+            digest.update(array.astype("<f4", copy=False).tobytes())
+    return digest.hexdigest()
+
+
+def _load(call: Any, folder: Path, what: str, **settings: Any) -> Any:
+    try:
+        return call(str(folder), local_files_only=True, **settings)
+    except Exception as exc:  # transformers raises many kinds
+        line = (str(exc).strip() or type(exc).__name__).splitlines()[0]
+        raise ExportError(
+            f"transformers cannot load the {what} of {folder} ({line}): check that its files are "
+            "complete."
+        ) from exc
+
+
+def _json(path: Path) -> Any:
+    if not path.is_file():
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as exc:
+        raise ExportError(f"{path} is not JSON ({exc}): copy the checkpoint again.") from exc
+
+
+def _transformer_folder(folder: Path) -> Path:
+    """Return where sentence-transformers keeps the transformer; `folder` itself for others."""
+    modules = _json(folder / "modules.json")
+    return folder / modules[0]["path"] if modules else folder
+
+
+def _positions(model: Any) -> int:
+    """Return how many tokens the model has places for, special tokens included."""
+    positions = int(getattr(model.config, "max_position_embeddings", None) or 512)
+    if model.config.model_type in _OFFSET_POSITIONS:
+        positions -= (model.config.pad_token_id or 0) + 1
+    return positions
+
+
+def _listed(value: Any) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(map(str, value or ()))
+
+
+def _card(path: Path) -> Card:
+    if not path.is_file():
+        return Card()
+    parts = path.read_text(encoding="utf-8", errors="replace").split("---\n", 2)
+    if len(parts) < 3 or parts[0].strip():
+        return Card()
+    import yaml
+
+    try:
+        front = yaml.safe_load(parts[1])
+    except yaml.YAMLError:
+        return Card()
+    if not isinstance(front, dict):
+        return Card()
+    licence = str(front.get("license") or "")
+    return Card(
+        languages=_listed(front.get("language")),
+        licence=_SPDX.get(licence, licence),
+        training_data=", ".join(_listed(front.get("datasets"))),
+    )

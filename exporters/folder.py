@@ -1,0 +1,139 @@
+"""A trained checkpoint becomes an encoder folder, whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from slice_os.encoder.encoder import Encoder
+from slice_os.encoder.info import GRAPH, TOKENIZER, EncoderInfo, file_sha256
+from slice_os.errors import ExportError
+from slice_os.exporters import parity
+from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint
+from slice_os.exporters.graph import PRECISIONS, write_plain, write_precision
+
+# onnx cannot hold a graph in one file beyond this.
+_LARGEST = 2**31 - 1
+
+
+def export(
+    checkpoint: str | Path,
+    out: str | Path,
+    precision: str = "fp32",
+    name: str | None = None,
+    *,
+    version: str = "1",
+    languages: Sequence[str] | None = None,
+    licence: str | None = None,
+    training_data: str | None = None,
+    max_tokens: int | None = None,
+    span_range: tuple[int, int] = (1, 20),
+    overwrite: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> EncoderInfo:
+    """Write the encoder folder `out` from a local Hugging Face checkpoint folder.
+
+    The exported files are loaded and compared with torch on real sentences first; `out` appears
+    only if they agree, and at once.
+
+    Args:
+        checkpoint: A transformers or sentence-transformers folder with a fast tokenizer.
+        out: The folder to make.
+        precision: "fp32", "fp16" (GPU) or "int8" (CPU).
+        name: What people call the encoder; the checkpoint folder's name if None.
+        version: The version of the weights.
+        languages: ISO 639 codes; the checkpoint's README's if None.
+        licence: SPDX identifier; the checkpoint's README's if None.
+        training_data: What it was trained on; the data sets of the README if None.
+        max_tokens: The longest input; what the checkpoint states if None.
+        span_range: The fewest and the most words of a span that the encoder is made for.
+        overwrite: Replace `out` if it exists.
+        progress: Is told each step as it begins.
+
+    Raises:
+        ExportError: The checkpoint is incomplete or cannot be exported, `out` exists, or the
+            export differs from the checkpoint by more than the precision's bound.
+        MissingExtraError: torch, transformers or optimum is not installed.
+    """
+    out = Path(out).absolute()
+    if precision not in PRECISIONS:
+        raise ExportError(f"There is no precision {precision!r}: use {', '.join(PRECISIONS)}.")
+    if out.exists() and not overwrite:
+        raise ExportError(f"{out} exists: choose another folder, or ask to overwrite it.")
+    tell = progress or (lambda step: None)
+    tell("loading the checkpoint")
+    loaded = load_checkpoint(checkpoint)
+    card = loaded.card
+    if max_tokens and max_tokens > loaded.places:
+        raise ExportError(f"The checkpoint reads at most {loaded.places} tokens: lower max_tokens.")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        # Beside `out`, so that the last step is a rename within one file system.
+        work = Path(tempfile.mkdtemp(prefix=f".{out.name}.partial-", dir=out.parent))
+    except OSError as exc:
+        raise ExportError(f"{out} cannot be made ({exc}): choose another folder.") from exc
+    try:
+        folder = work / "encoder"
+        folder.mkdir()
+        _write_files(loaded, work, precision, tell)
+        info = EncoderInfo(
+            name=name or Path(checkpoint).resolve().name,
+            version=version,
+            family=loaded.family,
+            precision=precision,
+            dimension=int(loaded.model.config.hidden_size),
+            max_tokens=max_tokens or loaded.max_tokens,
+            graph_bytes=(folder / GRAPH).stat().st_size,
+            graph_sha256=file_sha256(folder / GRAPH),
+            pad_id=int(loaded.tokenizer.pad_token_id or 0),
+            span_range=span_range,
+            languages=card.languages if languages is None else tuple(languages),
+            licence=card.licence if licence is None else licence,
+            training_data=card.training_data if training_data is None else training_data,
+        )
+        tell("comparing with torch")
+        info.dump(folder)
+        with Encoder(folder, "cpu") as encoder:
+            measured = parity.measure(loaded, encoder)
+        parity.check(measured, precision)
+        info = replace(info, measured={"parity": measured})
+        info.dump(folder)
+        _move(folder, out, work)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return info
+
+
+def _write_files(
+    loaded: Checkpoint, work: Path, precision: str, tell: Callable[[str], None]
+) -> None:
+    """Write tokenizer and graph into ``work/encoder``."""
+    tokenizer = loaded.tokenizer.backend_tokenizer
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.save(str(work / "encoder" / TOKENIZER))
+    tell("exporting the graph")
+    plain = write_plain(loaded, work / "plain")
+    if sum(path.stat().st_size for path in plain.parent.iterdir()) > _LARGEST:
+        raise ExportError(
+            "The checkpoint has more than 2 GB of weights, which one ONNX file cannot hold: use a "
+            "smaller model."
+        )
+    tell(f"writing {precision}")
+    write_precision(plain, work / "encoder" / GRAPH, precision)
+
+
+def _move(folder: Path, out: Path, work: Path) -> None:
+    """Put `folder` at `out`; what was there goes to `work`, and comes back if the move fails."""
+    old = work / "old"
+    try:
+        if out.exists():
+            out.rename(old)
+        folder.rename(out)
+    except OSError as exc:
+        if old.exists() and not out.exists():
+            old.rename(out)
+        raise ExportError(f"{out} cannot be written ({exc}): choose another folder.") from exc
