@@ -19,7 +19,9 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_FILTER = regex.compile(r"\s*(?P<field>[^=!<>]+?)\s*(?P<op>!=|>=|<=|=|>|<)\s*(?P<value>.*?)\s*", regex.S)
+_FILTER = regex.compile(
+    r"\s*(?P<field>[^=!<>]+?)\s*(?P<op>!=|>=|<=|=|>|<)\s*(?P<value>.*?)\s*", regex.S
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from slice_os.errors import QueryError
 
@@ -66,7 +66,7 @@ def min_max(dense: Leg[Ref], lexical: Leg[Ref], weight: float) -> dict[Ref, floa
 class Fusion:
     """A way to fuse and the weight of the lexical leg that measured best for it."""
 
-    fuse: Callable[..., dict[object, float]]
+    fuse: Callable[..., dict[Any, float]]
     weight: float
     whole_corpus: bool
     """Whether every passage's degree counts, or only those of the leg's own results."""

@@ -173,7 +173,10 @@ class Backend(ABC):
 
     @abstractmethod
     def scan(
-        self, vectors: Float32, lengths: Sequence[range], cosines: Float32,
+        self,
+        vectors: Float32,
+        lengths: Sequence[range],
+        cosines: Float32,
         filters: Sequence[Filter] = (),
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
         """Yield every passage with the phrases of which one of its spans may reach the cosine.

@@ -17,13 +17,25 @@ B = 0.75
 MAX_TERMS = 128
 """Of a longer query the rarest terms are kept: the others hardly weigh anything."""
 
+_STOP_WORDS = """
+a an and are as at be but by for if in into is it no not of on or such that the their then there
+these they this to was will with
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""Lucene's, which a cluster's `english` analyzer leaves out: they cost most and weigh least."""
+
 # The token characters of SQLite's unicode61, so that each of our terms is one of its tokens.
 _TERM = regex.compile(r"[\p{L}\p{N}\p{M}\p{Co}]+")
 
 
 def terms(text: str) -> Counter[str]:
-    """Return the distinct lower-cased terms of a query with how often each occurs."""
-    return Counter(_TERM.findall(text.lower()))
+    """Return the distinct lower-cased terms of a query with how often each occurs.
+
+    Stop words are left out, unless the query has nothing else.
+    """
+    found = Counter(_TERM.findall(text.lower()))
+    kept = Counter({term: count for term, count in found.items() if term not in STOP_WORDS})
+    return kept or found
 
 
 def inverse_document_frequency(passages: float, holding: int) -> float:

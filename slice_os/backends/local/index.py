@@ -122,7 +122,12 @@ class LocalBackend(Backend):
             ).fetchone()
         files = [file for file in self._folder.rglob("*") if file.is_file()]
         return IndexStatus(
-            self.place, "local", self.meta, documents, passages, words,
+            self.place,
+            "local",
+            self.meta,
+            documents,
+            passages,
+            words,
             sum(file.stat().st_size for file in files),
             {"incomplete_documents": incomplete, "segments": segments, "stored_words": stored},
         )
@@ -161,7 +166,7 @@ class LocalBackend(Backend):
             fusion, weight = get_fusion(wanted.fusion, wanted.weight)
             if fusion.whole_corpus:
                 dense |= {(s, o): float(degrees[s][o]) for s, o in lexical}
-            scores = fusion.fuse(dense, lexical, weight)
+            scores: Mapping[tuple[int, int], float] = fusion.fuse(dense, lexical, weight)
         else:
             scores = dense or lexical
         ranked = sorted(scores, key=lambda ref: (-scores[ref], ref))
@@ -184,7 +189,8 @@ class LocalBackend(Backend):
         self, database: sqlite3.Connection, filters: Sequence[Filter]
     ) -> dict[int, list[int]]:
         """Return the ordinals, by segment, that are hidden or that a filter excludes."""
-        query, parameters = "SELECT segment, ordinal FROM hidden", []
+        query = "SELECT segment, ordinal FROM hidden"
+        parameters: list[str] = []
         if filters:
             condition, parameters = filter_clause(filters)
             query += (
@@ -249,8 +255,9 @@ def _segment_missing(folder: Path) -> IndexDamagedError:
 
 def _foreign(folder: Path) -> bool:
     """Tell whether a folder holds anything that a broken-off creation would not have left."""
-    return any(not file.name.startswith(DATABASE) and file.name != "segments"
-               for file in folder.iterdir())
+    return any(
+        not file.name.startswith(DATABASE) and file.name != "segments" for file in folder.iterdir()
+    )
 
 
 def _top(degrees: dict[int, Float32], depth: int) -> dict[tuple[int, int], float]:

@@ -28,17 +28,22 @@ def bm25(
     weights = _weights(database, text, passages)
     if not weights:
         return []
-    # Equal scores are ordered by key, so that pages do not overlap.
     condition, parameters = filter_clause(filters)
     legs = " UNION ALL ".join(
-        ["SELECT rowid, bm25(postings) * ? AS s FROM postings WHERE postings MATCH ?"]
+        ["SELECT rowid AS key, bm25(postings) * ? AS s FROM postings WHERE postings MATCH ?"]
         * len(weights)
     )
-    join = "JOIN documents d ON d.key = p.document" if filters else ""
+    allowed = (
+        "WHERE key IN (SELECT p.key FROM passages p JOIN documents d ON d.key = p.document"
+        f" WHERE {condition})"
+    )
+    # The inner limit keeps SQLite from merging the legs into the outer query, where bm25() has no
+    # postings. Equal scores are ordered by key, so that pages do not overlap.
     query = (
-        f"SELECT p.key, p.segment, p.ordinal, sum(s) AS score FROM ({legs}) "
-        f"JOIN passages p ON p.key = rowid {join} WHERE {condition} "
-        "GROUP BY p.key ORDER BY score DESC, p.key LIMIT ?"
+        "SELECT p.key, p.segment, p.ordinal, score FROM ("
+        f"SELECT key, sum(s) AS score FROM ({legs} LIMIT -1) {allowed if filters else ''} "
+        "GROUP BY key ORDER BY score DESC, key LIMIT ?) best "
+        "JOIN passages p ON p.key = best.key ORDER BY score DESC, p.key"
     )
     values: list[object] = []
     for term, weight in weights.items():

@@ -33,19 +33,20 @@ def best_cosines(segment: Segment, query: Float32, lengths: range) -> Float32:
     sums = np.concatenate(([0.0], np.cumsum(products * segment.scales)))
     sums *= float(scale[0])
     best = np.full(len(products), -1, dtype=np.float32)
+    firsts_of, ends_of = segment.bounds[:-1], segment.bounds[1:]
     for length in lengths:
         firsts = len(products) - length + 1
         if firsts <= 0:
             break
         cosines = (sums[length:] - sums[:firsts]).astype(np.float32)
         cosines *= segment.inverse_norms(slice(length - 1, length), slice(0, firsts))[0]
-        # Where a span would cross into the next passage the inverse norm is next to zero.
+        # The last words of a passage begin no span of this length: it would leave the passage.
+        crossing = np.maximum(ends_of[:, None] - np.arange(1, length), firsts_of[:, None])
+        cosines[crossing[crossing < firsts]] = -1
         np.maximum(best[:firsts], cosines, out=best[:firsts])
-    firsts_of = segment.bounds[:-1]
     found = np.maximum.reduceat(best, firsts_of)
     short, whole = _short_passages(segment, slice(0, len(firsts_of)), lengths)
-    ends = segment.bounds[1:][short]
-    found[short] = (sums[ends] - sums[firsts_of[short]]) * whole
+    found[short] = (sums[ends_of[short]] - sums[firsts_of[short]]) * whole
     return np.asarray(found, dtype=np.float32)
 
 

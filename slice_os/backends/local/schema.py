@@ -21,13 +21,15 @@ CREATE TABLE documents (
     key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, title TEXT NOT NULL, metadata TEXT NOT NULL,
     hash TEXT, run INTEGER NOT NULL);
 CREATE TABLE passages (
-    key INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents, number INTEGER NOT NULL,
-    start INTEGER NOT NULL, "end" INTEGER NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL,
+    key INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents,
+    number INTEGER NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL,
+    title TEXT NOT NULL, text TEXT NOT NULL,
     hash TEXT NOT NULL, words INTEGER NOT NULL, segment INTEGER NOT NULL, ordinal INTEGER NOT NULL,
     pending INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX passages_document ON passages (document, number);
 CREATE UNIQUE INDEX passages_place ON passages (segment, ordinal);
-CREATE TABLE segments (number INTEGER PRIMARY KEY, passages INTEGER NOT NULL, words INTEGER NOT NULL);
+CREATE TABLE segments (
+    number INTEGER PRIMARY KEY, passages INTEGER NOT NULL, words INTEGER NOT NULL);
 CREATE TABLE hidden (
     segment INTEGER NOT NULL, ordinal INTEGER NOT NULL, words INTEGER NOT NULL,
     PRIMARY KEY (segment, ordinal)) WITHOUT ROWID;

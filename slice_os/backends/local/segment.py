@@ -126,8 +126,11 @@ class Segment:
         part = self.slice(ordinal)
         _, norms = self.words(ordinal)
         return PackedPassage(
-            np.array(self.vectors[part]), np.array(self.scales[part]), norms,
-            np.array(self.starts[part]), np.array(self.ends[part]),
+            np.array(self.vectors[part]),
+            np.array(self.scales[part]),
+            norms,
+            np.array(self.starts[part]),
+            np.array(self.ends[part]),
         )
 
 

@@ -52,7 +52,8 @@ def tidy(database: sqlite3.Connection, folder: Path, segment_words: int) -> None
             )
             database.execute(
                 "UPDATE OR REPLACE hidden SET segment = ?, ordinal = ?"
-                " WHERE segment = ? AND ordinal = ?", (*place, segment, former)
+                " WHERE segment = ? AND ordinal = ?",
+                (*place, segment, former),
             )
         next_number += 1
         batch.clear()

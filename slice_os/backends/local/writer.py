@@ -1,6 +1,6 @@
-"""Writing an embedded index: a segment is synced first, the SQLite transaction that names it is
-the commit point.
+"""Writing an embedded index.
 
+A segment is synced first; the SQLite transaction that names it is the commit point.
 Everything since the last commit lies in one open transaction and in memory; a crash loses just
 that. A document too large for one commit is committed in parts that stay hidden until it is
 complete, and a later run goes on from them.
@@ -103,8 +103,18 @@ class LocalWriter(Writer):
         cursor = self._database.execute(
             "INSERT INTO passages (document, number, start, end, title, text, hash, words, segment,"
             " ordinal, pending) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
-            (self._key, plain.number, plain.start, plain.end, plain.title, plain.text, plain.hash,
-             len(words), self._segment, len(self._packed)),
+            (
+                self._key,
+                plain.number,
+                plain.start,
+                plain.end,
+                plain.title,
+                plain.text,
+                plain.hash,
+                len(words),
+                self._segment,
+                len(self._packed),
+            ),
         )
         self._database.execute(
             "INSERT INTO hidden VALUES (?, ?, ?)", (self._segment, len(self._packed), len(words))
@@ -132,7 +142,8 @@ class LocalWriter(Writer):
         )
         self._database.execute(
             "DELETE FROM hidden WHERE (segment, ordinal) IN"
-            " (SELECT segment, ordinal FROM passages WHERE document = ? AND pending)", (self._key,)
+            " (SELECT segment, ordinal FROM passages WHERE document = ? AND pending)",
+            (self._key,),
         )
         self._database.execute(
             "UPDATE passages SET pending = 0 WHERE document = ? AND pending", (self._key,)
@@ -153,7 +164,8 @@ class LocalWriter(Writer):
         rows = [(key,) for key in keys]
         self._database.executemany(
             "INSERT OR IGNORE INTO hidden SELECT segment, ordinal, words FROM passages"
-            " WHERE key = ?", rows
+            " WHERE key = ?",
+            rows,
         )
         self._database.executemany("DELETE FROM passages WHERE key = ?", rows)
 
@@ -168,7 +180,8 @@ class LocalWriter(Writer):
         for values in parameters:
             passages = self._database.execute(
                 "SELECT key FROM passages WHERE document IN"
-                f" (SELECT key FROM documents WHERE {condition})", values
+                f" (SELECT key FROM documents WHERE {condition})",
+                values,
             ).fetchall()
             self._drop([key for (key,) in passages])
             deleted += self._database.execute(

@@ -1,0 +1,70 @@
+"""slice-os: every span of 1 to 20 words of a text is searchable, next to BM25.
+
+    import slice_os
+
+    index = slice_os.open("demo.slice")
+    index.add(slice_os.read("corpus/"))
+    for hit in index.search("wants to cancel", size=10):
+        print(hit.degree, hit.spans[0].text, hit.text)
+
+Importing this loads neither a model nor its runtime; names are looked up when they are used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from slice_os.api import Index, index, open
+    from slice_os.corpus import read
+    from slice_os.encoder import encoder_info, load_encoder
+    from slice_os.errors import SliceOSError
+    from slice_os.exporters import export
+    from slice_os.records import Document, Hit, Match, Passage, Reject, SpanMatch
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Document": "records",
+    "Hit": "records",
+    "Index": "api",
+    "Match": "records",
+    "Passage": "records",
+    "Reject": "records",
+    "SliceOSError": "errors",
+    "SpanMatch": "records",
+    "encoder_info": "encoder",
+    "export": "exporters",
+    "index": "api",
+    "load_encoder": "encoder",
+    "open": "api",
+    "read": "corpus",
+}
+
+__all__ = [
+    "Document",
+    "Hit",
+    "Index",
+    "Match",
+    "Passage",
+    "Reject",
+    "SliceOSError",
+    "SpanMatch",
+    "encoder_info",
+    "export",
+    "index",
+    "load_encoder",
+    "open",
+    "read",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'slice_os' has no attribute {name!r}")
+    return getattr(import_module(f"slice_os.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

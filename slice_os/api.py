@@ -1,0 +1,228 @@
+"""The library: an `Index` and, for each verb of the command line, the function it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+
+from slice_os.backends import Backend, IndexMeta, create_backend, open_backend
+from slice_os.backends.base import IndexStatus, Mode
+from slice_os.corpus import Corpus
+from slice_os.encoder import Encoder, load_encoder
+from slice_os.errors import EncoderMismatchError, PlaceError, QueryError
+from slice_os.filters import Filter, parse_filters
+from slice_os.fusion import DEFAULT_FUSION
+from slice_os.mining import mine_phrases
+from slice_os.pipeline import IndexReport, index_documents
+from slice_os.records import Document, Hit, Match, Reject
+from slice_os.retrieval import search_passages
+
+Filters = Mapping[str, object] | Iterable[str | Filter] | None
+StrPath = str | Path
+
+
+def _ignore(_: object) -> None:
+    return None
+
+
+class Index:
+    """An index at a place: a folder. It comes into being with the first `add`.
+
+    The encoder is loaded when it is first needed; `encoder` names its folder (None: the one that
+    comes with slice-os), `device` is ``auto``, ``cpu`` or ``cuda``.
+    """
+
+    def __init__(
+        self,
+        place: StrPath,
+        *,
+        encoder: StrPath | None = None,
+        device: str = "auto",
+        threads: int | None = None,
+        passage_words: int | None = None,
+    ) -> None:
+        self.place = str(place)
+        self._backend = open_backend(self.place)
+        self._encoder: Encoder | None = None
+        self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
+        self._passage_words = passage_words
+        if self._backend and passage_words not in (None, self._backend.meta.passage_words):
+            raise PlaceError(
+                f"The index {place} has passages of {self._backend.meta.passage_words} words, "
+                f"{passage_words} were asked for: leave the option out, or index to a new place."
+            )
+
+    def __repr__(self) -> str:
+        return f"Index({self.place!r})"
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the index and the encoder."""
+        if self._backend:
+            self._backend.close()
+        if self._encoder:
+            self._encoder.close()
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder, loaded and checked against the index at first use."""
+        if self._encoder is None:
+            encoder = self._load()
+            if self._backend and self._backend.meta.family != encoder.info.family:
+                encoder.close()
+                raise EncoderMismatchError(
+                    f"The index {self.place} was made by the encoder {self._backend.meta.encoder} "
+                    f"(family {self._backend.meta.family[:12]}), not by {encoder.info.name} "
+                    f"(family {encoder.info.family[:12]}): give that encoder's folder, or index "
+                    "to a new place."
+                )
+            self._encoder = encoder
+        return self._encoder
+
+    def _existing(self) -> Backend:
+        if self._backend is None:
+            raise PlaceError(
+                f"There is no index at {self.place}: make one with "
+                f"'slice-os index PATHS --index {self.place}'."
+            )
+        return self._backend
+
+    def _for_adding(self) -> Backend:
+        if self._backend is None:
+            info = self.encoder.info
+            words = {} if self._passage_words is None else {"passage_words": self._passage_words}
+            meta = IndexMeta(info.name, info.family, info.dimension, **words)
+            self._backend = create_backend(self.place, meta)
+        return self._backend
+
+    def add(
+        self,
+        documents: Iterable[Document],
+        *,
+        prune: bool = False,
+        on_reject: Callable[[Reject], None] = _ignore,
+        on_progress: Callable[[IndexReport], None] = _ignore,
+    ) -> IndexReport:
+        """Add documents, or replace those of the same id; what has not changed is not encoded.
+
+        With `prune`, documents that are not among them are deleted. A document that cannot be
+        indexed is handed to `on_reject` and counted; the others are indexed.
+        """
+        return index_documents(
+            documents,
+            self._for_adding(),
+            self.encoder,
+            on_reject=on_reject,
+            on_progress=on_progress,
+            prune=prune,
+        )
+
+    def search(
+        self,
+        query: str,
+        *,
+        mode: Mode = "hybrid",
+        fusion: str = DEFAULT_FUSION,
+        weight: float | None = None,
+        filters: Filters = None,
+        size: int = 10,
+        offset: int = 0,
+        all_lengths: bool = False,
+        verify: int = 8,
+    ) -> list[Hit]:
+        """Return the best passages for a query; see `slice_os.retrieval.search_passages`."""
+        return search_passages(
+            self._existing(),
+            self.encoder,
+            query,
+            mode=mode,
+            fusion=fusion,
+            weight=weight,
+            filters=parse_filters(filters),
+            size=size,
+            offset=offset,
+            all_lengths=all_lengths,
+            verify=verify,
+        )
+
+    def mine(
+        self,
+        phrases: Sequence[str] | Mapping[str, str],
+        *,
+        degree: float = 0.8,
+        filters: Filters = None,
+        all_lengths: bool = False,
+        verify: bool = False,
+    ) -> Iterator[Match]:
+        """Yield every match of the phrases; see `slice_os.mining.mine_phrases`."""
+        if isinstance(phrases, str):
+            phrases = [phrases]
+        named = phrases if isinstance(phrases, Mapping) else {text: text for text in phrases}
+        return mine_phrases(
+            self._existing(),
+            self.encoder,
+            named,
+            threshold=degree,
+            filters=parse_filters(filters),
+            all_lengths=all_lengths,
+            verify=verify,
+        )
+
+    def delete(self, documents: Iterable[str] = (), *, filters: Filters = None) -> int:
+        """Delete documents by id, or those whose metadata meets `filters`; return how many."""
+        backend = self._existing()
+        conditions = parse_filters(filters)
+        ids = [*documents, *(backend.matching(conditions) if conditions else ())]
+        if not ids and not conditions:
+            raise QueryError("Nothing to delete: give document ids or a filter.")
+        with backend.writer() as writer:
+            return writer.delete(ids)
+
+    def status(self) -> IndexStatus:
+        """Return the size and state of the index."""
+        return self._existing().status()
+
+
+def open(
+    place: StrPath,
+    *,
+    encoder: StrPath | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    passage_words: int | None = None,
+) -> Index:
+    """Open the index at a place (a folder); it is made when the first document is added."""
+    return Index(
+        place, encoder=encoder, device=device, threads=threads, passage_words=passage_words
+    )
+
+
+def index(
+    corpus: Corpus | Iterable[Document],
+    place: StrPath,
+    *,
+    encoder: StrPath | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    passage_words: int | None = None,
+    prune: bool = False,
+    on_reject: Callable[[Reject], None] = _ignore,
+    on_progress: Callable[[IndexReport], None] = _ignore,
+) -> IndexReport:
+    """Bring the index at a place up to date with a corpus; see `Index.add`."""
+    with open(
+        place, encoder=encoder, device=device, threads=threads, passage_words=passage_words
+    ) as opened:
+        return opened.add(corpus, prune=prune, on_reject=on_reject, on_progress=on_progress)

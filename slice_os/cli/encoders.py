@@ -1,0 +1,68 @@
+"""The verbs export and encoder-info."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from slice_os.cli.options import json_option
+from slice_os.cli.output import echo_json, echo_table
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  slice-os export checkpoints/my-minilm my-encoder --precision int8
+  slice-os export checkpoints/my-minilm my-encoder-gpu --precision fp16
+"""
+)
+@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option(
+    "--precision",
+    type=click.Choice(["fp32", "fp16", "int8"]),
+    default="int8",
+    show_default=True,
+    help="int8 for CPUs, fp16 for GPUs.",
+)
+@click.option("--name", help="The encoder's name; default: the checkpoint folder's.")
+@click.option("--overwrite", is_flag=True, help="Replace an encoder folder at OUT.")
+@json_option
+def export(
+    checkpoint: Path, out: Path, precision: str, name: str | None, overwrite: bool, as_json: bool
+) -> None:
+    """Turn a local Hugging Face checkpoint into an encoder folder (ONNX).
+
+    Its outputs are compared with torch's on real text first; one that differs is not written.
+    Needs the extra 'export'.
+    """
+    from slice_os import export as export_checkpoint
+
+    info = export_checkpoint(
+        checkpoint,
+        out,
+        precision=precision,
+        name=name,
+        overwrite=overwrite,
+        progress=lambda step: click.echo(step, err=True),
+    )
+    if as_json:
+        echo_json(info.to_dict())
+    else:
+        click.echo(f"{out}: {info.name}, {info.precision}, {info.dimension} dimensions.")
+
+
+@click.command(epilog="\b\nExample:\n  slice-os encoder-info my-encoder --json\n")
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.option("--check", is_flag=True, help="Also compare the model file with its hash.")
+@json_option
+def encoder_info(folder: Path | None, check: bool, as_json: bool) -> None:
+    """Show what an encoder folder says of itself; without FOLDER: the one inside slice-os."""
+    from slice_os import encoder_info as info_of
+
+    info = info_of(folder, check=check)
+    if as_json:
+        echo_json(info.to_dict())
+    else:
+        echo_table(list(info.to_dict().items()))

@@ -1,0 +1,245 @@
+"""The verbs index, status and delete."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import IO, NoReturn
+
+import click
+from tqdm import tqdm
+
+from slice_os.cli.options import (
+    filter_option,
+    index_option,
+    json_option,
+    opened,
+)
+from slice_os.cli.output import counted, echo_json, echo_table
+from slice_os.records import Reject
+
+REJECTED = 3
+"""Exit code when something was skipped: everything else is done."""
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  slice-os index conversations/ contracts/*.txt --index demo.slice
+  slice-os index issues.jsonl --id-field key --text-field summary --text-field body --index i.slice
+  zcat notes.txt.gz | slice-os index - --index notes.slice
+  slice-os index corpus/ --index demo.slice --prune     # drop documents that are gone
+"""
+)
+@click.argument("paths", nargs=-1, required=True)
+@opened
+@click.option("--id-field", metavar="FIELD", help="The field that identifies a row.")
+@click.option("--title-field", metavar="FIELD", help="The field that holds a row's title.")
+@click.option(
+    "--text-field",
+    "text_fields",
+    multiple=True,
+    metavar="FIELD",
+    help="The field that holds a row's text; may be repeated.",
+)
+@click.option(
+    "--passage-words",
+    type=click.IntRange(5, 1000),
+    help="Words of a passage at most, for a new index.  [default: 110]",
+)
+@click.option("--prune", is_flag=True, help="Delete documents that the paths no longer hold.")
+@click.option(
+    "--rejects",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where what was skipped is written, with reasons.  [default: PLACE.rejects.jsonl]",
+)
+@json_option
+def index(
+    paths: tuple[str, ...],
+    place: str,
+    encoder: str | None,
+    device: str,
+    threads: int | None,
+    id_field: str | None,
+    title_field: str | None,
+    text_fields: tuple[str, ...],
+    passage_words: int | None,
+    prune: bool,
+    rejects: Path | None,
+    as_json: bool,
+) -> None:
+    """Index files, folders, globs or - (stdin); a second run encodes only what changed.
+
+    Reads .txt .md .html .jsonl .csv .tsv (also .gz), and .pdf .docx with the extra 'documents'.
+    What cannot be read is skipped, counted and written to the rejects file; the exit code is
+    then 3.
+    """
+    from slice_os import index as index_corpus
+    from slice_os import read
+
+    file = rejects or Path(f"{place.rstrip('/')}.rejects.jsonl")
+    with _Rejects(file) as rejected, _terminate_as_interrupt():
+        corpus = read(
+            *paths,
+            id_field=id_field,
+            title_field=title_field,
+            text_fields=text_fields or None,
+            on_reject=rejected,
+        )
+        with tqdm(
+            total=corpus.bytes_total,
+            delay=1,
+            leave=False,
+            disable=None,
+            bar_format="{percentage:3.0f}% |{bar:20}| {desc}, {remaining} left",
+        ) as bar:
+            try:
+                report = index_corpus(
+                    corpus,
+                    place,
+                    encoder=encoder,
+                    device=device,
+                    threads=threads,
+                    passage_words=passage_words,
+                    prune=prune,
+                    on_reject=rejected,
+                    on_progress=lambda now: _advance(
+                        bar, corpus.bytes_done, now.encoded_words, now.seconds
+                    ),
+                )
+            except KeyboardInterrupt:
+                bar.close()
+                click.echo(
+                    "Interrupted: every complete document is in the index; run the command again "
+                    "to go on.",
+                    err=True,
+                )
+                raise click.exceptions.Exit(130) from None
+    result = {**report.to_dict(), "rejected": rejected.count, "ignored": corpus.ignored}
+    if as_json:
+        echo_json({"index": place, **result, "rejects": str(file) if rejected.count else None})
+    else:
+        rate = report.encoded_words / report.seconds if report.seconds else 0
+        click.echo(
+            f"{place}: {counted(report.documents, 'document')} indexed, {report.unchanged:,} "
+            f"unchanged, {report.pruned:,} pruned; {counted(report.encoded_words, 'word')} encoded "
+            f"in {report.seconds:.1f} s ({rate:,.0f} words/s)."
+        )
+    if corpus.ignored and not as_json:
+        click.echo(f"{counted(corpus.ignored, 'file')} of unknown format ignored.", err=True)
+    if prune and rejected.count:
+        click.echo("Nothing was pruned, because something was rejected.", err=True)
+    if rejected.count:
+        click.echo(f"{rejected.count:,} rejected: see {file}.", err=True)
+        raise click.exceptions.Exit(REJECTED)
+
+
+class _Rejects:
+    """Writes rejects as JSON lines; the file of an earlier run goes when nothing is rejected."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self.count = file, 0
+        self._stream: IO[str] | None = None
+
+    def __call__(self, reject: Reject) -> None:
+        if self._stream is None:
+            self._stream = self._file.open("w", encoding="utf-8")
+        line = {"place": reject.place, "reason": reject.reason}
+        self._stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self._stream.flush()
+        self.count += 1
+
+    def __enter__(self) -> _Rejects:
+        return self
+
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        elif kind is None:
+            self._file.unlink(missing_ok=True)
+
+
+@contextmanager
+def _terminate_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM end the run as Ctrl-C does: committed, resumable."""
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+def _advance(bar: tqdm[NoReturn], done: int, words: int, seconds: float) -> None:
+    rate = words / seconds if seconds else 0
+    bar.set_description_str(f"{words:,} words, {rate:,.0f} words/s", refresh=False)
+    bar.update(done - bar.n)
+
+
+@click.command(epilog="\b\nExample:\n  slice-os status --index demo.slice --json\n")
+@index_option
+@json_option
+def status(place: str, as_json: bool) -> None:
+    """Show the size and state of an index."""
+    from slice_os import open as open_index
+
+    with open_index(place) as opened_index:
+        state = opened_index.status()
+    if as_json:
+        echo_json(state.to_dict())
+        return
+    echo_table(
+        [
+            ("index", f"{state.place} ({state.backend})"),
+            (
+                "encoder",
+                f"{state.meta.encoder} (family {state.meta.family[:12]}, "
+                f"{state.meta.dimension} dimensions)",
+            ),
+            ("documents", state.documents),
+            ("passages", state.passages),
+            ("words", state.words),
+            ("bytes", state.bytes),
+            *((name.replace("_", " "), value) for name, value in state.details.items()),
+        ]
+    )
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  slice-os delete conversations/0012.txt --index demo.slice
+  slice-os delete --filter year<2020 --yes --index demo.slice
+"""
+)
+@click.argument("documents", nargs=-1)
+@index_option
+@filter_option
+@click.option("--yes", is_flag=True, help="Do not ask before deleting by filter.")
+@json_option
+def delete(
+    documents: tuple[str, ...], place: str, filters: tuple[str, ...], yes: bool, as_json: bool
+) -> None:
+    """Delete documents by id, or those that meet a filter."""
+    from slice_os import open as open_index
+
+    if filters and not yes:
+        click.confirm(f"Delete every document with {' and '.join(filters)}?", abort=True, err=True)
+    with open_index(place) as opened_index:
+        deleted = opened_index.delete(documents, filters=filters)
+    if as_json:
+        echo_json({"index": place, "deleted": deleted})
+    else:
+        click.echo(f"{counted(deleted, 'document')} deleted.")
+    missing = 0 if filters else len(set(documents)) - deleted
+    if missing:
+        click.echo(f"{counted(missing, 'id')} not in the index.", err=True)
+        raise click.exceptions.Exit(REJECTED)

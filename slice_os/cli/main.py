@@ -1,0 +1,90 @@
+"""The `slice-os` command: its verbs, and what becomes of errors."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from slice_os import __version__
+from slice_os.errors import SliceOSError
+
+VERBS = {
+    "index": "indexing",
+    "search": "searching",
+    "mine": "searching",
+    "status": "indexing",
+    "delete": "indexing",
+    "export": "encoders",
+    "encoder-info": "encoders",
+}
+"""Verb -> the module of slice_os.cli that holds it, in the order that the help shows."""
+
+DEBUG = "SLICE_OS_DEBUG"
+
+
+class Verbs(click.Group):
+    """Loads a verb when it is called, names the nearest verb for a typo, and maps errors."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in the order of the help."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a verb."""
+        if cmd_name not in VERBS:
+            return None
+        module = import_module(f"slice_os.cli.{VERBS[cmd_name]}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb, or name the nearest."""
+        near = difflib.get_close_matches(args[0], VERBS, 1)
+        if near and args[0] not in VERBS:
+            ctx.fail(f"There is no command '{args[0]}'. Did you mean '{near[0]}'?")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb; every error is one sentence."""
+        try:
+            return super().invoke(ctx)
+        except SliceOSError as exc:
+            raise click.ClickException(str(exc)) from exc
+        except BrokenPipeError:  # the reader of our output, `head` for one, has had enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(0)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, KeyboardInterrupt):
+            raise
+        except Exception as exc:
+            if os.environ.get(DEBUG):
+                raise
+            raise click.ClickException(
+                f"Unexpected {type(exc).__name__}: {exc}. This is a bug: set {DEBUG}=1, run the "
+                "command again and report what it prints."
+            ) from exc
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Examples:
+  slice-os index conversations/ contracts/ --index demo.slice
+  slice-os search "the customer wants to cancel" --index demo.slice
+  slice-os mine phrases.txt --index demo.slice --degree 0.8 --output matches.csv
+
+\b
+Shell completion (bash; likewise zsh_source, fish_source):
+  eval "$(_SLICE_OS_COMPLETE=bash_source slice-os)"
+""",
+)
+@click.version_option(__version__, prog_name="slice-os")
+def main() -> None:
+    """Find the few words that matter inside long texts, however they are said."""

@@ -1,0 +1,84 @@
+"""What people and programs read: results on stdout, progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import regex
+
+from slice_os.records import Hit
+
+CONTEXT = 160
+"""Characters shown on either side of a match, at most."""
+_SENTENCE_END = regex.compile(r"(?<=[.!?…。！？])\s+|\n+")
+
+
+def echo_json(value: Any, *, indent: int | None = 2) -> None:
+    """Print a value as JSON; `indent=None` for JSON lines."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def is_terminal() -> bool:
+    """Tell whether a person looks at stdout."""
+    return sys.stdout.isatty()
+
+
+def echo_hit(number: int, hit: Hit) -> None:
+    """Print a hit: its degree, document and the sentence of its best span, the span marked."""
+    head = f"{number:3d}.  {click.style(f'{hit.degree:.3f}', fg='green', bold=True)}  "
+    title = f"  {shorten(hit.title, 60)}" if hit.title else ""
+    click.echo(f"{head}{click.style(f'{hit.document}#{hit.passage}', bold=True)}{title}")
+    if hit.spans:
+        best = hit.spans[0]
+        sentence = mark(hit.text, best.start, best.end)
+    else:
+        sentence = shorten(hit.text, 2 * CONTEXT)
+    click.echo(textwrap.indent(sentence, " " * 13))
+
+
+def shorten(text: str, width: int) -> str:
+    """Return a text on one line, cut at a word."""
+    return textwrap.shorten(text, width, placeholder=" …")
+
+
+def mark(text: str, start: int, end: int) -> str:
+    """Return the sentence or turn that holds a span, on one line, the span marked in it."""
+    first, last = _sentence(text, start, end)
+    before, after = text[first:start], text[end:last]
+    lead = "… " if first and not _SENTENCE_END.search(text[max(first - 2, 0) : first]) else ""
+    marked = text[start:end]
+    shown = click.style(marked, fg="black", bg="yellow") if is_terminal() else f"«{marked}»"
+    tail = " …" if last < len(text) and not _SENTENCE_END.match(text, last) else ""
+    line = f"{lead}{before}{shown}{after}{tail}"
+    return " ".join(line.split())
+
+
+def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the bounds of the sentences that a span touches, CONTEXT characters around it."""
+    first = max((m.end() for m in _SENTENCE_END.finditer(text, 0, start)), default=0)
+    found = _SENTENCE_END.search(text, end)
+    last = found.start() if found else len(text)
+    if start - first > CONTEXT:
+        first = text.find(" ", start - CONTEXT, start) + 1 or start - CONTEXT
+    if last - end > CONTEXT:
+        cut = text.rfind(" ", end, end + CONTEXT)
+        last = cut if cut > 0 else end + CONTEXT
+    return first, last
+
+
+def echo_table(rows: Sequence[tuple[str, object]]) -> None:
+    """Print names and values in two columns."""
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
+        click.echo(f"{name:<{width}}  {text}")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return '1 document', '2,000 documents'."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

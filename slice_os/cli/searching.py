@@ -1,0 +1,225 @@
+"""The verbs search and mine."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from slice_os.backends.base import Mode
+from slice_os.cli.options import filter_option, json_option, lengths_option, lines_option, opened
+from slice_os.cli.output import counted, echo_hit, echo_json, shorten
+from slice_os.errors import QueryError, SliceOSError
+from slice_os.fusion import DEFAULT_FUSION, FUSIONS
+from slice_os.records import Match
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  slice-os search "the customer wants to cancel" --index demo.slice
+  slice-os search "limitation of liability" --filter year>=2015 --size 3 --json --index demo.slice
+  slice-os search "late refund" --mode dense --no-verify --nl --index demo.slice
+"""
+)
+@click.argument("query")
+@opened
+@click.option(
+    "--mode",
+    type=click.Choice(["hybrid", "dense", "lexical"]),
+    default="hybrid",
+    show_default=True,
+    help="Spans and BM25 together, spans alone, BM25 alone.",
+)
+@click.option(
+    "--fusion",
+    type=click.Choice(list(FUSIONS)),
+    default=DEFAULT_FUSION,
+    show_default=True,
+    help="How a hybrid search joins the two.",
+)
+@click.option("--weight", type=click.FloatRange(0, 1), help="The share of BM25 in a hybrid score.")
+@click.option("--size", type=click.IntRange(min=1), default=10, show_default=True, help="Hits.")
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Hits to pass over.")
+@filter_option
+@lengths_option
+@click.option(
+    "--verify/--no-verify",
+    default=True,
+    show_default=True,
+    help="Encode the best spans alone for the degrees shown.",
+)
+@json_option
+@lines_option
+def search(
+    query: str,
+    place: str,
+    encoder: str | None,
+    device: str,
+    threads: int | None,
+    mode: Mode,
+    fusion: str,
+    weight: float | None,
+    size: int,
+    offset: int,
+    filters: tuple[str, ...],
+    all_lengths: bool,
+    verify: bool,
+    as_json: bool,
+    as_lines: bool,
+) -> None:
+    """Show the passages that say it best, the matched words marked.
+
+    Any text is a query. The number is the degree of similarity of the marked words, in [0, 1].
+    """
+    from slice_os import open as open_index
+
+    with open_index(place, encoder=encoder, device=device, threads=threads) as index:
+        hits = index.search(
+            query,
+            mode=mode,
+            fusion=fusion,
+            weight=weight,
+            filters=filters,
+            size=size,
+            offset=offset,
+            all_lengths=all_lengths,
+            verify=8 if verify else 0,
+        )
+    if as_json:
+        echo_json({"query": query, "hits": [hit.to_dict() for hit in hits]})
+    elif as_lines:
+        for hit in hits:
+            echo_json(hit.to_dict(), indent=None)
+    else:
+        for number, hit in enumerate(hits, start=offset + 1):
+            echo_hit(number, hit)
+        if not hits:
+            click.echo("No hits.", err=True)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  slice-os mine phrases.txt --index demo.slice --degree 0.8 --output matches.csv
+  slice-os mine --phrase "wants to cancel" --index demo.slice --nl
+"""
+)
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@opened
+@click.option("--phrase", "phrases", multiple=True, help="A phrase; may be repeated.")
+@click.option(
+    "--degree",
+    type=click.FloatRange(0, 1),
+    default=0.8,
+    show_default=True,
+    help="The least degree of similarity of a match.",
+)
+@filter_option
+@lengths_option
+@click.option(
+    "--verify/--no-verify",
+    default=False,
+    show_default=True,
+    help="Also encode each match alone; that degree must reach the threshold too.",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A .csv or .jsonl file for the matches; default: stdout.",
+)
+@json_option
+@lines_option
+def mine(
+    file: Path | None,
+    place: str,
+    encoder: str | None,
+    device: str,
+    threads: int | None,
+    phrases: tuple[str, ...],
+    degree: float,
+    filters: tuple[str, ...],
+    all_lengths: bool,
+    verify: bool,
+    output: Path | None,
+    as_json: bool,
+    as_lines: bool,
+) -> None:
+    """Find every span that says one of the phrases: exhaustive and exact.
+
+    FILE holds a phrase a line, or is a .csv with the columns name and phrase. Counts come last.
+    """
+    from slice_os import open as open_index
+    from slice_os.mining import read_phrases
+
+    named = {**(read_phrases(file) if file else {}), **{text: text for text in phrases}}
+    if not named:
+        raise QueryError("Nothing to mine for: give a file of phrases, or --phrase.")
+    counts: Counter[str] = Counter(dict.fromkeys(named, 0))
+    collected: list[dict[str, Any]] = []
+    with (
+        open_index(place, encoder=encoder, device=device, threads=threads) as index,
+        _matches_to(output, collected if as_json else None, as_lines) as write,
+    ):
+        for match in index.mine(
+            named, degree=degree, filters=filters, all_lengths=all_lengths, verify=verify
+        ):
+            counts[match.phrase] += 1
+            write(match)
+    if as_json:
+        found = {} if output else {"matches": collected}
+        echo_json({"degree": degree, "counts": counts, "output": output and str(output), **found})
+        return
+    width = max(len(shorten(name, 60)) for name in counts)
+    for name, count in counts.items():
+        click.echo(f"{shorten(name, 60):<{width}}  {count:>8,}", err=output is None)
+    where = f" in {output}" if output else ""
+    click.echo(f"{counted(counts.total(), 'match').replace('matchs', 'matches')}{where}.", err=True)
+
+
+@contextmanager
+def _matches_to(
+    output: Path | None, collected: list[dict[str, Any]] | None, as_lines: bool
+) -> Iterator[Callable[[Match], None]]:
+    """Give a function that writes a match; a file appears under its name when it is complete."""
+    if output is None:
+        if collected is not None:
+            yield lambda match: collected.append(match.to_dict())
+        elif as_lines:
+            yield lambda match: echo_json(match.to_dict(), indent=None)
+        else:
+            yield _echo_match
+        return
+    if output.suffix.lower() not in (".csv", ".jsonl"):
+        raise QueryError(f"The output {output} must be called .csv or .jsonl.")
+    part = output.with_name(output.name + ".part")
+    try:
+        with part.open("w", encoding="utf-8", newline="") as stream:
+            if output.suffix.lower() == ".csv":
+                table = csv.DictWriter(stream, [field.name for field in fields(Match)])
+                table.writeheader()
+                yield lambda match: table.writerow(match.to_dict())
+            else:
+                yield lambda match: _write_line(match, stream)
+        part.replace(output)
+    except OSError as exc:
+        raise SliceOSError(f"{output} cannot be written: {exc.strerror}.") from exc
+
+
+def _write_line(match: Match, stream: Any) -> None:
+    """Write a match as a JSON line."""
+    stream.write(json.dumps(match.to_dict(), ensure_ascii=False) + "\n")
+
+
+def _echo_match(match: Match) -> None:
+    degree = click.style(f"{match.degree:.3f}", fg="green", bold=True)
+    place = f"{match.document}:{match.document_start}-{match.document_end}"
+    click.echo(f"{degree}  {shorten(match.phrase, 40)}  {place}  {shorten(match.text, 100)}")

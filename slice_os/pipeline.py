@@ -1,0 +1,192 @@
+"""Corpus -> encoder -> spans -> backend, in bounded memory.
+
+Reading, splitting and tokenizing run ahead in a thread of their own while the encoder works; the
+index is written in the order of the corpus.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from queue import Full, Queue
+from threading import Event, Thread
+from typing import Any, Literal, TypeVar
+
+from slice_os.backends.base import Backend, Writer
+from slice_os.corpus import split
+from slice_os.encoder import Encoder
+from slice_os.records import Document, EncodedPassage, Passage, Reject, Words
+
+T = TypeVar("T")
+AHEAD = 256
+"""How many documents or passages a stage may be ahead of the next."""
+
+
+@dataclass(slots=True)
+class IndexReport:
+    """What an indexing run did; live while it runs."""
+
+    documents: int = 0
+    unchanged: int = 0
+    passages: int = 0
+    words: int = 0
+    encoded_words: int = 0
+    rejected: int = 0
+    pruned: int = 0
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain JSON types."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One thing to do for a document, in order: a passage, or (None) the document's end."""
+
+    document: Document
+    passage: Passage | None = None
+    encode: bool = False
+    unchanged: bool = False
+
+
+def index_documents(
+    documents: Iterable[Document],
+    backend: Backend,
+    encoder: Encoder,
+    *,
+    on_reject: Callable[[Reject], None] = lambda reject: None,
+    on_progress: Callable[[IndexReport], None] = lambda report: None,
+    prune: bool = False,
+) -> IndexReport:
+    """Bring an index up to date with `documents`, encoding only what changed.
+
+    A document whose id this run has already seen, or that has no word the encoder knows, is
+    handed to `on_reject`. With `prune`, documents that the run did not see are deleted, unless
+    something was rejected. On an exception, Ctrl-C included, all complete documents are committed.
+    """
+    report = IndexReport()
+    started = time.monotonic()
+    with backend.writer() as writer:
+        load = _Load(writer, report, on_reject)
+        for step, words in _encode(_ahead(_plan(documents, backend), AHEAD), encoder):
+            load.take(step, words)
+            report.seconds = time.monotonic() - started
+            on_progress(report)
+        if prune and not report.rejected:
+            report.pruned = writer.prune()
+    report.seconds = time.monotonic() - started
+    return report
+
+
+def _plan(documents: Iterable[Document], backend: Backend) -> Iterator[_Step]:
+    """Decide what of each document is unchanged, what is kept and what must be encoded."""
+    for document in documents:
+        stored = backend.stored(document.id)
+        if stored is not None and stored.hash == document.hash:
+            yield _Step(document, unchanged=True)
+            continue
+        known = stored.passages if stored else Counter[str]()
+        for passage in split(document, backend.meta.passage_words):
+            kept = known[passage.hash] > 0
+            known[passage.hash] -= kept
+            yield _Step(document, passage, encode=not kept)
+        yield _Step(document)
+
+
+def _encode(steps: Iterable[_Step], encoder: Encoder) -> Iterator[tuple[_Step, Words]]:
+    """Pair each step with its passage's words: none where nothing is to be encoded."""
+    waiting: deque[_Step] = deque()
+
+    def texts() -> Iterator[str]:
+        for step in steps:
+            waiting.append(step)
+            yield step.passage.text if step.passage and step.encode else ""
+
+    for words in encoder.encode_words(texts()):
+        yield waiting.popleft(), words
+
+
+class _Load:
+    """Hands the steps to the writer and keeps count."""
+
+    def __init__(
+        self, writer: Writer, report: IndexReport, on_reject: Callable[[Reject], None]
+    ) -> None:
+        self._writer, self._report, self._on_reject = writer, report, on_reject
+        self._state: Literal["fresh", "begun", "refused"] = "fresh"
+
+    def take(self, step: _Step, words: Words) -> None:
+        if step.unchanged:
+            if self._writer.touch(step.document.id):
+                self._report.unchanged += 1
+            else:
+                self._refuse(step.document, "another document of this run has the same id")
+        elif step.passage is None:
+            self._end(step.document)
+        elif not step.encode or len(words):
+            self._put(step.document, step.passage, words if step.encode else None)
+
+    def _put(self, document: Document, passage: Passage, words: Words | None) -> None:
+        if self._state == "fresh":
+            self._state = "begun" if self._writer.begin(document) else "refused"
+        if self._state == "refused":
+            return
+        self._report.passages += 1
+        if words is None:
+            self._writer.keep(passage)
+        else:
+            self._writer.add(EncodedPassage(passage, words))
+            self._report.encoded_words += len(words)
+
+    def _end(self, document: Document) -> None:
+        if self._state == "begun":
+            self._report.words += self._writer.finish()
+            self._report.documents += 1
+        elif self._state == "refused":
+            self._refuse(document, "another document of this run has the same id")
+        else:
+            self._writer.delete([document.id])
+            self._refuse(document, "it holds no word that the encoder knows")
+        self._state = "fresh"
+
+    def _refuse(self, document: Document, reason: str) -> None:
+        self._report.rejected += 1
+        self._on_reject(Reject(document.id, reason))
+
+
+def _ahead(items: Iterable[T], size: int) -> Iterator[T]:
+    """Yield `items`, up to `size` of them worked out ahead in a thread."""
+    queue: Queue[T | _End] = Queue(size)
+    abandoned = Event()
+
+    def put(item: T | _End) -> bool:
+        while not abandoned.is_set():
+            with suppress(Full):
+                queue.put(item, timeout=0.1)
+                return True
+        return False
+
+    def work() -> None:
+        try:
+            if all(put(item) for item in items):
+                put(_End(None))
+        except BaseException as exc:
+            put(_End(exc))
+
+    Thread(target=work, name="slice-os-ahead", daemon=True).start()
+    try:
+        while not isinstance(item := queue.get(), _End):
+            yield item
+        if item.error is not None:
+            raise item.error
+    finally:
+        abandoned.set()
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    error: BaseException | None

@@ -1,0 +1,161 @@
+"""Search: a backend's best passages, rescored over all spans, their best spans verified."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+
+import numpy as np
+
+from slice_os.backends.base import Backend, Candidate, Mode, Retrieval, StoredPassage
+from slice_os.corpus import count_words
+from slice_os.encoder import Encoder
+from slice_os.errors import QueryError
+from slice_os.filters import Filter
+from slice_os.fusion import DEFAULT_FUSION, get_fusion
+from slice_os.records import Float32, Hit, SpanMatch
+from slice_os.spans import (
+    ScoredSpan,
+    contributions,
+    degree,
+    fit_window,
+    full_range,
+    length_window,
+    pick,
+    span_cosines,
+    verified_degrees,
+)
+
+SHOWN_SPANS = 3
+"""Spans a hit shows: the best that share no word."""
+
+
+def search_passages(
+    backend: Backend,
+    encoder: Encoder,
+    query: str,
+    *,
+    mode: Mode = "hybrid",
+    fusion: str = DEFAULT_FUSION,
+    weight: float | None = None,
+    filters: Sequence[Filter] = (),
+    size: int = 10,
+    offset: int = 0,
+    all_lengths: bool = False,
+    verify: int = 8,
+) -> list[Hit]:
+    """Return the best passages for a query, ranked by their score.
+
+    The degree of a hit is that of its best span: of `verify` spans a hit encoded alone, or, with
+    ``verify=0``, as the index has them (in context). `all_lengths` compares spans of every length
+    instead of about 0.75 to 1.4 times the query's words.
+
+    Raises:
+        QueryError: the query holds no word, or a setting is out of its range.
+    """
+    if mode not in get_args(Mode):
+        raise QueryError(f"There is no mode {mode!r}: choose one of {', '.join(get_args(Mode))}.")
+    if size < 1 or offset < 0 or verify < 0:
+        raise QueryError("size must be at least 1, offset and verify at least 0.")
+    get_fusion(fusion, weight)
+    vector = encode_queries(encoder, [query])[0]
+    lengths = query_lengths(query, backend.meta.max_words, all_lengths)
+    candidates = backend.retrieve(
+        Retrieval(query, vector, lengths, mode, fusion, weight, filters, size, offset)
+    )
+    return explain(candidates, vector, lengths, encoder, verify)
+
+
+def encode_queries(encoder: Encoder, queries: Sequence[str]) -> Float32:
+    """Return the unit vectors of queries or phrases, float32 ``[n, d]``.
+
+    Raises:
+        QueryError: one of them is empty or holds no word that the encoder knows.
+    """
+    for query in queries:
+        if not query.strip():
+            raise QueryError("The query is empty: give at least one word.")
+    vectors = encoder.encode(queries)
+    for query, norm in zip(queries, np.linalg.norm(vectors, axis=1), strict=True):
+        if norm == 0:
+            raise QueryError(f"The query {query!r} holds no word that the encoder knows.")
+    return vectors
+
+
+def query_lengths(query: str, max_words: int, all_lengths: bool) -> range:
+    """Return the span lengths that a query is compared with."""
+    return full_range(max_words) if all_lengths else length_window(count_words(query), max_words)
+
+
+def word_scores(stored: StoredPassage, vector: Float32) -> Float32:
+    """Return q . w for every word of a stored passage, float32 ``[N]``."""
+    return np.asarray(stored.words.vectors @ vector, dtype=np.float32)
+
+
+def span_text(stored: StoredPassage, span: ScoredSpan) -> tuple[int, int, str]:
+    """Return a span's character offsets in its passage, and its text."""
+    start, end = int(stored.words.starts[span.i]), int(stored.words.ends[span.j - 1])
+    return start, end, stored.passage.text[start:end]
+
+
+def explain(
+    candidates: Sequence[Candidate], vector: Float32, lengths: range, encoder: Encoder, verify: int
+) -> list[Hit]:
+    """Turn candidates into hits: exact degrees, best spans, one encoder run to verify them all."""
+    found: list[list[SpanMatch]] = []
+    for candidate in candidates:
+        stored = candidate.stored
+        scores = word_scores(stored, vector)
+        window = fit_window(lengths, len(scores))
+        cosines = span_cosines(scores, stored.norms, window)
+        spans = pick(cosines, window, verify or SHOWN_SPANS)
+        found.append([_match(stored, span, scores) for span in spans])
+    if verify:
+        found = _verified(found, vector, encoder)
+    hits = []
+    for candidate, matches in zip(candidates, found, strict=True):
+        shown = _apart(sorted(matches, key=lambda match: -match.degree))
+        passage = candidate.stored.passage
+        hits.append(
+            Hit(
+                passage.document,
+                passage.number,
+                passage.title,
+                passage.text,
+                candidate.score,
+                shown[0].degree if shown else 0.0,
+                tuple(shown),
+                candidate.stored.metadata,
+            )
+        )
+    return hits
+
+
+def _match(stored: StoredPassage, span: ScoredSpan, scores: Float32) -> SpanMatch:
+    indexed = degree(span.cosine)
+    shares = tuple(contributions(scores, stored.norms, span.i, span.j).tolist())
+    return SpanMatch(*span_text(stored, span), indexed, indexed, shares)
+
+
+def _verified(
+    found: Sequence[Sequence[SpanMatch]], vector: Float32, encoder: Encoder
+) -> list[list[SpanMatch]]:
+    texts = list(dict.fromkeys(match.text for matches in found for match in matches))
+    degrees = verified_degrees(vector, encoder.encode(texts)) if texts else ()
+    by_text = dict(zip(texts, map(float, degrees), strict=True))
+    return [
+        [
+            SpanMatch(m.start, m.end, m.text, by_text[m.text], m.indexed_degree, m.contributions)
+            for m in matches
+        ]
+        for matches in found
+    ]
+
+
+def _apart(matches: Sequence[SpanMatch]) -> list[SpanMatch]:
+    """Keep the best matches that share no word, SHOWN_SPANS at most."""
+    kept: list[SpanMatch] = []
+    for match in matches:
+        if all(match.end <= other.start or other.end <= match.start for other in kept):
+            kept.append(match)
+    return kept[:SHOWN_SPANS]
