@@ -15,6 +15,8 @@ from queue import Full, Queue
 from threading import Event, Thread
 from typing import Any, Literal, TypeVar
 
+from threadpoolctl import threadpool_limits
+
 from slice_os.backends.base import Backend, Writer
 from slice_os.corpus import split
 from slice_os.encoder import Encoder
@@ -70,7 +72,8 @@ def index_documents(
     """
     report = IndexReport()
     started = time.monotonic()
-    with backend.writer() as writer:
+    # The encoder's threads keep every core busy; BLAS's own would only spin beside them.
+    with backend.writer() as writer, threadpool_limits(1, "blas"):
         load = _Load(writer, report, on_reject)
         for step, words in _encode(_ahead(_plan(documents, backend), AHEAD), encoder):
             load.take(step, words)

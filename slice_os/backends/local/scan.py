@@ -1,8 +1,8 @@
 """Scoring every span of a segment: at the speed of memory for one query, exactly for mining.
 
-With c_k = q . w_k and C the prefix sums of c, the span of l words from word i has cosine
-(C_{i+l} - C_i) / n_{l,i}; the norms are stored, so a segment costs one matrix-vector product
-and, for each span length, one subtraction and one multiplication a word.
+A span's cosine is the sum of its words' scores q . w_k over its norm; the norms are stored, so a
+segment costs one matrix-vector product and, for each span length, one addition and one
+multiplication a word.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ import simsimd
 
 from slice_os.backends.local.segment import Segment
 from slice_os.records import Float32
-from slice_os.spans import dequantize, quantize
+from slice_os.spans import best_span, dequantize, fit_window, quantize, stored_cosines
 
 BLOCK_WORDS = 4096
+CACHED_WORDS = 32_768
+"""Words of which all that a scan works on stays in a core's own cache."""
+DOUBTFUL = 0.001
+"""A best cosine below this may be that of a span that leaves its passage."""
 MARGIN = 0.002
 """By how much a mined cosine may be below the threshold here: float32 prefix sums are not exact."""
 
@@ -30,24 +34,38 @@ def best_cosines(segment: Segment, query: Float32, lengths: range) -> Float32:
     """
     codes, scale = quantize(query[None, :])
     products = np.asarray(simsimd.cdist(segment.vectors, codes, metric="dot"))[:, 0]
-    sums = np.concatenate(([0.0], np.cumsum(products * segment.scales)))
-    sums *= float(scale[0])
-    best = np.full(len(products), -1, dtype=np.float32)
-    firsts_of, ends_of = segment.bounds[:-1], segment.bounds[1:]
-    for length in lengths:
-        firsts = len(products) - length + 1
-        if firsts <= 0:
-            break
-        cosines = (sums[length:] - sums[:firsts]).astype(np.float32)
-        cosines *= segment.inverse_norms(slice(length - 1, length), slice(0, firsts))[0]
-        # The last words of a passage begin no span of this length: it would leave the passage.
-        crossing = np.maximum(ends_of[:, None] - np.arange(1, length), firsts_of[:, None])
-        cosines[crossing[crossing < firsts]] = -1
-        np.maximum(best[:firsts], cosines, out=best[:firsts])
-    found = np.maximum.reduceat(best, firsts_of)
-    short, whole = _short_passages(segment, slice(0, len(firsts_of)), lengths)
-    found[short] = (sums[ends_of[short]] - sums[firsts_of[short]]) * whole
-    return np.asarray(found, dtype=np.float32)
+    scores = np.multiply(products, segment.scales * scale[0], dtype=np.float32, casting="same_kind")
+    found = np.empty(len(segment.bounds) - 1, dtype=np.float32)
+    for first, last in _blocks(segment.bounds, CACHED_WORDS):
+        words = slice(int(segment.bounds[first]), int(segment.bounds[last]))
+        best = _best_from_each_word(segment, words, scores[words], lengths)
+        found[first:last] = np.maximum.reduceat(best, segment.bounds[first:last] - words.start)
+    # A span that would leave its passage counts as next to 0 above. That matters only where no
+    # true span is better, or where the passage is too short for any.
+    short = np.diff(segment.bounds) < lengths.start
+    for passage in np.flatnonzero(short | (found < DOUBTFUL)):
+        part = segment.slice(passage)
+        window = fit_window(lengths, part.stop - part.start)
+        inverse = segment.inverse_norms(slice(None), part)
+        found[passage] = best_span(stored_cosines(scores[part], inverse, window), window).cosine
+    return found
+
+
+def _best_from_each_word(
+    segment: Segment, words: slice, scores: Float32, lengths: range
+) -> Float32:
+    """Return the best cosine of the spans that begin with each word of a block."""
+    best = np.full(len(scores), -1, dtype=np.float32)
+    sums = np.zeros(len(scores), dtype=np.float32)
+    for length in range(1, min(lengths.stop, len(scores) + 1)):
+        sums = sums[: len(scores) - length + 1]
+        sums += scores[length - 1 :]
+        if length >= lengths.start:
+            part = slice(words.start, words.start + len(sums))
+            cosines = segment.inverse_norms(slice(length - 1, length), part)[0]
+            cosines *= sums
+            np.maximum(best[: len(sums)], cosines, out=best[: len(sums)])
+    return best
 
 
 def reaching(
@@ -62,21 +80,21 @@ def reaching(
         (window, np.array([k for k, other in enumerate(lengths) if other == window]))
         for window in dict.fromkeys(lengths)
     ]
-    for first, last in _blocks(segment.bounds):
+    for first, last in _blocks(segment.bounds, BLOCK_WORDS):
         words = slice(int(segment.bounds[first]), int(segment.bounds[last]))
+        bounds = segment.bounds[first : last + 1] - words.start
         vectors = dequantize(segment.vectors[words], segment.scales[words])
         reached = np.zeros((words.stop - words.start, len(queries)), dtype=bool)
         for window, members in groups:
             inverse = segment.inverse_norms(slice(window.start - 1, window.stop - 1), words)
             scores = vectors @ queries[members].T
             reached[:, members] = _reached(scores, inverse, window, thresholds[members])
-            short, whole = _short_passages(segment, slice(first, last), window)
-            for passage, inverse_norm in zip(short + first, whole, strict=True):
-                part = slice(*(segment.bounds[passage : passage + 2] - words.start))
+            short, whole = _short_passages(segment, words, bounds, window)
+            for passage, inverse_norm in zip(short, whole, strict=True):
+                part = slice(*bounds[passage : passage + 2])
                 sums = scores[part].sum(axis=0) * inverse_norm
                 reached[part.start, members] |= sums >= thresholds[members]
-        starts = segment.bounds[first:last] - words.start
-        any_word = np.logical_or.reduceat(reached, starts, axis=0)
+        any_word = np.logical_or.reduceat(reached, bounds[:-1], axis=0)
         for row in np.flatnonzero(any_word.any(axis=1)):
             yield first + int(row), np.flatnonzero(any_word[row]).tolist()
 
@@ -99,27 +117,26 @@ def _reached(
 
 
 def _short_passages(
-    segment: Segment, passages: slice, lengths: range
+    segment: Segment, words: slice, bounds: npt.NDArray[np.int64], lengths: range
 ) -> tuple[npt.NDArray[np.int64], Float32]:
-    """Return the passages too short for `lengths`, and 1 / norm of each whole one.
+    """Return the passages of a block too short for `lengths`, and 1 / norm of each whole one.
 
     Such a passage is compared as a whole, as `fit_window` says.
     """
-    firsts = segment.bounds[passages]
-    sizes = segment.bounds[passages.start + 1 : passages.stop + 1] - firsts
+    sizes = np.diff(bounds)
     short = np.flatnonzero(sizes < lengths.start)
     whole = [
         segment.inverse_norms(slice(n - 1, n), slice(i, i + 1))[0, 0]
-        for n, i in zip(sizes[short].tolist(), firsts[short].tolist(), strict=True)
+        for n, i in zip(sizes[short], words.start + bounds[:-1][short], strict=True)
     ]
     return short, np.array(whole, dtype=np.float32)
 
 
-def _blocks(bounds: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield runs of passages of about BLOCK_WORDS words, so that memory stays small."""
+def _blocks(bounds: npt.NDArray[np.int64], words: int) -> Iterator[tuple[int, int]]:
+    """Yield runs of passages of about `words` words, so that what is worked on stays small."""
     first = 0
     while first < len(bounds) - 1:
-        last = int(np.searchsorted(bounds, bounds[first] + BLOCK_WORDS, side="right")) - 1
+        last = int(np.searchsorted(bounds, bounds[first] + words, side="right")) - 1
         last = max(last, first + 1)
         yield first, last
         first = last
