@@ -20,8 +20,9 @@ from slice_os.encoder.tokens import TextTokenizer, TokenizedText
 from slice_os.errors import EncoderError
 from slice_os.records import Float32, Words
 
-# Padded tokens a batch. On a CPU more is not faster and quantises worse (docs/encoder.md).
-_BUDGET = {"cpu": 512, "cuda": 16384}
+# Padded tokens a batch. On a CPU a text is a batch of its own: more is not faster, and an int8
+# graph has one scale a batch, so that a text's vectors would depend on its neighbours.
+_BUDGET = {"cpu": 1, "cuda": 16384}
 # What is read ahead: two chunks of this many texts or characters, whichever is less.
 _CHUNK_TEXTS, _CHUNK_CHARACTERS = 256, 1 << 18
 
@@ -126,7 +127,7 @@ class Encoder:
         vectors = np.zeros((len(texts), self.info.dimension), np.float32)
         at = 0
         for chunk in _chunks(texts, max(_CHUNK_TEXTS, 32 * self.threads)):
-            running = self._start(self._tokenizer.whole(chunk), spread=True)
+            running = self._start(self._tokenizer.whole(chunk))
             try:
                 running.add_to(vectors[at : at + len(chunk)])
             finally:
@@ -136,18 +137,14 @@ class Encoder:
         np.divide(vectors, norms, out=vectors, where=norms > 0)
         return vectors
 
-    def _start(self, texts: list[TokenizedText], spread: bool = False) -> Chunk:
-        """Put the batches of `texts` on the pool; with `spread`, at least one for each thread."""
+    def _start(self, texts: list[TokenizedText]) -> Chunk:
+        """Put the batches of `texts` on the pool."""
         if self._closed:
             raise EncoderError("This encoder is closed: load it again.")
         rows = [row for i, text in enumerate(texts) for row in segments(i, text, self._capacity)]
-        budget = _BUDGET[self.device]
-        if spread and self.device == "cpu":
-            total = sum(len(row.ids) + self._special for row in rows)
-            budget = max(64, min(budget, -(-total // self.threads)))
-        planned = list(batches(rows, budget, self._special))
+        planned = list(batches(rows, _BUDGET[self.device], self._special))
         chunk = Chunk(texts, self.info.dimension)
-        if len(planned) == 1 and spread:
+        if len(planned) == 1:
             # One query: a thread would only add its own delay.
             done: Future[list[Float32]] = Future()
             done.set_result(self._run(planned[0], texts))

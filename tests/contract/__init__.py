@@ -1,0 +1,1 @@
+"""The same tests for every backend."""

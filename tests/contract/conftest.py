@@ -1,0 +1,50 @@
+"""One index of real text, made by the real encoder, for every backend that keeps the contract."""
+
+from __future__ import annotations
+
+import pytest
+
+import slice_os
+from slice_os.encoder import load_encoder
+
+TEXTS = {
+    "cancel": (
+        "Good morning, how can I help?\n"
+        "I have been thinking about it for weeks and I would like to end my subscription today.\n"
+        "Of course, may I ask why?"
+    ),
+    "refund": "She asked whether the money could be sent back to her card, as the shoes were torn.",
+    "licence": "The licensor's liability under this agreement shall not exceed the fees paid.",
+    "ship": "The old ship sank in the night, and nobody on the coast saw its lights go out.",
+    "seat": "Could you move me to a seat by the window? I do not like the aisle.",
+    "bill": "This month's bill is far too high; last month I paid half of that.",
+    "short": "Thanks!",
+}
+YEARS = dict(zip(TEXTS, range(2018, 2018 + len(TEXTS)), strict=True))
+
+
+def corpus():
+    return [
+        slice_os.Document(name, text, metadata={"year": YEARS[name], "kind": {"of": name[0]}})
+        for name, text in TEXTS.items()
+    ]
+
+
+@pytest.fixture(scope="session")
+def encoder():
+    with load_encoder() as loaded:
+        yield loaded
+
+
+@pytest.fixture(scope="session", params=["local"])
+def place(request, tmp_path_factory):
+    """Where a filled index of the backend lies; tests that write make their own."""
+    place = tmp_path_factory.mktemp(request.param) / "contract.slice"
+    slice_os.index(corpus(), place, passage_words=40)
+    return place
+
+
+@pytest.fixture
+def index(place):
+    with slice_os.open(place) as opened:
+        yield opened

@@ -1,0 +1,226 @@
+"""What search and mining promise, on every backend."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import slice_os
+from slice_os.corpus import count_words, split
+from slice_os.encoder.info import DEFAULT_FOLDER
+from slice_os.errors import EncoderMismatchError, PlaceError, QueryError
+from slice_os.spans import degree, enumerate_spans, fit_window, length_window
+
+from .conftest import TEXTS, corpus
+
+QUERY = "the customer wants to cancel"
+
+
+def naive(encoder, query, lengths=None):
+    """Form every span vector of every passage: (document, passage, start, end) -> degree."""
+    vector = encoder.encode([query])[0].astype(np.float64)
+    passages = [p for document in corpus() for p in split(document, 40)]
+    found = {}
+    for passage, words in zip(
+        passages, encoder.encode_words(p.text for p in passages), strict=True
+    ):
+        window = fit_window(length_window(count_words(query)), len(words))
+        for i, j in enumerate_spans(len(words), window.start, window.stop - 1).tolist():
+            total = words.vectors[i:j].sum(0, dtype=np.float64)
+            cosine = float(vector @ total / np.linalg.norm(total))
+            key = passage.document, passage.number, int(words.starts[i]), int(words.ends[j - 1])
+            found[key] = degree(cosine)
+    return found
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "lexical"])
+@pytest.mark.parametrize("fusion", ["saturation", "rrf", "min_max"])
+def test_degrees_are_true_in_every_mode(index, encoder, mode, fusion):
+    spans = naive(encoder, QUERY)
+    hits = index.search(QUERY + " the bill of the ship", mode=mode, fusion=fusion, size=50)
+    assert hits
+    hits = index.search(QUERY, mode=mode, fusion=fusion, size=50, verify=0)
+    for hit in hits:
+        best = max(d for key, d in spans.items() if key[:2] == (hit.document, hit.passage))
+        assert hit.degree == hit.spans[0].degree == hit.spans[0].indexed_degree
+        assert hit.degree == pytest.approx(best, abs=0.002)
+    assert [h.score for h in hits] == sorted((h.score for h in hits), reverse=True)
+    if mode != "lexical":
+        assert len(hits) == len({key[:2] for key in spans})
+        assert hits[0].document == "cancel"
+
+
+def test_hits_say_where_and_why(index):
+    for hit in index.search(QUERY, size=50):
+        for span in hit.spans:
+            assert hit.text[span.start : span.end] == span.text
+            assert 0 <= span.degree <= 1
+            assert sum(span.contributions) == pytest.approx(2 * span.indexed_degree - 1, abs=1e-4)
+            assert len(span.contributions) == len(span.text.split())
+        assert hit.degree == max(span.degree for span in hit.spans)
+        ranges = sorted((span.start, span.end) for span in hit.spans)
+        assert all(a[1] <= b[0] for a, b in pairwise(ranges))
+
+
+def test_a_verified_degree_is_that_of_the_words_alone(index, encoder):
+    query = encoder.encode([QUERY])[0]
+    for hit in index.search(QUERY, size=3):
+        for span in hit.spans:
+            alone = encoder.encode([span.text])[0]
+            assert span.degree == pytest.approx(degree(float(query @ alone)), abs=1e-6)
+
+
+def test_pages_do_not_overlap(index):
+    for mode in ("hybrid", "dense", "lexical"):
+        whole = index.search("the bill of the ship", mode=mode, size=6, verify=0)
+        paged = [
+            index.search("the bill of the ship", mode=mode, size=2, offset=n, verify=0)
+            for n in (0, 2, 4)
+        ]
+        assert [h.document for page in paged for h in page] == [h.document for h in whole]
+    assert index.search(QUERY, size=5, offset=1000) == []
+
+
+def test_filters(index):
+    for filters in (["year>=2020", "year<=2021"], ["kind.of=l"], {"year": 2020}):
+        found = {hit.document for hit in index.search("ship", filters=filters, size=50)}
+        assert found
+        assert found <= {"licence", "ship"}
+    assert index.search("ship", filters={"year": 1900}) == []
+    matches = list(index.mine(["ship"], degree=0.0, filters=["year=2021"]))
+    assert {match.document for match in matches} == {"ship"}
+
+
+def test_mining_finds_what_an_exhaustive_scan_finds(index, encoder):
+    phrases = {"end": "end my subscription", "boat": "the boat went down", "price": "too expensive"}
+    for threshold in (0.65, 0.75):
+        mined = list(index.mine(phrases, degree=threshold))
+        assert [m.degree >= threshold - 1e-6 for m in mined] == [True] * len(mined)
+        for name, phrase in phrases.items():
+            spans = naive(encoder, phrase)
+            own = [m for m in mined if m.phrase == name]
+            for key, value in spans.items():
+                if value > threshold + 0.002:  # found, or a better one that overlaps it
+                    assert any(
+                        (m.document, m.passage) == key[:2] and m.start < key[3] and key[2] < m.end
+                        for m in own
+                    ), key
+            for match in own:
+                place = match.document, match.passage, match.start, match.end
+                assert match.degree == pytest.approx(spans[place], abs=0.002)
+            for a in own:
+                assert not any(
+                    b is not a and b.document == a.document and b.passage == a.passage
+                    and b.start < a.end and a.start < b.end
+                    for b in own
+                )  # fmt: skip
+        for match in mined:
+            text = TEXTS[match.document]
+            assert text[match.document_start : match.document_end] == match.text
+
+
+def test_mining_many_phrases_is_mining_each(index):
+    phrases = [f"{word} number {n}" for n in range(140) for word in ("seat", "ship")]
+    together = {m.to_dict().values().__str__() for m in index.mine(phrases, degree=0.68)}
+    some = phrases[:3] + phrases[-3:]
+    apart = {m.to_dict().values().__str__() for p in some for m in index.mine([p], degree=0.68)}
+    assert apart <= together
+    assert len({m.phrase for m in index.mine(phrases, degree=0.0)}) == len(phrases)
+
+
+def test_verified_mining_only_drops(index):
+    plain = list(index.mine(["end my subscription"], degree=0.6))
+    verified = list(index.mine(["end my subscription"], degree=0.6, verify=True))
+    assert verified
+    assert {(m.document, m.start) for m in verified} <= {(m.document, m.start) for m in plain}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("x", "?!", "\U0001f600 \U0001f680", "取消订阅", "ยกเลิก", "إلغاء", "a\0b", "say \ud800"),
+        *('AND "OR" NEAR(', "word " * 2000, "cancel" * 5000),
+    ],
+)
+def test_any_text_is_a_query(index, query):
+    for mode in ("hybrid", "dense", "lexical"):
+        hits = index.search(query, mode=mode, size=3)
+        assert mode == "lexical" or len(hits) == 3
+        json.dumps([hit.to_dict() for hit in hits])
+
+
+def test_what_cannot_be_asked_is_one_sentence(index, place, tmp_path):
+    for query in ("", "  \n", "\u200b", "\ud800"):
+        with pytest.raises(QueryError):
+            index.search(query)
+    for bad in ({"mode": "sparse"}, {"fusion": "magic"}, {"weight": 2}, {"size": 0},
+                {"filters": ["year"]}):  # fmt: skip
+        with pytest.raises(QueryError):
+            index.search("ship", **bad)
+    for degree_ in (-1, 1.5, float("nan")):
+        with pytest.raises(QueryError):
+            list(index.mine(["ship"], degree=degree_))
+    with pytest.raises(PlaceError, match="There is no index"):
+        slice_os.open(tmp_path / "none").search("ship")
+    with pytest.raises(PlaceError, match="110 were asked for"):
+        slice_os.open(place, passage_words=110)
+    with pytest.raises(PlaceError, match="not known to this version"):
+        slice_os.open("https://localhost:9200/index")
+
+
+def test_only_what_changed_is_encoded(tmp_path):
+    place = tmp_path / "own.slice"
+    with slice_os.open(place, passage_words=20) as own:
+        first = own.add(corpus())
+        assert (first.documents, first.unchanged) == (7, 0)
+        again = own.add(corpus())
+        assert (again.documents, again.unchanged, again.encoded_words) == (0, 7, 0)
+        changed = corpus()
+        longer = changed[0].text + "\nI moved to another town and there is no signal there at all."
+        changed[0] = slice_os.Document("cancel", longer, metadata={"year": 1999})
+        third = own.add(changed)
+        assert (third.documents, third.unchanged) == (1, 6)
+        assert 0 < third.encoded_words < count_words(longer) / 2
+        assert {h.document for h in own.search("no signal", filters={"year": 1999})} == {"cancel"}
+        pruned = own.add(changed[:2], prune=True)
+        assert pruned.pruned == 5
+        assert own.status().documents == 2
+        assert own.delete(["cancel", "nobody"]) == 1
+        assert own.delete(filters={"year": 2019}) == 1
+        assert own.status().passages == 0
+        assert own.search("ship") == []
+        assert list(own.mine(["ship"], degree=0)) == []
+
+
+def test_duplicates_and_wordless_documents_are_rejected_not_lost(tmp_path):
+    rejects = []
+    documents = [*corpus(), corpus()[0], slice_os.Document("empty", "\u200b\u200b")]
+    with slice_os.open(tmp_path / "own.slice") as own:
+        report = own.add(documents, on_reject=rejects.append, prune=True)
+        assert (report.documents, report.rejected, report.pruned) == (7, 2, 0)
+        assert [r.place for r in rejects] == ["cancel", "empty"]
+        assert own.add(documents, on_reject=rejects.append).rejected == 2
+
+
+def test_another_encoder_is_refused_with_both_names(place, tmp_path):
+    other = shutil.copytree(DEFAULT_FOLDER, tmp_path / "other")
+    info = json.loads((other / "encoder.json").read_text())
+    info |= {"name": "other-encoder", "family": "f" * 64}
+    (other / "encoder.json").write_text(json.dumps(info))
+    with pytest.raises(EncoderMismatchError, match=r"all-MiniLM-L6-v2.*other-encoder"):
+        slice_os.open(place, encoder=other).search("ship")
+
+
+def test_a_line_of_fifty_thousand_words(tmp_path):
+    rng = np.random.default_rng(0)
+    words = rng.choice(" ".join(TEXTS.values()).split(), 50_000)
+    words[31_000:31_003] = ["zebras", "eat", "marmalade"]
+    with slice_os.open(tmp_path / "own.slice") as own:
+        report = own.add([slice_os.Document("long", " ".join(words))])
+        assert report.words == 50_000
+        (hit, *_) = own.search("zebras eat marmalade")
+        assert "zebras" in hit.spans[0].text
