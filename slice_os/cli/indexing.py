@@ -124,11 +124,13 @@ def index(
     if as_json:
         echo_json({"index": place, **result, "rejects": str(file) if rejected.count else None})
     else:
-        rate = report.encoded_words / report.seconds if report.seconds else 0
+        encoded = ""
+        if report.encoded_words:
+            rate = report.encoded_words / report.seconds
+            encoded = f" {counted(report.encoded_words, 'word')} encoded, {rate:,.0f} words/s."
         click.echo(
             f"{place}: {counted(report.documents, 'document')} indexed, {report.unchanged:,} "
-            f"unchanged, {report.pruned:,} pruned; {counted(report.encoded_words, 'word')} encoded "
-            f"in {report.seconds:.1f} s ({rate:,.0f} words/s)."
+            f"unchanged, {report.pruned:,} pruned in {report.seconds:.1f} s.{encoded}"
         )
     if corpus.ignored and not as_json:
         click.echo(f"{counted(corpus.ignored, 'file')} of unknown format ignored.", err=True)

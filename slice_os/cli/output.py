@@ -48,6 +48,9 @@ def shorten(text: str, width: int) -> str:
 
 def mark(text: str, start: int, end: int) -> str:
     """Return the sentence or turn that holds a span, on one line, the span marked in it."""
+    from slice_os.corpus import unwrap
+
+    text = unwrap(text)  # the line ends of hard-wrapped prose end no sentence
     first, last = _sentence(text, start, end)
     before, after = text[first:start], text[end:last]
     lead = "… " if first and not _SENTENCE_END.search(text[max(first - 2, 0) : first]) else ""

@@ -43,7 +43,7 @@ def split(document: Document, max_words: int = DEFAULT_MAX_WORDS) -> Iterator[Pa
     """
     if max_words < 1:
         raise ValueError(f"max_words must be at least 1, not {max_words}")
-    shown = _SURROGATE.sub("\ufffd", _unwrap(document.text))
+    shown = _SURROGATE.sub("\ufffd", unwrap(document.text))
     if document.title and shown.startswith(f"{document.title}\n"):
         # A title alone would be a passage of its own: better to rank it with its first sentences.
         shown = shown.replace("\n", " ", 1)
@@ -83,7 +83,7 @@ def _word_end(text: str, start: int) -> int:
     return found.start() if found else len(text)
 
 
-def _unwrap(text: str) -> str:
+def unwrap(text: str) -> str:
     """Replace the line ends of hard-wrapped paragraphs by spaces, one character by one.
 
     A line end is a wrap if the next line's first word would have brought the line past four

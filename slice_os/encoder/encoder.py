@@ -24,7 +24,7 @@ from slice_os.records import Float32, Words
 # graph has one scale a batch, so that a text's vectors would depend on its neighbours.
 _BUDGET = {"cpu": 1, "cuda": 16384}
 # What is read ahead: two chunks of this many texts or characters, whichever is less.
-_CHUNK_TEXTS, _CHUNK_CHARACTERS = 256, 1 << 18
+_CHUNK_TEXTS, _CHUNK_CHARACTERS = 64, 1 << 18
 
 
 def load_encoder(
@@ -93,7 +93,7 @@ class Encoder:
     def encode_words(self, texts: Iterable[str]) -> Iterator[Words]:
         """Yield the words of each text with their vectors, in order.
 
-        Reads ahead by at most two chunks of 256 texts (more with many threads) or 262,144
+        Reads ahead by at most two chunks of 64 texts (more with many threads) or 262,144
         characters. Long texts are encoded in overlapping windows, and none of their tokens is
         lost. A text without words gives empty `Words`.
 
@@ -126,7 +126,7 @@ class Encoder:
         """
         vectors = np.zeros((len(texts), self.info.dimension), np.float32)
         at = 0
-        for chunk in _chunks(texts, max(_CHUNK_TEXTS, 32 * self.threads)):
+        for chunk in _chunks(texts, 4 * max(_CHUNK_TEXTS, 32 * self.threads)):
             running = self._start(self._tokenizer.whole(chunk))
             try:
                 running.add_to(vectors[at : at + len(chunk)])

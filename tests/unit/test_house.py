@@ -8,6 +8,7 @@ import inspect
 import pkgutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,9 @@ def test_every_public_name_exists_and_is_documented():
         assert inspect.getdoc(getattr(slice_os, name)), name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         slice_os.nothing  # noqa: B018
+
+
+def test_the_changelog_names_the_version():
+    changelog = (Path(__file__).parents[2] / "CHANGELOG.md").read_text()
+    assert changelog.split("\n## ")[1].split()[0] == slice_os.__version__
+    assert version("slice-os") == slice_os.__version__

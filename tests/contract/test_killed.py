@@ -1,0 +1,120 @@
+"""kill -9 while indexing: every committed document is there, and a rerun completes the rest.
+
+SLICE_OS_KILLS sets how often (default 12; 100 were run before the release).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import slice_os
+from slice_os.backends import open_backend
+from slice_os.backends.base import Retrieval
+
+KILLS = int(os.environ.get("SLICE_OS_KILLS", "12"))
+CHILD = """
+import sys
+sys.path.insert(0, sys.argv[3])
+from contract.test_killed import documents
+import slice_os
+from slice_os.backends.local import writer
+writer.SEGMENT_WORDS = 150
+print("started", flush=True)
+slice_os.index(documents(int(sys.argv[2])), sys.argv[1], passage_words=30, prune=True)
+"""
+LINES = [
+    "I want to cancel my subscription because it costs too much.",
+    "The parcel never came, and nobody answers the telephone.",
+    "Either party may end this agreement with thirty days of notice.",
+    "Alice was beginning to get very tired of sitting by her sister.",
+    "Please move my seat to the window, and send me the boarding pass.",
+]
+
+
+def documents(version: int) -> list[slice_os.Document]:
+    """Forty documents, one of them large; each version changes, adds and drops some."""
+    made = []
+    for number in range(version % 7, 40):
+        revision = version if number % 3 == version % 3 else 0
+        rng = random.Random(number * 1000 + revision)
+        size = 200 if number == 20 else 1 + number % 6
+        lines = [f"{rng.choice(LINES)} ({number}.{revision}.{k})" for k in range(size)]
+        made.append(slice_os.Document(f"d{number}", "\n".join(lines), metadata={"v": revision}))
+    return made
+
+
+def content(place):
+    """Everything that an index holds: passage -> (offsets, text, metadata, vectors)."""
+    backend = open_backend(str(place))
+    try:
+        everything = backend.scan(
+            np.eye(1, 384, dtype=np.float32), [range(1, 21)], np.array([-1], np.float32)
+        )
+        return {
+            (s.passage.document, s.passage.number): (
+                (s.passage.start, s.passage.end, s.passage.text, str(s.metadata)),
+                s.words.vectors,
+            )
+            for s, _ in everything
+        }
+    finally:
+        backend.close()
+
+
+def check(place):
+    """The index opens and answers, and what is in it is whole documents of some version."""
+    backend = open_backend(str(place))
+    if backend is None:  # killed before it was made
+        return
+    held: dict[str, list[tuple[int, int, str]]] = {}
+    for (name, _), (passage, vectors) in sorted(content(place).items()):
+        assert np.isfinite(vectors).all()
+        held.setdefault(name, []).append(passage)
+    for name, passages in held.items():
+        joined = " ".join(" ".join(text.split()) for _, _, text, _ in passages)
+        number = int(name[1:])
+        assert joined.count(f"({number}.") == (200 if number == 20 else 1 + number % 6), name
+        assert len({text.split(f"({number}.")[1].split(".")[0] for _, _, text, _ in passages}) == 1
+    vector = np.eye(1, 384, dtype=np.float32)[0]
+    lexical = backend.retrieve(Retrieval("cancel subscription", vector, range(1, 5), "lexical"))
+    assert {c.stored.passage.document for c in lexical} <= held.keys()
+    backend.close()
+
+
+def test_killed_at_random_moments(tmp_path):
+    from pathlib import Path
+
+    place = tmp_path / "killed.slice"
+    rng = random.Random(7)
+    killed = 0
+    for version in range(KILLS):
+        tests = str(Path(__file__).parent.parent)
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, str(place), str(version), tests],
+            stdout=subprocess.PIPE,
+        )
+        child.stdout.readline()
+        time.sleep(rng.uniform(0, 2.2))
+        child.send_signal(signal.SIGKILL)
+        killed += child.wait() == -signal.SIGKILL
+        child.stdout.close()
+        check(place)
+    assert killed >= KILLS // 3
+    final = documents(KILLS)
+    slice_os.index(final, place, passage_words=30, prune=True)
+    slice_os.index(final, tmp_path / "undisturbed.slice", passage_words=30)
+    found, wanted = content(place), content(tmp_path / "undisturbed.slice")
+    assert found.keys() == wanted.keys()
+    for key, (passage, vectors) in wanted.items():
+        assert found[key][0] == passage
+        np.testing.assert_array_equal(found[key][1], vectors)
+    segments = {file.name for file in (place / "segments").iterdir()}
+    with slice_os.open(place) as index:
+        assert len(segments) == index.status().details["segments"]

@@ -1,0 +1,258 @@
+"""The command line: what each verb prints, its exit codes, and what people get wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from slice_os.cli import main
+from slice_os.cli.main import VERBS
+
+SLICE_OS = [str(Path(sys.executable).with_name("slice-os"))]
+TEXTS = {
+    "talk.txt": "Hello there.\nI would like to cancel my plan, please.\nThe bill is too high.\n",
+    "deal.txt": "Either party may terminate this agreement upon notice. Liability is limited.\n",
+}
+HIT = ["document", "passage", "title", "text", "score", "degree", "spans", "metadata"]
+SPAN = ["start", "end", "text", "degree", "indexed_degree", "contributions"]
+MATCH = ["phrase", "document", "passage", "start", "end", "text", "degree", "document_start",
+         "document_end"]  # fmt: skip
+
+
+def run(*args, code=0, stdin=None):
+    result = CliRunner().invoke(main, [str(arg) for arg in args], input=stdin)
+    assert result.exit_code == code, result.output
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert "Traceback" not in result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    for name, text in TEXTS.items():
+        (folder / name).write_text(text)
+    rows = [{"id": "r1", "title": "Ship", "text": "The ship sank at night.", "year": 1912}]
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def place(corpus, tmp_path_factory):
+    place = tmp_path_factory.mktemp("place") / "demo.slice"
+    run("index", corpus, "--index", place)
+    return place
+
+
+def test_index_says_what_it_did_and_does_it_once(corpus, tmp_path):
+    place = tmp_path / "i.slice"
+    first = run("index", corpus, "--index", place)
+    assert "3 documents indexed, 0 unchanged" in first.stdout
+    assert "0 documents indexed, 3 unchanged" in run("index", corpus, "--index", place).stdout
+    report = json.loads(run("index", corpus, "--index", place, "--json").stdout)
+    assert (report["unchanged"], report["rejected"], report["encoded_words"]) == (3, 0, 0)
+    piped = run("index", "-", "--index", place, stdin="A text from a pipe.")
+    assert "1 document indexed" in piped.stdout
+    assert run("index", corpus, "--index", place, "--prune").stdout.count("1 pruned") == 1
+
+
+def test_what_is_rejected_is_written_counted_and_told_by_the_exit_code(tmp_path):
+    (tmp_path / "bad.jsonl").write_text('{"text": "fine words"}\n{"text": \nno json\n')
+    (tmp_path / "image.txt").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)))
+    (tmp_path / "good.txt").write_text("Perfectly good words.")
+    (tmp_path / "odd.xyz").write_text("?")
+    result = run("index", tmp_path, "--index", tmp_path / "i.slice", "--prune", code=3)
+    assert "2 documents indexed" in result.stdout
+    assert "3 rejected" in result.stderr
+    assert "Nothing was pruned" in result.stderr
+    assert "ignored" in result.stderr
+    file = tmp_path / "i.slice.rejects.jsonl"
+    rejects = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [Path(reject["place"]).name for reject in rejects] == [
+        "bad.jsonl#2", "bad.jsonl#3", "image.txt"
+    ]  # fmt: skip
+    assert all(reject["reason"] for reject in rejects)
+    (tmp_path / "bad.jsonl").unlink()
+    (tmp_path / "image.txt").unlink()
+    file.rename(tmp_path / "i.slice.rejects.old")
+    run("index", tmp_path / "good.txt", "--index", tmp_path / "i.slice")
+    assert not file.exists()
+
+
+def test_search_marks_the_words(place):
+    out = run("search", "wants to cancel", "--index", place, "--size", 2).stdout
+    first = out.splitlines()[1]
+    assert "cancel" in first[first.index("«") : first.index("»")]
+    assert "talk.txt#0" in out.splitlines()[0]
+    assert "Liability" not in first
+
+
+def test_search_json(place):
+    found = json.loads(run("search", "wants to cancel", "--index", place, "--json").stdout)
+    assert list(found) == ["query", "hits"]
+    for hit in found["hits"]:
+        assert list(hit) == HIT
+        assert [list(span) for span in hit["spans"]] == [SPAN] * len(hit["spans"])
+    lines = run("search", "wants to cancel", "--index", place, "--nl").stdout.splitlines()
+    assert [json.loads(line) for line in lines] == found["hits"]
+    only = run("search", "sea", "--index", place, "--filter", "year>1900", "--nl").stdout
+    assert json.loads(only)["document"] == "r1"
+    assert json.loads(only)["metadata"] == {"year": 1912}
+
+
+def test_mine_to_files_and_to_the_terminal(place, tmp_path):
+    phrases = tmp_path / "phrases.csv"
+    phrases.write_text("name,phrase\nleave,wants to cancel\nend,terminate this agreement\n")
+    arguments = ["mine", phrases, "--index", place, "--degree", 0.7]
+    out = run(*arguments, "--output", tmp_path / "m.csv").stdout
+    with (tmp_path / "m.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert {row["phrase"] for row in rows} == {"leave", "end"}
+    assert list(rows[0]) == MATCH
+    assert out.split()[:1] == ["leave"]
+    run(*arguments, "--output", tmp_path / "m.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
+    assert [list(line) for line in lines] == [MATCH] * len(rows)
+    for line in lines:
+        text = TEXTS[line["document"].split("/")[1]]
+        assert text[line["document_start"] : line["document_end"]] == line["text"]
+    shown = run(*arguments).stdout
+    assert len(shown.splitlines()) == len(rows)
+    found = json.loads(run(*arguments, "--json").stdout)
+    assert found["matches"] == lines
+    assert found["counts"]["leave"] + found["counts"]["end"] == len(lines)
+    streamed = run(*arguments, "--nl").stdout.splitlines()
+    assert [json.loads(line) for line in streamed] == lines
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_status_and_delete(corpus, tmp_path):
+    place = tmp_path / "own.slice"
+    run("index", corpus, "--index", place)
+    state = json.loads(run("status", "--index", place, "--json").stdout)
+    assert (state["documents"], state["meta"]["dimension"]) == (3, 384)
+    assert "all-MiniLM-L6-v2" in run("status", "--index", place).stdout
+    assert "1 id not in the index" in run("delete", "a", "r1", "--index", place, code=3).stderr
+    run("delete", "--filter", "year=1", "--index", place, stdin="n\n", code=1)
+    run("delete", "--filter", "year=1", "--index", place, "--yes")
+    assert json.loads(run("status", "--index", place, "--json").stdout)["documents"] == 2
+
+
+def test_the_place_may_come_from_the_environment(place, monkeypatch):
+    monkeypatch.setenv("SLICE_OS_INDEX", str(place))
+    assert "documents" in run("status").stdout
+
+
+def test_encoder_info():
+    info = json.loads(run("encoder-info", "--check", "--json").stdout)
+    assert (info["name"], info["precision"]) == ("all-MiniLM-L6-v2", "int8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["search", "x", "--index", "nowhere.slice"], "There is no index at nowhere.slice"),
+        (["status", "--index", "notes.txt"], "is not a slice-os index"),
+        (["index", "missing.txt", "--index", "i.slice"], "missing.txt"),
+        (["index", "notes.txt", "--index", "notes.txt"], "is not a slice-os index"),
+        (["index", "notes.txt", "--index", "i.slice", "--encoder", "no/such"], "no/such"),
+        (["index", "notes.txt", "--index", "i.slice", "--device", "cuda"], "slice-os[gpu]"),
+        (["search", " ", "--index", "PLACE"], "The query is empty"),
+        (["search", "x", "--index", "PLACE", "--filter", "year"], "write field=value"),
+        (["search", "x", "--index", "https://localhost:9200/a"], "name a folder"),
+        (["mine", "--index", "PLACE"], "give a file of phrases, or --phrase"),
+        (["mine", "absent.txt", "--index", "PLACE"], "absent.txt"),
+        (["mine", "binary.bin", "--index", "PLACE"], "binary.bin"),
+        (["mine", "empty.txt", "--index", "PLACE"], "holds no phrase"),
+        (["mine", "bad.csv", "--index", "PLACE"], "name and phrase"),
+        (["mine", "--phrase", "x", "--index", "PLACE", "--output", "m.xls"], ".csv or .jsonl"),
+        (["mine", "--phrase", "x", "--index", "PLACE", "--output", "no/m.csv"], "no/m.csv"),
+        (["delete", "--index", "PLACE"], "give document ids or a filter"),
+        (["encoder-info", "no/such"], "no/such"),
+        (["export", "no/such", "out"], "no/such"),
+    ],
+)
+def test_mistakes_are_one_sentence_that_names_the_fix(arguments, says, place):
+    Path("notes.txt").write_text("Some notes.")
+    Path("binary.bin").write_bytes(bytes(range(256)))
+    Path("empty.txt").write_text("# nothing\n\n")
+    Path("bad.csv").write_text("a,b\n1,2\n")
+    result = run(*[str(place) if a == "PLACE" else a for a in arguments], code=1)
+    assert says in result.stderr
+    progress, *errors = result.stderr.strip().splitlines()
+    assert not errors or progress == "loading the checkpoint"
+    assert not Path("i.slice").exists()
+
+
+def test_usage_mistakes(place):
+    assert "Did you mean 'search'?" in run("serach", "x", code=2).stderr
+    assert "--index" in run("search", "x", code=2).stderr
+    assert "0<=x<=1" in run("mine", "--phrase", "x", "--degree", 7, "--index", place, code=2).stderr
+
+
+@pytest.mark.parametrize("verb", [None, *VERBS])
+def test_help_has_examples_and_is_in_the_documentation(verb):
+    text = run(*([verb] if verb else []), "--help").stdout
+    assert "slice-os" in text.split("Example")[1]
+    docs = Path(__file__).parents[3] / "docs" / "cli.md"
+    assert text.strip() in docs.read_text(), "run `make docs`"
+
+
+def wait_for(condition):
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never came")
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_loses_nothing(tmp_path, kind):
+    for n in range(400):
+        (tmp_path / f"{n}.txt").write_text(f"Conversation {n}. " + TEXTS["talk.txt"] * 4)
+    place = tmp_path / "i.slice"
+    arguments = [*SLICE_OS, "index", "*.txt", "--index", str(place)]
+    child = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    wait_for(lambda: (place / "index.sqlite").exists())
+    time.sleep(1.5)
+    child.send_signal(kind)
+    _, errors = child.communicate(timeout=60)
+    assert child.returncode == 130, errors
+    assert "run the command again" in errors
+    assert "Traceback" not in errors
+    kept = json.loads(run("status", "--index", place, "--json").stdout)["documents"]
+    assert 0 < kept < 400
+    rest = json.loads(run("index", str(tmp_path / "*.txt"), "--index", place, "--json").stdout)
+    assert (rest["documents"], rest["unchanged"]) == (400 - kept, kept)
+
+
+def test_a_closed_pipe_is_no_error(place):
+    command = f"{SLICE_OS[0]} mine --phrase the --degree 0 --nl --index {place} | head -n 1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.count("\n") == 1
+    assert done.stderr.count("Traceback") == done.stderr.count("Error") == 0
+
+
+def test_without_a_runtime_the_pip_line_is_named(tmp_path):
+    (tmp_path / "onnxruntime.py").write_text("raise ImportError('not here')")
+    (tmp_path / "a.txt").write_text("words")
+    done = subprocess.run(
+        [*SLICE_OS, "index", "a.txt", "--index", "i.slice"],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "pip install 'slice-os[cpu]'" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
