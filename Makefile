@@ -45,7 +45,7 @@ lint: .venv-test/.ready ## ruff
 	.venv-test/bin/ruff format --check .
 
 types: .venv-test/.ready ## mypy, strict, on the installed package
-	rm -rf build/types && mkdir -p build/types && cd build/types && unzip -q ../../$(WHEEL)
+	rm -rf build/types && $(TEST) -m zipfile -e $(WHEEL) build/types
 	cd build/types && ../../.venv-test/bin/mypy --config-file ../../pyproject.toml --python-executable ../../.venv-test/bin/python -p slice_os
 
 check: lint types test ## everything CI runs

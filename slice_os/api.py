@@ -165,6 +165,7 @@ class Index:
         filters: Filters = None,
         all_lengths: bool = False,
         verify: bool = False,
+        on_progress: Callable[[float], object] = _ignore,
     ) -> Iterator[Match]:
         """Yield every match of the phrases; see `slice_os.mining.mine_phrases`."""
         if isinstance(phrases, str):
@@ -178,6 +179,7 @@ class Index:
             filters=parse_filters(filters),
             all_lengths=all_lengths,
             verify=verify,
+            on_progress=on_progress,
         )
 
     def delete(self, documents: Iterable[str] = (), *, filters: Filters = None) -> int:

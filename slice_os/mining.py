@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +29,13 @@ def mine_phrases(
     filters: Sequence[Filter] = (),
     all_lengths: bool = False,
     verify: bool = False,
+    on_progress: Callable[[float], object] = lambda done: None,
 ) -> Iterator[Match]:
     """Yield every match of the phrases (name -> text), passage by passage, best first in each.
 
     A match is a span whose indexed degree is at least `threshold`; of those of one phrase that
     overlap only the best stays. With `verify` the spans are also encoded alone, and the verified
-    degree must reach the threshold too.
+    degree must reach the threshold too. `on_progress` is told what share of the work is done.
 
     Raises:
         QueryError: a phrase holds no word, or the threshold is not in [0, 1].
@@ -45,9 +46,18 @@ def mine_phrases(
     vectors = encode_queries(encoder, texts)
     lengths = [query_lengths(text, backend.meta.max_words, all_lengths) for text in texts]
     cosines = np.full(len(names), cosine(threshold), dtype=np.float32)
-    for first in range(0, len(names), CHUNK_PHRASES):
+    chunks = range(0, len(names), CHUNK_PHRASES)
+    work = max(len(chunks) * backend.status().words, 1)
+    done = 0
+
+    def count(words: int) -> None:
+        nonlocal done
+        done += words
+        on_progress(min(done / work, 1.0))
+
+    for first in chunks:
         part = slice(first, first + CHUNK_PHRASES)
-        passages = backend.scan(vectors[part], lengths[part], cosines[part], filters)
+        passages = backend.scan(vectors[part], lengths[part], cosines[part], filters, count)
         for stored, found in passages:
             for k in (first + k for k in found):
                 matches = _matches(stored, vectors[k], lengths[k], threshold)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from types import TracebackType
 from typing import Any, Literal
@@ -178,11 +178,13 @@ class Backend(ABC):
         lengths: Sequence[range],
         cosines: Float32,
         filters: Sequence[Filter] = (),
+        on_words: Callable[[int], None] = lambda words: None,
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
         """Yield every passage with the phrases of which one of its spans may reach the cosine.
 
         `vectors` is float32 ``[m, d]``, of unit norm; `lengths` and `cosines` have one entry a
-        phrase. A passage that qualifies is always yielded; one just below may be.
+        phrase. A passage that qualifies is always yielded; one just below may be. `on_words` is
+        told now and then how many more words have been scanned.
         """
 
     @abstractmethod

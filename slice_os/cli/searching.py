@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from tqdm import tqdm
 
 from slice_os.backends.base import Mode
 from slice_os.cli.options import filter_option, json_option, lengths_option, lines_option, opened
@@ -168,10 +169,23 @@ def mine(
     with (
         open_index(place, encoder=encoder, device=device, threads=threads) as index,
         _matches_to(output, collected if as_json else None, as_lines) as write,
+        tqdm(
+            total=1.0,
+            delay=1,
+            leave=False,
+            disable=None,
+            bar_format="{percentage:3.0f}% |{bar:20}| {desc}, {remaining} left",
+        ) as bar,
     ):
         for match in index.mine(
-            named, degree=degree, filters=filters, all_lengths=all_lengths, verify=verify
+            named,
+            degree=degree,
+            filters=filters,
+            all_lengths=all_lengths,
+            verify=verify,
+            on_progress=lambda done: bar.update(done - bar.n),
         ):
+            bar.set_description_str(f"{counts.total():,} matches", refresh=False)
             counts[match.phrase] += 1
             write(match)
     if as_json:

@@ -218,6 +218,7 @@ class LocalBackend(Backend):
         lengths: Sequence[range],
         cosines: Float32,
         filters: Sequence[Filter] = (),
+        on_words: Callable[[int], None] = lambda words: None,
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
         # A connection of its own holds one state of the index for as long as the scan lasts.
         with closing(connect(self._folder)) as database:
@@ -227,6 +228,7 @@ class LocalBackend(Backend):
                 for ordinal, phrases in reaching(segment, vectors, lengths, cosines):
                     if ordinal not in excluded:
                         yield self._fetch(database, segments, number, ordinal), phrases
+                on_words(len(segment.starts))
 
     def _plan_scan(
         self, database: sqlite3.Connection, filters: Sequence[Filter]

@@ -43,7 +43,7 @@ def best_cosines(segment: Segment, query: Float32, lengths: range) -> Float32:
     # A span that would leave its passage counts as next to 0 above. That matters only where no
     # true span is better, or where the passage is too short for any.
     short = np.diff(segment.bounds) < lengths.start
-    for passage in np.flatnonzero(short | (found < DOUBTFUL)):
+    for passage in np.flatnonzero(short | (found < DOUBTFUL)).tolist():
         part = segment.slice(passage)
         window = fit_window(lengths, part.stop - part.start)
         inverse = segment.inverse_norms(slice(None), part)
