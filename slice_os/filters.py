@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -24,12 +25,16 @@ _FILTER = regex.compile(
 )
 
 
+_NUMBER = regex.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """One condition on a document's metadata; several are joined by *and*.
 
-    A list holds if one of its members does (for ``!=``: if none equals). Two numbers, or texts
-    that read as numbers, compare as numbers; all else compares as text, so ISO dates sort.
+    A list holds if one of its members does (for ``!=``: if none equals). A stored number compares
+    as a number, and so does a text that reads as one in a range; all else compares as text, so
+    that "01234" is not 1234 and ISO dates sort.
     """
 
     field: str
@@ -50,11 +55,14 @@ class Filter:
 def _compare(op: str, stored: object, wanted: str) -> bool:
     if stored is None:
         return False
-    text = str(stored).lower() if isinstance(stored, bool) else str(stored)
-    try:
-        return OPERATORS[op](float(text), float(wanted))
-    except ValueError:
-        return OPERATORS[op](text, wanted)
+    text = _text(stored)
+    number = isinstance(stored, int | float) and not isinstance(stored, bool)
+    if isinstance(stored, bool):
+        wanted = wanted.lower()
+    if (number or op not in "!=") and _NUMBER.fullmatch(wanted):
+        # A text that is no number is in no range of numbers.
+        return bool(_NUMBER.fullmatch(text)) and OPERATORS[op](float(text), float(wanted))
+    return OPERATORS[op](text, wanted)
 
 
 def parse_filters(filters: Mapping[str, object] | Iterable[str | Filter] | None) -> list[Filter]:
@@ -78,7 +86,7 @@ def _text(value: object) -> str:
 
 def _parse(text: str) -> Filter:
     found = _FILTER.fullmatch(text)
-    if found is None:
+    if found is None or found["value"][:1] in tuple("=<>~"):
         raise QueryError(
             f"The filter {text!r} is not understood: write field=value, or field>=value for a "
             f"range ({' '.join(OPERATORS)})."
@@ -92,6 +100,8 @@ def flatten(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for name, value in metadata.items():
         if isinstance(value, Mapping):
             flat.update(flatten(value, f"{prefix}{name}."))
+        elif isinstance(value, float) and not math.isfinite(value):
+            flat[f"{prefix}{name}"] = str(value)  # JSON has no NaN
         else:
             flat[f"{prefix}{name}"] = value
     return flat

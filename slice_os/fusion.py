@@ -37,10 +37,14 @@ def _saturated(score: float) -> float:
     return score / (score + SATURATION_PIVOT) if score > 0 else 0.0
 
 
-def rrf(dense: Leg[Ref], lexical: Leg[Ref], weight: float) -> dict[Ref, float]:
-    """Return the sum over legs of share / (60 + rank), ranks from 1, shares (1 - w, w)."""
+def rrf(dense: Leg[Ref], lexical: Leg[Ref], weight: float | None) -> dict[Ref, float]:
+    """Return the sum over legs of share / (60 + rank), ranks from 1.
+
+    The shares are 1 - weight and weight; without a weight both are 1, as OpenSearch has it.
+    """
+    shares = (1.0, 1.0) if weight is None else (1 - weight, weight)
     fused: dict[Ref, float] = {}
-    for leg, share in ((dense, 1 - weight), (lexical, weight)):
+    for leg, share in zip((dense, lexical), shares, strict=True):
         ranked = sorted(leg, key=lambda ref: -leg[ref])
         for rank, ref in enumerate(ranked, start=1):
             fused[ref] = fused.get(ref, 0.0) + share / (RANK_CONSTANT + rank)
@@ -67,7 +71,7 @@ class Fusion:
     """A way to fuse and the weight of the lexical leg that measured best for it."""
 
     fuse: Callable[..., dict[Any, float]]
-    weight: float
+    weight: float | None
     whole_corpus: bool
     """Whether every passage's degree counts, or only those of the leg's own results."""
 
@@ -75,17 +79,17 @@ class Fusion:
 FUSIONS: Mapping[str, Fusion] = {
     "saturation": Fusion(saturation, 0.3, whole_corpus=True),
     "min_max": Fusion(min_max, 0.5, whole_corpus=False),
-    "rrf": Fusion(rrf, 0.5, whole_corpus=False),
+    "rrf": Fusion(rrf, None, whole_corpus=False),
 }
 DEFAULT_FUSION = "saturation"
 
 
-def get_fusion(name: str, weight: float | None) -> tuple[Fusion, float]:
+def get_fusion(name: str, weight: float | None) -> tuple[Fusion, float | None]:
     """Return the fusion called `name` and the weight to use with it, or raise QueryError."""
     fusion = FUSIONS.get(name)
     if fusion is None:
         raise QueryError(f"There is no fusion {name!r}: choose one of {', '.join(FUSIONS)}.")
     chosen = fusion.weight if weight is None else weight
-    if not 0 <= chosen <= 1:
+    if chosen is not None and not 0 <= chosen <= 1:
         raise QueryError(f"The weight of the lexical leg is {weight}: it must be from 0 to 1.")
     return fusion, chosen

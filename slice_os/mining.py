@@ -14,8 +14,19 @@ from slice_os.errors import CorpusError, QueryError
 from slice_os.filters import Filter
 from slice_os.records import Float32, Match
 from slice_os.retrieval import encode_queries, query_lengths, span_text, word_scores
-from slice_os.spans import ScoredSpan, cosine, degree, fit_window, span_cosines, spans_above
+from slice_os.spans import (
+    ScoredSpan,
+    cosine,
+    degree,
+    fit_window,
+    span_cosines,
+    spans_above,
+    top_spans,
+)
 
+VERIFY_MARGIN = 0.1
+"""How far below the threshold an indexed degree may be for its span to be verified."""
+VERIFIED_SPANS = 32
 CHUNK_PHRASES = 256
 """Phrases scored at once: bounds the memory, whatever their number."""
 
@@ -34,8 +45,10 @@ def mine_phrases(
     """Yield every match of the phrases (name -> text), passage by passage, best first in each.
 
     A match is a span whose indexed degree is at least `threshold`; of those of one phrase that
-    overlap only the best stays. With `verify` the spans are also encoded alone, and the verified
-    degree must reach the threshold too. `on_progress` is told what share of the work is done.
+    overlap only the best stays. With `verify` the verified degree decides: of each passage the
+    best 32 spans whose indexed degree comes within 0.1 of the threshold are encoded alone, which
+    finds phrases that their context has drawn away from themselves, and drops those it has drawn
+    near. `on_progress` is told what share of the work is done.
 
     Raises:
         QueryError: a phrase holds no word, or the threshold is not in [0, 1].
@@ -45,7 +58,9 @@ def mine_phrases(
     names, texts = list(phrases), list(phrases.values())
     vectors = encode_queries(encoder, texts)
     lengths = [query_lengths(text, backend.meta.max_words, all_lengths) for text in texts]
-    cosines = np.full(len(names), cosine(threshold), dtype=np.float32)
+    least = cosine(threshold)
+    reach = cosine(max(threshold - VERIFY_MARGIN, 0)) if verify else least
+    cosines = np.full(len(names), reach, dtype=np.float32)
     chunks = range(0, len(names), CHUNK_PHRASES)
     work = max(len(chunks) * backend.status().words, 1)
     done = 0
@@ -60,34 +75,37 @@ def mine_phrases(
         passages = backend.scan(vectors[part], lengths[part], cosines[part], filters, count)
         for stored, found in passages:
             for k in (first + k for k in found):
-                matches = _matches(stored, vectors[k], lengths[k], threshold)
-                if verify and matches:
-                    matches = _verified(stored, matches, vectors[k], encoder, threshold)
+                if verify:
+                    matches = _verified(stored, vectors[k], lengths[k], threshold, encoder)
+                else:
+                    matches = spans_above(*_table(stored, vectors[k], lengths[k]), least)
                 for span in matches:
                     yield _match(names[k], stored, span)
 
 
-def _matches(
-    stored: StoredPassage, vector: Float32, lengths: range, threshold: float
-) -> list[ScoredSpan]:
+def _table(stored: StoredPassage, vector: Float32, lengths: range) -> tuple[Float32, range]:
     scores = word_scores(stored, vector)
     window = fit_window(lengths, len(scores))
-    return spans_above(span_cosines(scores, stored.norms, window), window, cosine(threshold))
+    return span_cosines(scores, stored.norms, window), window
 
 
 def _verified(
-    stored: StoredPassage,
-    spans: Sequence[ScoredSpan],
-    vector: Float32,
-    encoder: Encoder,
-    threshold: float,
+    stored: StoredPassage, vector: Float32, lengths: range, threshold: float, encoder: Encoder
 ) -> list[ScoredSpan]:
-    alone = encoder.encode([span_text(stored, span)[2] for span in spans]) @ vector
-    return [
-        ScoredSpan(span.i, span.j, float(value))
-        for span, value in zip(spans, alone, strict=True)
-        if degree(float(value)) >= threshold
+    """Return the spans whose verified degree is enough, best first, none overlapping."""
+    cosines, window = _table(stored, vector, lengths)
+    spans = [
+        span
+        for span in top_spans(cosines, window, VERIFIED_SPANS)
+        if degree(span.cosine) >= threshold - VERIFY_MARGIN
     ]
+    alone = encoder.encode([span_text(stored, span)[2] for span in spans]) @ vector
+    kept: list[ScoredSpan] = []
+    for value, span in sorted(zip(alone.tolist(), spans, strict=True), reverse=True):
+        apart = all(span.j <= other.i or other.j <= span.i for other in kept)
+        if degree(value) >= threshold and apart:
+            kept.append(ScoredSpan(span.i, span.j, value))
+    return kept
 
 
 def _match(name: str, stored: StoredPassage, span: ScoredSpan) -> Match:

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 from threadpoolctl import threadpool_limits
 
 from slice_os.backends.base import Backend, Writer
-from slice_os.corpus import split
+from slice_os.corpus import Corpus, split
 from slice_os.encoder import Encoder
 from slice_os.records import Document, EncodedPassage, Passage, Reject, Words
 
@@ -39,6 +39,8 @@ class IndexReport:
     rejected: int = 0
     pruned: int = 0
     seconds: float = 0.0
+    characters_read: int = 0
+    characters_done: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON types."""
@@ -53,6 +55,7 @@ class _Step:
     passage: Passage | None = None
     encode: bool = False
     unchanged: bool = False
+    problem: str = ""
 
 
 def index_documents(
@@ -66,31 +69,40 @@ def index_documents(
 ) -> IndexReport:
     """Bring an index up to date with `documents`, encoding only what changed.
 
-    A document whose id this run has already seen, or that has no word the encoder knows, is
-    handed to `on_reject`. With `prune`, documents that the run did not see are deleted, unless
-    something was rejected. On an exception, Ctrl-C included, all complete documents are committed.
+    A document whose id this run has already seen, that has no word the encoder knows, or that is
+    not made of texts, is handed to `on_reject`; what the index holds of it stays. With `prune`,
+    documents that the run did not see are deleted, unless something was rejected, a file of the
+    corpus included. On an exception, Ctrl-C included, all complete documents are committed; one
+    that `documents` raises is raised when those before it are indexed.
     """
     report = IndexReport()
     started = time.monotonic()
     # The encoder's threads keep every core busy; BLAS's own would only spin beside them.
     with backend.writer() as writer, threadpool_limits(1, "blas"):
         load = _Load(writer, report, on_reject)
-        for step, words in _encode(_ahead(_plan(documents, backend), AHEAD), encoder):
+        for step, words in _encode(_ahead(_plan(documents, backend, report), AHEAD), encoder):
             load.take(step, words)
             report.seconds = time.monotonic() - started
             on_progress(report)
+        if isinstance(documents, Corpus):
+            report.rejected += documents.rejects
         if prune and not report.rejected:
             report.pruned = writer.prune()
     report.seconds = time.monotonic() - started
     return report
 
 
-def _plan(documents: Iterable[Document], backend: Backend) -> Iterator[_Step]:
+def _plan(documents: Iterable[Document], backend: Backend, report: IndexReport) -> Iterator[_Step]:
     """Decide what of each document is unchanged, what is kept and what must be encoded."""
     for document in documents:
+        if problem := _problem(document):
+            yield _Step(document, problem=problem)
+            continue
+        report.characters_read += len(document.text)
         stored = backend.stored(document.id)
         if stored is not None and stored.hash == document.hash:
-            yield _Step(document, unchanged=True)
+            report.characters_done += len(document.text)
+            yield _Step(Document(document.id, ""), unchanged=True)  # without its text: it waits
             continue
         known = stored.passages if stored else Counter[str]()
         for passage in split(document, backend.meta.passage_words):
@@ -100,17 +112,36 @@ def _plan(documents: Iterable[Document], backend: Backend) -> Iterator[_Step]:
         yield _Step(document)
 
 
+def _problem(document: Document) -> str:
+    """Return why a document cannot be indexed, nothing if it can."""
+    try:
+        if all(isinstance(text, str) for text in (document.id, document.title, document.text)):
+            document.id.encode()
+            return "" if document.id and document.hash else "it has no id"
+    except UnicodeEncodeError:
+        return "it holds half a character (a lone surrogate)"
+    except (TypeError, ValueError) as exc:
+        return f"its metadata cannot be stored: {exc}"
+    return "its id, title and text must be texts"
+
+
 def _encode(steps: Iterable[_Step], encoder: Encoder) -> Iterator[tuple[_Step, Words]]:
     """Pair each step with its passage's words: none where nothing is to be encoded."""
     waiting: deque[_Step] = deque()
+    failed: list[Exception] = []
 
     def texts() -> Iterator[str]:
-        for step in steps:
-            waiting.append(step)
-            yield step.passage.text if step.passage and step.encode else ""
+        try:
+            for step in steps:
+                waiting.append(step)
+                yield step.passage.text if step.passage and step.encode else ""
+        except Exception as exc:  # what was read before it is indexed first
+            failed.append(exc)
 
     for words in encoder.encode_words(texts()):
         yield waiting.popleft(), words
+    if failed:
+        raise failed[0]
 
 
 class _Load:
@@ -123,7 +154,11 @@ class _Load:
         self._state: Literal["fresh", "begun", "refused"] = "fresh"
 
     def take(self, step: _Step, words: Words) -> None:
-        if step.unchanged:
+        if step.passage is not None:
+            self._report.characters_done += len(step.passage.text)
+        if step.problem:
+            self._refuse(step.document, step.problem)
+        elif step.unchanged:
             if self._writer.touch(step.document.id):
                 self._report.unchanged += 1
             else:
@@ -152,13 +187,12 @@ class _Load:
         elif self._state == "refused":
             self._refuse(document, "another document of this run has the same id")
         else:
-            self._writer.delete([document.id])
             self._refuse(document, "it holds no word that the encoder knows")
         self._state = "fresh"
 
     def _refuse(self, document: Document, reason: str) -> None:
         self._report.rejected += 1
-        self._on_reject(Reject(document.id, reason))
+        self._on_reject(Reject(str(document.id).encode("utf-8", "replace").decode(), reason))
 
 
 def _ahead(items: Iterable[T], size: int) -> Iterator[T]:

@@ -21,9 +21,13 @@ Metadata = Mapping[str, Any]
 
 
 def content_hash(*parts: object) -> str:
-    """Return the hexadecimal 128-bit BLAKE2 hash of JSON-serialisable `parts`."""
+    """Return the hexadecimal 128-bit BLAKE2 hash of JSON-serialisable `parts`.
+
+    Raises:
+        UnicodeEncodeError: a part holds half a character (a lone surrogate).
+    """
     text = json.dumps(parts, ensure_ascii=False, sort_keys=True, default=str)
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class Passage:
 
     @property
     def hash(self) -> str:
-        """What decides the passage's word vectors: equal hashes need no second encoding."""
+        """What decides all that is stored of a passage but its place: equal needs no encoding."""
         return content_hash(self.title, self.text)
 
 

@@ -1,4 +1,4 @@
-"""Search: a backend's best passages, rescored over all spans, their best spans verified."""
+"""Search: a backend's best passages, their best spans found exactly and verified."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from slice_os.spans import (
     verified_degrees,
 )
 
+DEPTH = 1000
+"""Passages of each leg that a hybrid search fuses, whatever the page: so pages do not overlap."""
 SHOWN_SPANS = 3
 """Spans a hit shows: the best that share no word."""
 
@@ -58,10 +60,15 @@ def search_passages(
     if size < 1 or offset < 0 or verify < 0:
         raise QueryError("size must be at least 1, offset and verify at least 0.")
     get_fusion(fusion, weight)
+    if mode == "hybrid" and offset + size > DEPTH:
+        raise QueryError(
+            f"A hybrid search ranks the best {DEPTH:,} passages of each leg: ask for no more than "
+            "that, or use the mode dense or lexical."
+        )
     vector = encode_queries(encoder, [query])[0]
     lengths = query_lengths(query, backend.meta.max_words, all_lengths)
     candidates = backend.retrieve(
-        Retrieval(query, vector, lengths, mode, fusion, weight, filters, size, offset)
+        Retrieval(query, vector, lengths, mode, fusion, weight, filters, size, offset, DEPTH)
     )
     return explain(candidates, vector, lengths, encoder, verify)
 

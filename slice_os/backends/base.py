@@ -134,8 +134,8 @@ class Writer(ABC):
         """Make everything added so far durable."""
 
     @abstractmethod
-    def close(self) -> None:
-        """Commit, tidy and let the next writer in."""
+    def close(self, *, tidy: bool = True) -> None:
+        """Commit what is whole, tidy the index unless told not to, and let the next writer in."""
 
     def __enter__(self) -> Writer:
         return self
@@ -146,7 +146,7 @@ class Writer(ABC):
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        self.close(tidy=kind is None)
 
 
 class Backend(ABC):
@@ -154,6 +154,16 @@ class Backend(ABC):
 
     place: str
     meta: IndexMeta
+
+    @classmethod
+    @abstractmethod
+    def open(cls, place: str) -> Backend | None:
+        """Open the index at a place; None if there is none, PlaceError if it is something else."""
+
+    @classmethod
+    @abstractmethod
+    def create(cls, place: str, meta: IndexMeta) -> Backend:
+        """Make an empty index at a place, or open the one that another has made meanwhile."""
 
     @abstractmethod
     def status(self) -> IndexStatus:

@@ -20,6 +20,8 @@ from slice_os.cli.options import (
     opened,
 )
 from slice_os.cli.output import counted, echo_json, echo_table
+from slice_os.errors import CorpusError
+from slice_os.pipeline import IndexReport
 from slice_os.records import Reject
 
 REJECTED = 3
@@ -83,7 +85,7 @@ def index(
     from slice_os import read
 
     file = rejects or Path(f"{place.rstrip('/')}.rejects.jsonl")
-    with _Rejects(file) as rejected, _terminate_as_interrupt():
+    with _Rejects(file, ours=rejects is None) as rejected, _terminate_as_interrupt():
         corpus = read(
             *paths,
             id_field=id_field,
@@ -108,9 +110,7 @@ def index(
                     passage_words=passage_words,
                     prune=prune,
                     on_reject=rejected,
-                    on_progress=lambda now: _advance(
-                        bar, corpus.bytes_done, now.encoded_words, now.seconds
-                    ),
+                    on_progress=lambda now: _advance(bar, corpus.bytes_done, now),
                 )
             except KeyboardInterrupt:
                 bar.close()
@@ -142,15 +142,18 @@ def index(
 
 
 class _Rejects:
-    """Writes rejects as JSON lines; the file of an earlier run goes when nothing is rejected."""
+    """Writes rejects as JSON lines; our own file of an earlier run goes if nothing is rejected."""
 
-    def __init__(self, file: Path) -> None:
-        self._file, self.count = file, 0
+    def __init__(self, file: Path, ours: bool) -> None:
+        self._file, self._ours, self.count = file, ours, 0
         self._stream: IO[str] | None = None
 
     def __call__(self, reject: Reject) -> None:
         if self._stream is None:
-            self._stream = self._file.open("w", encoding="utf-8")
+            try:
+                self._stream = self._file.open("w", encoding="utf-8")
+            except OSError as exc:
+                raise CorpusError(f"{self._file} cannot be written: {exc.strerror}.") from exc
         line = {"place": reject.place, "reason": reject.reason}
         self._stream.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._stream.flush()
@@ -162,7 +165,7 @@ class _Rejects:
     def __exit__(self, kind: object, value: object, trace: object) -> None:
         if self._stream is not None:
             self._stream.close()
-        elif kind is None:
+        elif kind is None and self._ours:
             self._file.unlink(missing_ok=True)
 
 
@@ -180,10 +183,12 @@ def _terminate_as_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, former)
 
 
-def _advance(bar: tqdm[NoReturn], done: int, words: int, seconds: float) -> None:
-    rate = words / seconds if seconds else 0
-    bar.set_description_str(f"{words:,} words, {rate:,.0f} words/s", refresh=False)
-    bar.update(done - bar.n)
+def _advance(bar: tqdm[NoReturn], bytes_read: int, now: IndexReport) -> None:
+    """Move the bar to the bytes whose text is in the index: reading is ahead of encoding."""
+    rate = now.encoded_words / now.seconds if now.seconds else 0
+    bar.set_description_str(f"{now.encoded_words:,} words, {rate:,.0f} words/s", refresh=False)
+    share = now.characters_done / now.characters_read if now.characters_read else 0
+    bar.update(bytes_read * min(share, 1) - bar.n)
 
 
 @click.command(epilog="\b\nExample:\n  slice-os status --index demo.slice --json\n")

@@ -60,8 +60,14 @@ class Verbs(click.Group):
         except BrokenPipeError:  # the reader of our output, `head` for one, has had enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, KeyboardInterrupt):
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            raise click.exceptions.Exit(130) from None
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
+        except OSError as exc:
+            where = f"{exc.filename}: " if exc.filename else ""
+            raise click.ClickException(f"{where}{exc.strerror or exc}.") from exc
         except Exception as exc:
             if os.environ.get(DEBUG):
                 raise
@@ -72,6 +78,7 @@ class Verbs(click.Group):
 
 
 @click.group(
+    name="slice-os",
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b

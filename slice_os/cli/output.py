@@ -15,6 +15,7 @@ from slice_os.records import Hit
 
 CONTEXT = 160
 """Characters shown on either side of a match, at most."""
+_CONTROL = regex.compile(r"[\p{Cc}--[\n]]", regex.V1)
 _SENTENCE_END = regex.compile(r"(?<=[.!?…。！？])\s+|\n+")
 
 
@@ -30,9 +31,10 @@ def is_terminal() -> bool:
 
 def echo_hit(number: int, hit: Hit) -> None:
     """Print a hit: its degree, document and the sentence of its best span, the span marked."""
+    place = plain(f"{hit.document}#{hit.passage}")
     head = f"{number:3d}.  {click.style(f'{hit.degree:.3f}', fg='green', bold=True)}  "
     title = f"  {shorten(hit.title, 60)}" if hit.title else ""
-    click.echo(f"{head}{click.style(f'{hit.document}#{hit.passage}', bold=True)}{title}")
+    click.echo(f"{head}{click.style(place, bold=True)}{title}")
     if hit.spans:
         best = hit.spans[0]
         sentence = mark(hit.text, best.start, best.end)
@@ -41,16 +43,21 @@ def echo_hit(number: int, hit: Hit) -> None:
     click.echo(textwrap.indent(sentence, " " * 13))
 
 
+def plain(text: str) -> str:
+    """Return a text of the same length without the characters that steer a terminal."""
+    return _CONTROL.sub(" ", text)
+
+
 def shorten(text: str, width: int) -> str:
     """Return a text on one line, cut at a word."""
-    return textwrap.shorten(text, width, placeholder=" …")
+    return textwrap.shorten(plain(text), width, placeholder=" …")
 
 
 def mark(text: str, start: int, end: int) -> str:
     """Return the sentence or turn that holds a span, on one line, the span marked in it."""
     from slice_os.corpus import unwrap
 
-    text = unwrap(text)  # the line ends of hard-wrapped prose end no sentence
+    text = plain(unwrap(text))  # the line ends of hard-wrapped prose end no sentence
     first, last = _sentence(text, start, end)
     before, after = text[first:start], text[end:last]
     lead = "… " if first and not _SENTENCE_END.search(text[max(first - 2, 0) : first]) else ""

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from slice_os.backends.base import Mode
 from slice_os.cli.options import filter_option, json_option, lengths_option, lines_option, opened
-from slice_os.cli.output import counted, echo_hit, echo_json, shorten
+from slice_os.cli.output import counted, echo_hit, echo_json, plain, shorten
 from slice_os.errors import QueryError, SliceOSError
 from slice_os.fusion import DEFAULT_FUSION, FUSIONS
 from slice_os.records import Match
@@ -129,7 +129,7 @@ Examples:
     "--verify/--no-verify",
     default=False,
     show_default=True,
-    help="Also encode each match alone; that degree must reach the threshold too.",
+    help="Let the degree of the words encoded alone decide: finds and drops what context hides.",
 )
 @click.option(
     "--output",
@@ -224,8 +224,11 @@ def _matches_to(
             else:
                 yield lambda match: _write_line(match, stream)
         part.replace(output)
-    except OSError as exc:
-        raise SliceOSError(f"{output} cannot be written: {exc.strerror}.") from exc
+    except Exception as exc:
+        part.unlink(missing_ok=True)
+        if isinstance(exc, OSError):
+            raise SliceOSError(f"{output} cannot be written: {exc.strerror}.") from exc
+        raise
 
 
 def _write_line(match: Match, stream: Any) -> None:
@@ -235,5 +238,5 @@ def _write_line(match: Match, stream: Any) -> None:
 
 def _echo_match(match: Match) -> None:
     degree = click.style(f"{match.degree:.3f}", fg="green", bold=True)
-    place = f"{match.document}:{match.document_start}-{match.document_end}"
+    place = f"{plain(match.document)}:{match.document_start}-{match.document_end}"
     click.echo(f"{degree}  {shorten(match.phrase, 40)}  {place}  {shorten(match.text, 100)}")

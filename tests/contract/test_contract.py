@@ -82,7 +82,7 @@ def test_pages_do_not_overlap(index):
             for n in (0, 2, 4)
         ]
         assert [h.document for page in paged for h in page] == [h.document for h in whole]
-    assert index.search(QUERY, size=5, offset=1000) == []
+    assert index.search(QUERY, size=5, offset=900) == []
 
 
 def test_filters(index):
@@ -132,11 +132,15 @@ def test_mining_many_phrases_is_mining_each(index):
     assert len({m.phrase for m in index.mine(phrases, degree=0.0)}) == len(phrases)
 
 
-def test_verified_mining_only_drops(index):
-    plain = list(index.mine(["end my subscription"], degree=0.6))
-    verified = list(index.mine(["end my subscription"], degree=0.6, verify=True))
-    assert verified
-    assert {(m.document, m.start) for m in verified} <= {(m.document, m.start) for m in plain}
+def test_verified_mining_goes_by_the_words_alone(index, encoder):
+    query = encoder.encode(["end my subscription"])[0]
+    verified = list(index.mine(["end my subscription"], degree=0.75, verify=True))
+    assert "end my subscription" in {m.text for m in verified}
+    assert [m.degree for m in verified] == sorted((m.degree for m in verified), reverse=True)
+    for match in verified:
+        alone = degree(float(query @ encoder.encode([match.text])[0]))
+        assert match.degree == pytest.approx(alone, abs=1e-6)
+        assert match.degree >= 0.75
 
 
 @pytest.mark.parametrize(
@@ -157,6 +161,9 @@ def test_what_cannot_be_asked_is_one_sentence(index, place, tmp_path):
     for query in ("", "  \n", "\u200b", "\ud800"):
         with pytest.raises(QueryError):
             index.search(query)
+    for bad in ({"filters": ["a==1"]}, {"offset": 995}):
+        with pytest.raises(QueryError):
+            index.search("ship", **bad)
     for bad in ({"mode": "sparse"}, {"fusion": "magic"}, {"weight": 2}, {"size": 0},
                 {"filters": ["year"]}):  # fmt: skip
         with pytest.raises(QueryError):
@@ -166,6 +173,8 @@ def test_what_cannot_be_asked_is_one_sentence(index, place, tmp_path):
             list(index.mine(["ship"], degree=degree_))
     with pytest.raises(PlaceError, match="There is no index"):
         slice_os.open(tmp_path / "none").search("ship")
+    with pytest.raises(PlaceError, match="too short"):
+        slice_os.open(tmp_path / "none", passage_words=0)
     with pytest.raises(PlaceError, match="110 were asked for"):
         slice_os.open(place, passage_words=110)
     with pytest.raises(PlaceError, match="not known to this version"):
@@ -204,6 +213,55 @@ def test_duplicates_and_wordless_documents_are_rejected_not_lost(tmp_path):
         assert (report.documents, report.rejected, report.pruned) == (7, 2, 0)
         assert [r.place for r in rejects] == ["cancel", "empty"]
         assert own.add(documents, on_reject=rejects.append).rejected == 2
+
+
+def test_what_is_no_document_is_rejected_and_the_rest_indexed(tmp_path):
+    rejects = []
+    documents = [
+        slice_os.Document("half \ud800", "text"),
+        slice_os.Document("metadata", "text", metadata={"a": "\udfff"}),
+        slice_os.Document("keys", "text", metadata={3: 4, "a": 1}),
+        slice_os.Document(7, "text"),
+        slice_os.Document("none", None),
+        slice_os.Document("nan", "A good text.", metadata={"x": float("nan"), "y": {"z": None}}),
+    ]
+    with slice_os.open(tmp_path / "own.slice") as own:
+        report = own.add(documents, on_reject=rejects.append)
+        assert (report.documents, report.rejected, len(rejects)) == (1, 5, 5)
+        (hit,) = own.search("good")
+        assert json.loads(json.dumps(hit.to_dict(), allow_nan=False))["metadata"]["x"] == "nan"
+
+
+def test_a_source_that_fails_midway_loses_nothing_before_it(tmp_path):
+    def failing():
+        for number in range(150):
+            yield slice_os.Document(f"d{number}", f"Document number {number}.")
+        raise RuntimeError("the source broke")
+
+    with slice_os.open(tmp_path / "own.slice") as own:
+        with pytest.raises(RuntimeError, match="the source broke"):
+            own.add(failing())
+        assert own.status().documents == 150
+
+
+def test_prune_waits_until_every_file_can_be_read(tmp_path):
+    for number in range(3):
+        (tmp_path / f"{number}.txt").write_text(f"Document number {number}.")
+    with slice_os.open(tmp_path / "own.slice") as own:
+        own.add(slice_os.read(tmp_path / "*.txt"))
+        (tmp_path / "0.txt").write_bytes(b"\0\1\2" * 99)
+        (tmp_path / "1.txt").unlink()
+        report = own.add(slice_os.read(tmp_path / "*.txt"), prune=True)
+        assert (report.rejected, report.pruned, own.status().documents) == (1, 0, 3)
+
+
+def test_two_makers_of_one_index_share_it(tmp_path):
+    first, second = slice_os.open(tmp_path / "own.slice"), slice_os.open(tmp_path / "own.slice")
+    first.add(corpus())
+    assert second.add([slice_os.Document("more", "One more text.")]).documents == 1
+    assert first.status().documents == second.status().documents == 8
+    first.close()
+    second.close()
 
 
 def test_another_encoder_is_refused_with_both_names(place, tmp_path):

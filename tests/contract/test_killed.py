@@ -15,8 +15,8 @@ import time
 import numpy as np
 
 import slice_os
-from slice_os.backends import open_backend
 from slice_os.backends.base import Retrieval
+from slice_os.backends.local import LocalBackend
 
 KILLS = int(os.environ.get("SLICE_OS_KILLS", "12"))
 CHILD = """
@@ -52,7 +52,7 @@ def documents(version: int) -> list[slice_os.Document]:
 
 def content(place):
     """Everything that an index holds: passage -> (offsets, text, metadata, vectors)."""
-    backend = open_backend(str(place))
+    backend = LocalBackend.open(str(place))
     try:
         everything = backend.scan(
             np.eye(1, 384, dtype=np.float32), [range(1, 21)], np.array([-1], np.float32)
@@ -70,7 +70,7 @@ def content(place):
 
 def check(place):
     """The index opens and answers, and what is in it is whole documents of some version."""
-    backend = open_backend(str(place))
+    backend = LocalBackend.open(str(place))
     if backend is None:  # killed before it was made
         return
     held: dict[str, list[tuple[int, int, str]]] = {}

@@ -14,6 +14,7 @@ from threading import RLock
 from typing import TypeVar
 
 import numpy as np
+from filelock import FileLock
 
 from slice_os.backends.base import (
     Backend,
@@ -24,12 +25,19 @@ from slice_os.backends.base import (
     StoredDocument,
     StoredPassage,
 )
-from slice_os.backends.local.lexical import bm25
+from slice_os.backends.local.lexical import bm25, bm25_of
 from slice_os.backends.local.scan import best_cosines, reaching
-from slice_os.backends.local.schema import DATABASE, connect, create, filter_clause, load_meta
+from slice_os.backends.local.schema import (
+    DATABASE,
+    as_error,
+    connect,
+    create,
+    filter_clause,
+    load_meta,
+)
 from slice_os.backends.local.segment import Segment
 from slice_os.backends.local.tidy import segment_file
-from slice_os.backends.local.writer import LocalWriter
+from slice_os.backends.local.writer import LOCK, LocalWriter
 from slice_os.errors import IndexDamagedError, PlaceError
 from slice_os.filters import Filter
 from slice_os.fusion import get_fusion
@@ -48,11 +56,7 @@ class LocalBackend(Backend):
     """An embedded index in a folder; see `Backend` for the contract. Threads may share it."""
 
     def __init__(self, folder: Path) -> None:
-        if not (folder / DATABASE).is_file():
-            raise PlaceError(
-                f"There is no index at {folder}: make one with "
-                f"'slice-os index PATHS --index {folder}'."
-            )
+        """Open the index in `folder`, which exists."""
         self._folder = folder
         self.place = str(folder)
         self._database = connect(folder)
@@ -62,19 +66,22 @@ class LocalBackend(Backend):
         self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "slice-os-scan")
 
     @classmethod
-    def exists(cls, folder: Path) -> bool:
-        """Tell whether there is an index in `folder`; PlaceError if something else is there."""
+    def open(cls, place: str) -> LocalBackend | None:
+        folder = Path(place).expanduser()
         if (folder / DATABASE).is_file():
-            return True
+            return cls(folder)
         if folder.is_file() or (folder.is_dir() and _foreign(folder)):
             raise PlaceError(f"{folder} exists and is not a slice-os index: name a new folder.")
-        return False
+        return None
 
     @classmethod
-    def create(cls, folder: Path, meta: IndexMeta) -> LocalBackend:
-        """Make an empty index."""
+    def create(cls, place: str, meta: IndexMeta) -> LocalBackend:
+        folder = Path(place).expanduser()
         try:
-            create(folder, meta)
+            folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(folder / LOCK, timeout=60):
+                if not (folder / DATABASE).is_file():
+                    create(folder, meta)
         except (OSError, sqlite3.Error) as exc:
             raise PlaceError(f"The index {folder} cannot be made: {exc}.") from exc
         return cls(folder)
@@ -87,10 +94,7 @@ class LocalBackend(Backend):
                 self._database.execute("BEGIN")
                 yield self._database
             except sqlite3.Error as exc:
-                raise IndexDamagedError(
-                    f"The index {self._folder} cannot be read ({exc}): if it is damaged, delete "
-                    "the folder and index again."
-                ) from exc
+                raise as_error(self._folder, exc) from exc
             finally:
                 with suppress(sqlite3.Error):
                     self._database.execute("COMMIT")
@@ -105,10 +109,16 @@ class LocalBackend(Backend):
     def _map_segments(self, database: sqlite3.Connection) -> dict[int, Segment]:
         numbers = [n for (n,) in database.execute("SELECT number FROM segments ORDER BY number")]
         known = self._segments
-        self._segments = {
-            n: known.get(n) or Segment.open(segment_file(self._folder, n)) for n in numbers
-        }
-        return self._segments
+        try:
+            mapped = {
+                n: known.get(n) or Segment.open(segment_file(self._folder, n)) for n in numbers
+            }
+        except FileNotFoundError:
+            raise  # replaced by a tidying writer: the caller looks again
+        except OSError as exc:  # too many open files, for one
+            raise as_error(self._folder, exc) from exc
+        self._segments = mapped
+        return mapped
 
     def status(self) -> IndexStatus:
         with self._snapshot() as database:
@@ -120,7 +130,6 @@ class LocalBackend(Backend):
             segments, stored = database.execute(
                 "SELECT count(*), ifnull(sum(words), 0) FROM segments"
             ).fetchone()
-        files = [file for file in self._folder.rglob("*") if file.is_file()]
         return IndexStatus(
             self.place,
             "local",
@@ -128,7 +137,7 @@ class LocalBackend(Backend):
             documents,
             passages,
             words,
-            sum(file.stat().st_size for file in files),
+            _size(self._folder),
             {"incomplete_documents": incomplete, "segments": segments, "stored_words": stored},
         )
 
@@ -165,6 +174,9 @@ class LocalBackend(Backend):
         if wanted.mode == "hybrid":
             fusion, weight = get_fusion(wanted.fusion, wanted.weight)
             if fusion.whole_corpus:
+                if len(lexical) == depth:  # cut off: the best by degree may have a BM25 score too
+                    missing = [ref for ref in dense if ref not in lexical]
+                    lexical |= bm25_of(database, wanted.text, missing)
                 dense |= {(s, o): float(degrees[s][o]) for s, o in lexical}
             scores: Mapping[tuple[int, int], float] = fusion.fuse(dense, lexical, weight)
         else:
@@ -221,14 +233,17 @@ class LocalBackend(Backend):
         on_words: Callable[[int], None] = lambda words: None,
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
         # A connection of its own holds one state of the index for as long as the scan lasts.
-        with closing(connect(self._folder)) as database:
-            segments, unseen = self._plan_scan(database, filters)
-            for number, segment in segments.items():
-                excluded = set(unseen.get(number, ()))
-                for ordinal, phrases in reaching(segment, vectors, lengths, cosines):
-                    if ordinal not in excluded:
-                        yield self._fetch(database, segments, number, ordinal), phrases
-                on_words(len(segment.starts))
+        try:
+            with closing(connect(self._folder)) as database:
+                segments, unseen = self._plan_scan(database, filters)
+                for number, segment in segments.items():
+                    excluded = set(unseen.get(number, ()))
+                    for ordinal, phrases in reaching(segment, vectors, lengths, cosines):
+                        if ordinal not in excluded:
+                            yield self._fetch(database, segments, number, ordinal), phrases
+                    on_words(len(segment.starts))
+        except sqlite3.Error as exc:
+            raise as_error(self._folder, exc) from exc
 
     def _plan_scan(
         self, database: sqlite3.Connection, filters: Sequence[Filter]
@@ -257,9 +272,19 @@ def _segment_missing(folder: Path) -> IndexDamagedError:
 
 def _foreign(folder: Path) -> bool:
     """Tell whether a folder holds anything that a broken-off creation would not have left."""
+    ours = ("segments", LOCK)
     return any(
-        not file.name.startswith(DATABASE) and file.name != "segments" for file in folder.iterdir()
+        not file.name.startswith(DATABASE) and file.name not in ours for file in folder.iterdir()
     )
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes of an index; files may come and go meanwhile."""
+    total = 0
+    for file in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            total += file.stat().st_size if file.is_file() else 0
+    return total
 
 
 def _top(degrees: dict[int, Float32], depth: int) -> dict[tuple[int, int], float]:

@@ -7,6 +7,7 @@ idf * tf-part * (k1 + 1), and its idf is replaced by Lucene's, which is positive
 
 from __future__ import annotations
 
+import json
 import math
 import sqlite3
 from collections.abc import Sequence
@@ -22,33 +23,61 @@ def bm25(
     database: sqlite3.Connection, text: str, depth: int, filters: Sequence[Filter]
 ) -> list[tuple[int, int, int, float]]:
     """Return (passage key, segment, ordinal, score) of the `depth` best passages, best first."""
-    (passages,) = database.execute(
-        "SELECT (SELECT total(passages) FROM segments) - (SELECT count(*) FROM hidden)"
-    ).fetchone()
-    weights = _weights(database, text, passages)
-    if not weights:
-        return []
     condition, parameters = filter_clause(filters)
-    legs = " UNION ALL ".join(
-        ["SELECT rowid AS key, bm25(postings) * ? AS s FROM postings WHERE postings MATCH ?"]
-        * len(weights)
-    )
     allowed = (
         "WHERE key IN (SELECT p.key FROM passages p JOIN documents d ON d.key = p.document"
         f" WHERE {condition})"
     )
-    # The inner limit keeps SQLite from merging the legs into the outer query, where bm25() has no
-    # postings. Equal scores are ordered by key, so that pages do not overlap.
+    legs, values = _legs(database, text)
+    if not legs:
+        return []
+    # Equal scores are ordered by key, so that pages do not overlap.
     query = (
         "SELECT p.key, p.segment, p.ordinal, score FROM ("
-        f"SELECT key, sum(s) AS score FROM ({legs} LIMIT -1) {allowed if filters else ''} "
+        f"SELECT key, sum(s) AS score FROM ({legs}) {allowed if filters else ''} "
         "GROUP BY key ORDER BY score DESC, key LIMIT ?) best "
         "JOIN passages p ON p.key = best.key ORDER BY score DESC, p.key"
     )
-    values: list[object] = []
-    for term, weight in weights.items():
-        values += [weight, f'"{term}"']
     return database.execute(query, [*values, *parameters, depth]).fetchall()
+
+
+def bm25_of(
+    database: sqlite3.Connection, text: str, places: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], float]:
+    """Return the scores above 0 of the passages at the given (segment, ordinal)."""
+    wanted = "(SELECT value FROM json_each(?))"
+    keys = {}
+    for place in places:
+        (key,) = database.execute(
+            "SELECT key FROM passages WHERE segment = ? AND ordinal = ?", place
+        ).fetchone()
+        keys[key] = place
+    legs, values = _legs(database, text, f"AND +rowid IN {wanted}", json.dumps(list(keys)))
+    if not legs:
+        return {}
+    rows = database.execute(f"SELECT key, sum(s) FROM ({legs}) GROUP BY key", values)
+    return {keys[key]: score for key, score in rows}
+
+
+def _legs(
+    database: sqlite3.Connection, text: str, condition: str = "", parameter: str | None = None
+) -> tuple[str, list[object]]:
+    """Return SQL that gives (key, s) for every term and passage, and its parameters.
+
+    Its limit keeps SQLite from merging it into an outer query, where bm25() has no postings.
+    """
+    (passages,) = database.execute(
+        "SELECT (SELECT total(passages) FROM segments) - (SELECT count(*) FROM hidden)"
+    ).fetchone()
+    leg = (
+        "SELECT rowid AS key, bm25(postings) * ? AS s FROM postings"
+        f" WHERE postings MATCH ? {condition}"
+    )
+    values: list[object] = []
+    weights = _weights(database, text, passages)
+    for term, weight in weights.items():
+        values += [weight, f'"{term}"', *([] if parameter is None else [parameter])]
+    return " UNION ALL ".join([leg] * len(weights)) + " LIMIT -1" * bool(weights), values
 
 
 def _weights(database: sqlite3.Connection, text: str, passages: float) -> dict[str, float]:

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from slice_os.backends.base import FORMAT, IndexMeta
+from slice_os.backends.local.segment import sync_folder
 from slice_os.errors import IndexDamagedError, PlaceError
 from slice_os.filters import Filter
 
 DATABASE = "index.sqlite"
 
 # `hidden` names passages that a segment holds and no reader may see: those deleted, and those of
-# a document that is not complete yet (`pending`). It is small; the segments are never rewritten.
+# a document that is not complete yet (`pending`). A segment's number is never used again: readers
+# know what they have mapped by it.
 SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE documents (
@@ -29,7 +31,7 @@ CREATE TABLE passages (
 CREATE INDEX passages_document ON passages (document, number);
 CREATE UNIQUE INDEX passages_place ON passages (segment, ordinal);
 CREATE TABLE segments (
-    number INTEGER PRIMARY KEY, passages INTEGER NOT NULL, words INTEGER NOT NULL);
+    number INTEGER PRIMARY KEY AUTOINCREMENT, passages INTEGER NOT NULL, words INTEGER NOT NULL);
 CREATE TABLE hidden (
     segment INTEGER NOT NULL, ordinal INTEGER NOT NULL, words INTEGER NOT NULL,
     PRIMARY KEY (segment, ordinal)) WITHOUT ROWID;
@@ -57,8 +59,25 @@ def connect(folder: Path) -> sqlite3.Connection:
         database.execute("PRAGMA busy_timeout = 60000")
         database.create_function("meets", 4, _meets, deterministic=True)
     except sqlite3.Error as exc:
-        raise IndexDamagedError(f"The index {folder} cannot be opened: {exc}.") from exc
+        raise as_error(folder, exc) from exc
     return database
+
+
+def as_error(folder: Path, exc: sqlite3.Error | OSError) -> PlaceError:
+    """Return what to raise for an error of SQLite or the file system."""
+    if any(sign in str(exc) for sign in ("malformed", "not a database", "disk image")):
+        return IndexDamagedError(
+            f"The index {folder} is damaged ({exc}): delete the folder and index again."
+        )
+    return PlaceError(f"The index {folder} cannot be used: {exc}.")
+
+
+def next_segment(database: sqlite3.Connection) -> int:
+    """Return a segment number that has never been used."""
+    (number,) = database.execute(
+        "SELECT ifnull(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'segments'"
+    ).fetchone()
+    return int(number)
 
 
 def create(folder: Path, meta: IndexMeta) -> None:
@@ -73,12 +92,11 @@ def create(folder: Path, meta: IndexMeta) -> None:
         values = {name: getattr(meta, name) for name in IndexMeta.__dataclass_fields__}
         database.execute("INSERT INTO meta VALUES ('index', ?)", (json.dumps(values),))
         database.execute("INSERT INTO meta VALUES ('run', '0')")
+        database.execute("PRAGMA journal_mode = WAL")
     finally:
         database.close()
     fresh.rename(folder / DATABASE)
-    database = sqlite3.connect(folder / DATABASE)
-    database.execute("PRAGMA journal_mode = WAL")
-    database.close()
+    sync_folder(folder)
 
 
 def load_meta(database: sqlite3.Connection, folder: Path) -> IndexMeta:
@@ -92,6 +110,8 @@ def load_meta(database: sqlite3.Connection, folder: Path) -> IndexMeta:
                 f"{FORMAT}: install a newer slice-os."
             )
         return IndexMeta(**values)
+    except sqlite3.OperationalError as exc:
+        raise as_error(folder, exc) from exc
     except (sqlite3.Error, TypeError, ValueError, KeyError) as exc:
         raise IndexDamagedError(
             f"{folder / DATABASE} is not a slice-os index or is damaged ({exc}): delete the folder "

@@ -60,10 +60,11 @@ def write_segment(file: Path, passages: Sequence[PackedPassage]) -> None:
             stream.write(bytes(-stream.tell() % ALIGNMENT))
         stream.flush()
         os.fsync(stream.fileno())
-    _sync_folder(file.parent)
+    sync_folder(file.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make renames and new files in a folder durable."""
     if os.name == "nt":  # a folder cannot be opened there
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -135,7 +136,9 @@ class Segment:
 
 
 def _map_arrays(stream: IO[bytes]) -> Iterator[npt.NDArray[Any]]:
-    size = os.fstat(stream.fileno()).st_size
+    """Map the file once (a map holds a file descriptor) and yield views of its arrays."""
+    whole = np.memmap(stream, np.uint8, mode="r").view(np.ndarray)
+    stream.seek(0)
     for _ in _ARRAYS:
         version = np.lib.format.read_magic(stream)
         if version != (1, 0):
@@ -143,7 +146,7 @@ def _map_arrays(stream: IO[bytes]) -> Iterator[npt.NDArray[Any]]:
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
         start = stream.tell()
         end = start + dtype.itemsize * int(np.prod(shape))
-        if end > size or fortran or dtype.hasobject:
+        if end > len(whole) or fortran or dtype.hasobject:
             raise ValueError("it is cut short")
-        yield np.memmap(stream, dtype, mode="r", offset=start, shape=shape).view(np.ndarray)
+        yield whole[start:end].view(dtype).reshape(shape)
         stream.seek(end + -end % ALIGNMENT)

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from slice_os.backends.local.schema import next_segment
 from slice_os.backends.local.segment import PackedPassage, Segment, write_segment
+from slice_os.errors import IndexDamagedError
 
 MANY_SEGMENTS = 8
 """So many segments less than half full are merged into full ones."""
@@ -23,9 +25,13 @@ def segment_file(folder: Path, number: int) -> Path:
 def remove_orphans(database: sqlite3.Connection, folder: Path) -> None:
     """Remove segment files that no committed transaction names (for the writer alone to do)."""
     named = {segment_file(folder, n) for (n,) in database.execute("SELECT number FROM segments")}
-    for file in (folder / "segments").glob("*.slice"):
-        if file not in named:
-            _unlink(file)
+    found = set((folder / "segments").glob("*.slice"))
+    for file in found - named:
+        _unlink(file)
+    if missing := named - found:
+        raise IndexDamagedError(
+            f"The index misses {sorted(missing)[0]}: delete {folder} and index again."
+        )
 
 
 def _unlink(file: Path) -> None:
@@ -33,17 +39,17 @@ def _unlink(file: Path) -> None:
         file.unlink()
 
 
-def tidy(database: sqlite3.Connection, folder: Path, segment_words: int) -> None:
+def tidy_segments(database: sqlite3.Connection, folder: Path, segment_words: int) -> None:
     """Merge small segments and rewrite holed ones; ends the open transaction."""
     old = _worn(database, segment_words)
-    (next_number,) = database.execute("SELECT ifnull(max(number), 0) + 1 FROM segments").fetchone()
+    next_number = next_segment(database)
     batch: list[PackedPassage] = []
     rows: list[tuple[int, int, int]] = []
+    words = 0
 
     def flush() -> None:
-        nonlocal next_number
+        nonlocal next_number, words
         write_segment(segment_file(folder, next_number), batch)
-        words = sum(len(p.starts) for p in batch)
         database.execute("INSERT INTO segments VALUES (?, ?, ?)", (next_number, len(batch), words))
         for ordinal, (key, segment, former) in enumerate(rows):
             place = (next_number, ordinal)
@@ -56,13 +62,15 @@ def tidy(database: sqlite3.Connection, folder: Path, segment_words: int) -> None
                 (*place, segment, former),
             )
         next_number += 1
+        words = 0
         batch.clear()
         rows.clear()
 
     for key, segment, ordinal, packed in _survivors(database, folder, old):
         rows.append((key, segment, ordinal))
         batch.append(packed)
-        if sum(len(p.starts) for p in batch) >= segment_words:
+        words += len(packed.starts)
+        if words >= segment_words:
             flush()
     if batch:
         flush()

@@ -9,24 +9,43 @@ complete, and a later run goes on from them.
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import wraps
 from pathlib import Path
+from typing import ParamSpec, TypeVar, cast
 
 from filelock import FileLock, Timeout
 
 from slice_os.backends.base import Writer
-from slice_os.backends.local.schema import connect, load_meta
+from slice_os.backends.local.schema import as_error, connect, load_meta, next_segment
 from slice_os.backends.local.segment import PackedPassage, pack, write_segment
-from slice_os.backends.local.tidy import remove_orphans, segment_file, tidy
+from slice_os.backends.local.tidy import remove_orphans, segment_file, tidy_segments
 from slice_os.errors import IndexLockedError, PlaceError
 from slice_os.filters import flatten
 from slice_os.records import Document, EncodedPassage, Passage
 
+_log = logging.getLogger(__name__)
+P = ParamSpec("P")
+T = TypeVar("T")
 SEGMENT_WORDS = 65_536
 COMMIT_SECONDS = 30.0
+LOCK = "writer.lock"
+
+
+def _whole(step: Callable[P, T]) -> Callable[P, T]:
+    """Make a method of the writer one step: all of it is done or nothing, whatever interrupts."""
+
+    @wraps(step)
+    def whole(*args: P.args, **kwargs: P.kwargs) -> T:
+        with cast(LocalWriter, args[0]).step():
+            return step(*args, **kwargs)
+
+    return whole
 
 
 class LocalWriter(Writer):
@@ -34,7 +53,7 @@ class LocalWriter(Writer):
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lock = FileLock(folder / "writer.lock", timeout=0)
+        self._lock = FileLock(folder / LOCK, timeout=0)
         try:
             self._lock.acquire()
         except Timeout:
@@ -43,34 +62,67 @@ class LocalWriter(Writer):
             ) from None
         except OSError as exc:
             raise PlaceError(f"{folder} cannot be written to: {exc.strerror}.") from exc
-        self._database = connect(folder)
-        self._max_words = load_meta(self._database, folder).max_words
-        remove_orphans(self._database, folder)
-        self._begin_transaction()
-        (run,) = self._database.execute("SELECT value FROM meta WHERE name = 'run'").fetchone()
-        self._run = int(run) + 1
-        self._database.execute("UPDATE meta SET value = ? WHERE name = 'run'", (self._run,))
+        with ExitStack() as undo:
+            undo.callback(self._lock.release)
+            self._database = connect(folder)
+            undo.callback(self._database.close)
+            self._open(folder)
+            undo.pop_all()
+        self._broken = False
         self._document: Document | None = None
         self._key = 0
         self._keys: list[int] = []  # the passages that the document has when it is complete
         self._moves: list[tuple[int, int, int, int]] = []
         self._stored: dict[str, list[int]] = defaultdict(list)
 
+    def _open(self, folder: Path) -> None:
+        try:
+            self._max_words = load_meta(self._database, folder).max_words
+            remove_orphans(self._database, folder)
+            self._begin_transaction()
+            (run,) = self._database.execute("SELECT value FROM meta WHERE name = 'run'").fetchone()
+            self._run = int(run) + 1
+            self._database.execute("UPDATE meta SET value = ? WHERE name = 'run'", (self._run,))
+        except sqlite3.Error as exc:
+            raise as_error(folder, exc) from exc
+
     def _begin_transaction(self) -> None:
         self._database.execute("BEGIN IMMEDIATE")
-        (self._segment,) = self._database.execute(
-            "SELECT ifnull(max(number), 0) + 1 FROM segments"
-        ).fetchone()
+        self._segment = next_segment(self._database)
         self._packed: list[PackedPassage] = []
         self._words = 0
         self._since = time.monotonic()
 
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Do all of a step or nothing of it, whatever interrupts it."""
+        if self._broken:
+            raise PlaceError(f"{self._folder} could not be written earlier in this run.")
+        packed, words = len(self._packed), self._words
+        try:
+            self._database.execute("SAVEPOINT step")
+            yield
+            self._database.execute("RELEASE step")
+        except BaseException as exc:
+            del self._packed[packed:]
+            self._words = words
+            with suppress(sqlite3.Error):
+                self._database.execute("ROLLBACK TO step")
+                self._database.execute("RELEASE step")
+            # A full disk makes SQLite roll back everything since the last commit.
+            self._broken = not self._database.in_transaction
+            if isinstance(exc, sqlite3.Error):
+                raise as_error(self._folder, exc) from exc
+            raise
+
+    @_whole
     def touch(self, document: str) -> bool:
         seen = self._database.execute(
             "UPDATE documents SET run = ?1 WHERE id = ?2 AND run < ?1", (self._run, document)
         )
         return seen.rowcount == 1
 
+    @_whole
     def begin(self, document: Document) -> bool:
         row = self._database.execute(
             "SELECT key, run FROM documents WHERE id = ?", (document.id,)
@@ -99,37 +151,33 @@ class LocalWriter(Writer):
         return True
 
     def add(self, passage: EncodedPassage) -> None:
-        words, plain = passage.words, passage.passage
+        self._add(passage.passage, pack(passage.words, self._max_words))
+        if self._words >= SEGMENT_WORDS or time.monotonic() - self._since > COMMIT_SECONDS:
+            self.commit()
+
+    @_whole
+    def _add(self, passage: Passage, packed: PackedPassage) -> None:
+        """Add a passage that stays hidden until its document is complete."""
+        ordinal, words = len(self._packed), len(packed.starts)
         cursor = self._database.execute(
             "INSERT INTO passages (document, number, start, end, title, text, hash, words, segment,"
             " ordinal, pending) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
-            (
-                self._key,
-                plain.number,
-                plain.start,
-                plain.end,
-                plain.title,
-                plain.text,
-                plain.hash,
-                len(words),
-                self._segment,
-                len(self._packed),
-            ),
-        )
+            (self._key, passage.number, passage.start, passage.end, passage.title, passage.text,
+             passage.hash, words, self._segment, ordinal),
+        )  # fmt: skip
         self._database.execute(
-            "INSERT INTO hidden VALUES (?, ?, ?)", (self._segment, len(self._packed), len(words))
+            "INSERT INTO hidden VALUES (?, ?, ?)", (self._segment, ordinal, words)
         )
         self._keys.append(int(cursor.lastrowid or 0))
-        self._packed.append(pack(words, self._max_words))
-        self._words += len(words)
-        if self._words >= SEGMENT_WORDS or time.monotonic() - self._since > COMMIT_SECONDS:
-            self.commit()
+        self._packed.append(packed)
+        self._words += words
 
     def keep(self, passage: Passage) -> None:
         key = self._stored[passage.hash].pop()
         self._moves.append((passage.number, passage.start, passage.end, key))
         self._keys.append(key)
 
+    @_whole
     def finish(self) -> int:
         assert self._document is not None
         former = self._database.execute(
@@ -169,9 +217,13 @@ class LocalWriter(Writer):
         )
         self._database.executemany("DELETE FROM passages WHERE key = ?", rows)
 
+    @_whole
     def delete(self, documents: Sequence[str]) -> int:
-        return self._delete_where("id = ?", [(document,) for document in documents])
+        # Half a character cannot be stored, so no document has such an id.
+        ids = [name.encode("utf-8", "replace").decode() for name in documents]
+        return self._delete_where("id = ?", [(name,) for name in ids])
 
+    @_whole
     def prune(self) -> int:
         return self._delete_where("run < ?", [(self._run,)])
 
@@ -190,25 +242,37 @@ class LocalWriter(Writer):
         return deleted
 
     def commit(self) -> None:
+        """Write the segment, then commit; may be called again after an interrupt in its middle."""
         try:
-            if self._packed:
+            if self._packed and self._database.in_transaction:
                 write_segment(segment_file(self._folder, self._segment), self._packed)
                 self._database.execute(
-                    "INSERT INTO segments VALUES (?, ?, ?)",
+                    "INSERT OR REPLACE INTO segments VALUES (?, ?, ?)",
                     (self._segment, len(self._packed), self._words),
                 )
-            self._database.execute("COMMIT")
+            if self._database.in_transaction:
+                self._database.execute("COMMIT")
             self._begin_transaction()
         except (OSError, sqlite3.Error) as exc:
+            self._broken = True
             raise PlaceError(f"{self._folder} could not be written: {exc}.") from exc
 
-    def close(self) -> None:
-        """Commit and tidy. A document that was begun and not finished stays hidden."""
+    def close(self, *, tidy: bool = True) -> None:
+        """Commit and tidy. A document that was begun and not finished stays hidden.
+
+        After an error of the disk nothing more is written: the last commit stands.
+        """
         try:
-            self.commit()
-            tidy(self._database, self._folder, SEGMENT_WORDS)
-        except (OSError, sqlite3.Error) as exc:
-            raise PlaceError(f"{self._folder} could not be written: {exc}.") from exc
+            if not self._broken:
+                self.commit()
+                if tidy:
+                    self._tidy()
         finally:
-            self._database.close()
+            self._database.close()  # rolls back what is open
             self._lock.release()
+
+    def _tidy(self) -> None:
+        try:
+            tidy_segments(self._database, self._folder, SEGMENT_WORDS)
+        except (OSError, sqlite3.Error) as exc:
+            _log.warning("%s could not be tidied: %s. Nothing is lost.", self._folder, exc)

@@ -194,6 +194,23 @@ def test_mistakes_are_one_sentence_that_names_the_fix(arguments, says, place):
     assert not Path("i.slice").exists()
 
 
+def test_a_text_cannot_steer_the_terminal(tmp_path):
+    (tmp_path / "a.txt").write_text("A \x1b]0;title\x07 bell and \x1b[31m red words.")
+    run("index", tmp_path / "a.txt", "--index", tmp_path / "i.slice")
+    for verb in (["search", "red words"], ["mine", "--phrase", "red words", "--degree", 0]):
+        shown = run(*verb, "--index", tmp_path / "i.slice").stdout
+        assert "red words" in shown
+        assert not {"\x1b", "\x07"} & set(shown)
+
+
+def test_a_full_output_is_one_sentence(place):
+    command = f"{SLICE_OS[0]} mine --phrase the --degree 0 --json --index {place} > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "bug" not in done.stderr
+    assert "No space left" in done.stderr
+
+
 def test_usage_mistakes(place):
     assert "Did you mean 'search'?" in run("serach", "x", code=2).stderr
     assert "--index" in run("search", "x", code=2).stderr

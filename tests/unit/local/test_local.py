@@ -11,6 +11,7 @@ import pytest
 
 from slice_os.backends.base import Retrieval
 from slice_os.backends.local import LocalBackend, tidy, writer
+from slice_os.backends.local.lexical import bm25, bm25_of
 from slice_os.errors import IndexDamagedError, IndexLockedError, PlaceError
 from slice_os.filters import parse_filters
 from slice_os.records import Document, EncodedPassage, Passage
@@ -247,12 +248,11 @@ def test_scan_yields_every_passage_that_reaches_and_counts_short_ones_whole(inde
 
 
 def test_places_that_are_no_index(tmp_path, index, folder):
-    with pytest.raises(PlaceError, match="There is no index"):
-        LocalBackend(tmp_path / "nothing")
+    assert LocalBackend.open(str(tmp_path / "nothing")) is None
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("mine")
     with pytest.raises(PlaceError, match="is not a slice-os index"):
-        LocalBackend.exists(tmp_path / "notes")
+        LocalBackend.open(str(tmp_path / "notes"))
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "index.sqlite").write_bytes(b"SQLite format 3\0" + b"x" * 5000)
     with pytest.raises(IndexDamagedError, match="damaged"):
@@ -276,3 +276,85 @@ def test_a_damaged_segment_is_one_clear_error(index, folder, harm):
         segment.write_bytes(data[: len(data) // 2] if harm == "cut" else b"garbage" * 99)
     with pytest.raises(IndexDamagedError, match="index again"):
         search(LocalBackend(folder), mode="dense")
+
+
+def test_a_reader_is_not_fooled_when_everything_is_replaced(index):
+    with index.writer() as out:
+        put(out, "a", [SENTENCES[0]])
+    assert [d for d, _ in search(index, mode="dense")] == ["a"]
+    with index.writer() as out:
+        out.delete(["a"])
+    with index.writer() as out:
+        put(out, "b", [SENTENCES[1], SENTENCES[2]])
+    found = index.retrieve(Retrieval("", unit(1), range(1, 21), "dense"))
+    for candidate in found:
+        wanted = naive_degree(candidate.stored.passage.text, unit(1), range(1, 21))
+        assert candidate.score == pytest.approx(wanted, abs=0.006)
+    assert len(found) == 2
+
+
+def breaking(function, at, error):
+    """Return `function` that raises when it is called for the `at`-th time."""
+    calls = 0
+
+    def broken(*args, **kwargs):
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            raise error
+        return function(*args, **kwargs)
+
+    return broken
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+@pytest.mark.parametrize("name", ["pack", "write_segment", "flatten", "next_segment"])
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_whatever_interrupts_the_writer_the_index_stays_whole(index, monkeypatch, name, at, error):
+    monkeypatch.setattr(writer, "SEGMENT_WORDS", 40)
+    with index.writer() as out:
+        put(out, "old", SENTENCES)
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, name, breaking(getattr(writer, name), at, error))
+        try:
+            with index.writer() as out:
+                for n in range(6):
+                    put(out, f"d{n}", SENTENCES[: 1 + n % 4])
+                out.delete(["old"])
+        except (KeyboardInterrupt, OSError, PlaceError):
+            pass
+    for mode in ("dense", "lexical", "hybrid"):
+        search(index, text="customer", mode=mode)
+    held = {c.stored.passage.document for c in index.retrieve(
+        Retrieval("", unit(1), range(1, 21), "dense", size=99))}  # fmt: skip
+    with index.writer() as out:
+        for n in range(6):
+            if index.stored(f"d{n}") is None or index.stored(f"d{n}").hash is None:
+                assert f"d{n}" not in held
+                put(out, f"d{n}", SENTENCES[: 1 + n % 4])
+    assert {d for d, _ in search(index, mode="dense", size=99)} >= {f"d{n}" for n in range(6)}
+
+
+def test_a_full_database_leaves_the_last_commit(index, folder):
+    with index.writer() as out:
+        put(out, "a", SENTENCES)
+    with pytest.raises(PlaceError, match="full"), index.writer() as out:  # noqa: PT012
+        (pages,) = out._database.execute("PRAGMA page_count").fetchone()
+        out._database.execute(f"PRAGMA max_page_count = {pages + 8}")
+        for n in range(3000):
+            put(out, f"b{n}", [f"{SENTENCES[1]} {n}"])
+    assert [d for d, _ in search(index, mode="dense", size=9)] == ["a"] * 4
+    with index.writer() as out:
+        put(out, "b", SENTENCES)
+    assert len(search(index, mode="dense", size=9)) == 8
+
+
+def test_bm25_of_given_passages_is_that_of_the_ranking(index):
+    with index.writer() as out:
+        for n in range(30):
+            put(out, f"d{n}", [f"{SENTENCES[n % 4]} Number {n}."])
+    with index._snapshot() as database:
+        ranked = {(s, o): v for _, s, o, v in bm25(database, "plan number 7 crew", 99, [])}
+        places = list(ranked)[::3]
+        assert bm25_of(database, "plan number 7 crew", places) == {p: ranked[p] for p in places}
+        assert bm25_of(database, "zebra", places) == {}
