@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -89,11 +90,12 @@ def check(place):
 
 
 def test_killed_at_random_moments(tmp_path):
-    from pathlib import Path
-
     place = tmp_path / "killed.slice"
     rng = random.Random(7)
     killed = 0
+    started = time.monotonic()
+    slice_os.index(documents(0), tmp_path / "timed.slice", passage_words=30)
+    longest = 1.5 * (time.monotonic() - started)
     for version in range(KILLS):
         tests = str(Path(__file__).parent.parent)
         child = subprocess.Popen(
@@ -101,7 +103,7 @@ def test_killed_at_random_moments(tmp_path):
             stdout=subprocess.PIPE,
         )
         child.stdout.readline()
-        time.sleep(rng.uniform(0, 2.2))
+        time.sleep(rng.uniform(0, longest))
         child.send_signal(signal.SIGKILL)
         killed += child.wait() == -signal.SIGKILL
         child.stdout.close()
