@@ -77,7 +77,7 @@ class Fusion:
 
 
 FUSIONS: Mapping[str, Fusion] = {
-    "saturation": Fusion(saturation, 0.3, whole_corpus=True),
+    "saturation": Fusion(saturation, 0.2, whole_corpus=True),
     "min_max": Fusion(min_max, 0.5, whole_corpus=False),
     "rrf": Fusion(rrf, None, whole_corpus=False),
 }

@@ -18,7 +18,7 @@ def test_the_three_fusions():
         return fusion.fuse(DENSE, LEXICAL, weight)
 
     assert fuse("saturation") == pytest.approx(
-        {"a": 0.63, "b": 0.7 * 0.8 + 0.3 * 0.5, "c": 0.42, "d": 0.3 * 0.2}
+        {"a": 0.72, "b": 0.8 * 0.8 + 0.2 * 0.5, "c": 0.48, "d": 0.2 * 0.2}
     )
     assert fuse("rrf") == pytest.approx(
         {"a": 1 / 61, "b": 1 / 62 + 1 / 61, "c": 1 / 63, "d": 1 / 62}
