@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,12 +12,13 @@ import numpy as np
 
 import slice_os
 from benchmarks.text import documents
-from slice_os.backends.base import EncodedPassage, IndexMeta, Writer
+from benchmarks.timing import seconds
+from slice_os.backends.base import IndexMeta, Writer
 from slice_os.backends.local import LocalBackend
 from slice_os.backends.local.scan import best_cosines
 from slice_os.backends.local.segment import Segment
 from slice_os.corpus import split
-from slice_os.records import Words
+from slice_os.records import EncodedPassage, Words
 
 TITLE = "The embedded index"
 WORDS = 1_000_000
@@ -40,9 +40,7 @@ def run(data: Path | None) -> list[str]:
         query = np.random.default_rng(0).normal(size=384).astype(np.float32)
         query /= np.linalg.norm(query)
         with ThreadPoolExecutor() as pool:
-            read = _median(
-                lambda: list(pool.map(lambda s: int(s.vectors.view("<i8").sum()), segments))
-            )
+            read = _median(lambda: list(pool.map(_read, segments)))
             scan = {
                 length: _median(
                     lambda: list(
@@ -55,10 +53,10 @@ def run(data: Path | None) -> list[str]:
         with slice_os.open(folder) as index:
             index.search("warm", size=10)
             search = {
-                mode: [_seconds(lambda: index.search(q, mode=mode)) for q in QUERIES * 3]
+                mode: [seconds(lambda: index.search(q, mode=mode)) for q in QUERIES * 3]
                 for mode in ("hybrid", "dense", "lexical")
             }
-            plain = [_seconds(lambda: index.search(q, verify=0)) for q in QUERIES * 3]
+            plain = [seconds(lambda: index.search(q, verify=0)) for q in QUERIES * 3]
     gigabytes = stored / 1e9
     rows = [
         f"{words:,} words in passages of at most 110, 384 dimensions, all in memory.",
@@ -70,9 +68,9 @@ def run(data: Path | None) -> list[str]:
     ]
     names = {2: "one word", 9: "1 to 8 words", 21: "1 to 20 words"}
     rows += [
-        f"| scan, spans of {names[length]} | {gigabytes / seconds:.1f} GB/s | "
-        f"{100 * read / seconds:.0f} % |"
-        for length, seconds in scan.items()
+        f"| scan, spans of {names[length]} | {gigabytes / taken:.1f} GB/s | "
+        f"{100 * read / taken:.0f} % |"
+        for length, taken in scan.items()
     ]
     rows += ["", "| what | figure |", "|---|---:|"]
     rows += [
@@ -116,12 +114,6 @@ def _write(
     return writer.finish()
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
 def _median(work: Callable[[], object], rounds: int = 9) -> float:
     work()
-    return statistics.median(_seconds(work) for _ in range(rounds))
+    return statistics.median(seconds(work) for _ in range(rounds))

@@ -7,11 +7,11 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import slice_os
 from benchmarks.text import passages
+from benchmarks.timing import seconds
 
 TITLE = "Indexing throughput"
 WORDS = 50_000
@@ -45,8 +45,8 @@ def run(data: Path | None) -> list[str]:
     rates: dict[str, list[float]] = {"index": [], "st": [], "ngram": []}
     for _ in range(ROUNDS):
         rates["index"].append(words / index())
-        rates["st"].append(words / _seconds(lambda: model.encode(texts, batch_size=32)))
-        rates["ngram"].append(len(ngrams) / _seconds(lambda: model.encode(ngrams, batch_size=32)))
+        rates["st"].append(words / seconds(lambda: model.encode(texts, batch_size=32)))
+        rates["ngram"].append(len(ngrams) / seconds(lambda: model.encode(ngrams, batch_size=32)))
     ours, theirs = statistics.median(rates["index"]), statistics.median(rates["st"])
     per_word = statistics.median(rates["ngram"]) / MAX_WORDS
     return [
@@ -71,9 +71,3 @@ def _ngrams(text: str, count: int) -> list[str]:
         for n in range(1, MAX_WORDS + 1)
     ]
     return grams[:count]
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
