@@ -68,14 +68,17 @@ def pack_norms(norms: npt.NDArray[Any]) -> tuple[Uint16, int]:
     return codes.astype(np.uint16), base - _BIAS
 
 
-def unpack_inverse_norms(codes: Uint16, exponent: int) -> Float32:
+def unpack_inverse_norms(codes: Uint16, exponent: int, out: Float32 | None = None) -> Float32:
     """Return the inverse norms, float32 of the shape of `codes`, that `pack_norms` stored.
+
+    They are written to `out`, contiguous and of that shape, if it is given.
 
     Code 0 gives ``2^exponent``: not 0, but far below the inverse of any norm, unless some
     saturate. One conversion, one shift and one addition, because numpy converts uint16 to uint32
     ten times as fast as float16 to float32.
     """
-    bits = codes.astype(np.uint32)
+    bits = np.empty(codes.shape, np.uint32) if out is None else out.view(np.uint32)
+    bits[...] = codes
     bits <<= np.uint32(_SHIFT)
     bits += np.uint32((exponent + _BIAS) << 23)
     return bits.view(np.float32)

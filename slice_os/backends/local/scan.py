@@ -18,8 +18,6 @@ from slice_os.records import Float32
 from slice_os.spans import best_span, dequantize, fit_window, quantize, stored_cosines
 
 BLOCK_WORDS = 4096
-CACHED_WORDS = 32_768
-"""Words of which all that a scan works on stays in a core's own cache."""
 DOUBTFUL = 0.001
 """A best cosine below this may be that of a span that leaves its passage."""
 MARGIN = 0.002
@@ -33,13 +31,11 @@ def best_cosines(segment: Segment, query: Float32, lengths: range) -> Float32:
     about 0.0005 (standard deviation, 384 dimensions). What is shown is computed again exactly.
     """
     codes, scale = quantize(query[None, :])
-    products = np.asarray(simsimd.cdist(segment.vectors, codes, metric="dot"))[:, 0]
-    scores = np.multiply(products, segment.scales * scale[0], dtype=np.float32, casting="same_kind")
-    found = np.empty(len(segment.bounds) - 1, dtype=np.float32)
-    for first, last in _blocks(segment.bounds, CACHED_WORDS):
-        words = slice(int(segment.bounds[first]), int(segment.bounds[last]))
-        best = _best_from_each_word(segment, words, scores[words], lengths)
-        found[first:last] = np.maximum.reduceat(best, segment.bounds[first:last] - words.start)
+    products = simsimd.cdist(segment.vectors, codes, metric="dot", out_dtype="float32")
+    scores = np.asarray(products)[:, 0] * segment.scales
+    scores *= scale[0]
+    best = _best_from_each_word(segment, scores, lengths)
+    found: Float32 = np.maximum.reduceat(best, segment.bounds[:-1])
     # A span that would leave its passage counts as next to 0 above. That matters only where no
     # true span is better, or where the passage is too short for any.
     short = np.diff(segment.bounds) < lengths.start
@@ -51,20 +47,22 @@ def best_cosines(segment: Segment, query: Float32, lengths: range) -> Float32:
     return found
 
 
-def _best_from_each_word(
-    segment: Segment, words: slice, scores: Float32, lengths: range
-) -> Float32:
-    """Return the best cosine of the spans that begin with each word of a block."""
+def _best_from_each_word(segment: Segment, scores: Float32, lengths: range) -> Float32:
+    """Return the best cosine of the spans that begin with each word of a segment.
+
+    Long arrays, made once: two threads that allocate, or that meet at the GIL, for every
+    operation on a small block take longer together than one of them alone.
+    """
     best = np.full(len(scores), -1, dtype=np.float32)
-    sums = np.zeros(len(scores), dtype=np.float32)
+    sums, inverse = np.zeros_like(best), np.empty_like(best)
     for length in range(1, min(lengths.stop, len(scores) + 1)):
-        sums = sums[: len(scores) - length + 1]
+        first = len(scores) - length + 1
+        sums = sums[:first]
         sums += scores[length - 1 :]
         if length >= lengths.start:
-            part = slice(words.start, words.start + len(sums))
-            cosines = segment.inverse_norms(slice(length - 1, length), part)[0]
+            cosines = segment.inverse_norms_into(length, inverse[:first])
             cosines *= sums
-            np.maximum(best[: len(sums)], cosines, out=best[: len(sums)])
+            np.maximum(best[:first], cosines, out=best[:first])
     return best
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slice_os.errors import IndexDamagedError
-from slice_os.records import Words
+from slice_os.records import Float32, Words
 from slice_os.spans import dequantize, pack_norms, quantize, span_norms, unpack_inverse_norms
 
 ALIGNMENT = 64
@@ -105,6 +105,10 @@ class Segment:
     def inverse_norms(self, rows: slice, words: slice) -> npt.NDArray[np.float32]:
         """Return 1 / norm for span lengths ``rows`` (row l - 1) and first words ``words``."""
         return unpack_inverse_norms(self.norms[rows, words], int(self.exponent[0]))
+
+    def inverse_norms_into(self, length: int, out: Float32) -> Float32:
+        """Write 1 / norm of the spans of one length, by first word, to `out` and return it."""
+        return unpack_inverse_norms(self.norms[length - 1, : len(out)], int(self.exponent[0]), out)
 
     def words(self, ordinal: int) -> tuple[Words, npt.NDArray[np.float32]]:
         """Return a passage's words (dequantized) and its norms, float32 ``[max_words, n]``."""
