@@ -62,7 +62,7 @@ def run(data: Path | None) -> list[str]:
             plain = [seconds(lambda: index.search(q, verify=0)) for q in QUERIES * 3]
     rows = [
         f"{words:,} words in passages of at most 110, 384 dimensions, all in memory. The plain "
-        "read sums the same bytes (vectors, scales, norms) as 64-bit integers with numpy on all cores.",
+        "read sums the same bytes (vectors, scales, norms) with numpy, as integers, on all cores.",
         "",
         "| what is scanned | plain read | scan | ratio |",
         "|---|---:|---:|---:|",

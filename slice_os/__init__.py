@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from slice_os.api import Index, index, open
+    from slice_os.backends import ClusterSettings
     from slice_os.corpus import read
     from slice_os.encoder import encoder_info, load_encoder
     from slice_os.errors import SliceOSError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "ClusterSettings": "backends",
     "Document": "records",
     "Hit": "records",
     "Index": "api",
@@ -43,6 +45,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "ClusterSettings",
     "Document",
     "Hit",
     "Index",

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from slice_os.backends import Backend, IndexMeta, backend_for
+from slice_os.backends import Backend, ClusterSettings, IndexMeta, backend_for
 from slice_os.backends.base import IndexStatus, Mode
 from slice_os.corpus import Corpus
 from slice_os.encoder import Encoder, load_encoder
@@ -29,7 +29,7 @@ def _ignore(_: object) -> None:
 
 
 class Index:
-    """An index at a place: a folder. It comes into being with the first `add`.
+    """An index at a place, a folder or a cluster. It comes into being with the first `add`.
 
     The encoder is loaded when it is first needed; `encoder` names its folder (None: the one that
     comes with slice-os), `device` is ``auto``, ``cpu`` or ``cuda``.
@@ -43,6 +43,7 @@ class Index:
         device: str = "auto",
         threads: int | None = None,
         passage_words: int | None = None,
+        cluster: ClusterSettings | None = None,
     ) -> None:
         self.place = str(place)
         if passage_words is not None and passage_words < LEAST_PASSAGE_WORDS:
@@ -53,12 +54,14 @@ class Index:
         self._backend = backend_for(self.place).open(self.place)
         self._encoder: Encoder | None = None
         self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
-        self._passage_words = passage_words
+        self._passage_words, self._cluster = passage_words, cluster
         if self._backend and passage_words not in (None, self._backend.meta.passage_words):
             raise PlaceError(
                 f"The index {place} has passages of {self._backend.meta.passage_words} words, "
                 f"{passage_words} were asked for: leave the option out, or index to a new place."
             )
+        if self._backend and cluster:
+            self._backend.check(cluster)
 
     def __repr__(self) -> str:
         return f"Index({self.place!r})"
@@ -108,7 +111,7 @@ class Index:
             info = self.encoder.info
             words = {} if self._passage_words is None else {"passage_words": self._passage_words}
             meta = IndexMeta(info.name, info.family, info.dimension, **words)
-            self._backend = backend_for(self.place).create(self.place, meta)
+            self._backend = backend_for(self.place).create(self.place, meta, self._cluster)
         return self._backend
 
     def add(
@@ -169,6 +172,7 @@ class Index:
         filters: Filters = None,
         all_lengths: bool = False,
         verify: bool = False,
+        exact: bool = False,
         on_progress: Callable[[float], object] = _ignore,
     ) -> Iterator[Match]:
         """Yield every match of the phrases; see `slice_os.mining.mine_phrases`."""
@@ -183,6 +187,7 @@ class Index:
             filters=parse_filters(filters),
             all_lengths=all_lengths,
             verify=verify,
+            exact=exact,
             on_progress=on_progress,
         )
 
@@ -209,10 +214,19 @@ def open(
     device: str = "auto",
     threads: int | None = None,
     passage_words: int | None = None,
+    cluster: ClusterSettings | None = None,
 ) -> Index:
-    """Open the index at a place (a folder); it is made when the first document is added."""
+    """Open the index at a place (a folder, or ``https://host:9200/name`` in a cluster).
+
+    It is made when the first document is added; `cluster` says how, where it is a cluster.
+    """
     return Index(
-        place, encoder=encoder, device=device, threads=threads, passage_words=passage_words
+        place,
+        encoder=encoder,
+        device=device,
+        threads=threads,
+        passage_words=passage_words,
+        cluster=cluster,
     )
 
 
@@ -224,12 +238,18 @@ def index(
     device: str = "auto",
     threads: int | None = None,
     passage_words: int | None = None,
+    cluster: ClusterSettings | None = None,
     prune: bool = False,
     on_reject: Callable[[Reject], None] = _ignore,
     on_progress: Callable[[IndexReport], None] = _ignore,
 ) -> IndexReport:
     """Bring the index at a place up to date with a corpus; see `Index.add`."""
     with open(
-        place, encoder=encoder, device=device, threads=threads, passage_words=passage_words
+        place,
+        encoder=encoder,
+        device=device,
+        threads=threads,
+        passage_words=passage_words,
+        cluster=cluster,
     ) as opened:
         return opened.add(corpus, prune=prune, on_reject=on_reject, on_progress=on_progress)

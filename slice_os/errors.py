@@ -49,3 +49,7 @@ class IndexDamagedError(PlaceError):
 
 class QueryError(SliceOSError):
     """A query, phrase, filter or setting of a search is not usable."""
+
+
+class ClusterError(SliceOSError):
+    """A cluster cannot be reached, refuses, or answers with an error."""

@@ -40,6 +40,7 @@ def mine_phrases(
     filters: Sequence[Filter] = (),
     all_lengths: bool = False,
     verify: bool = False,
+    exact: bool = False,
     on_progress: Callable[[float], object] = lambda done: None,
 ) -> Iterator[Match]:
     """Yield every match of the phrases (name -> text), passage by passage, best first in each.
@@ -48,7 +49,8 @@ def mine_phrases(
     overlap only the best stays. With `verify` the verified degree decides: of each passage the
     best 32 spans whose indexed degree comes within 0.1 of the threshold are encoded alone, which
     finds phrases that their context has drawn away from themselves, and drops those it has drawn
-    near. `on_progress` is told what share of the work is done.
+    near. `exact` has a cluster read every word instead of asking its graph, which may miss some
+    matches; an embedded index does so anyway. `on_progress` is told what share of the work is done.
 
     Raises:
         QueryError: a phrase holds no word, or the threshold is not in [0, 1].
@@ -72,7 +74,7 @@ def mine_phrases(
 
     for first in chunks:
         part = slice(first, first + CHUNK_PHRASES)
-        passages = backend.scan(vectors[part], lengths[part], cosines[part], filters, count)
+        passages = backend.scan(vectors[part], lengths[part], cosines[part], filters, count, exact)
         for stored, found in passages:
             for k in (first + k for k in found):
                 if verify:

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from slice_os.backends.base import Backend, Writer
+from slice_os.backends.base import Backend, StoredDocument, Writer
 from slice_os.corpus import Corpus, split
 from slice_os.encoder import Encoder
 from slice_os.records import Document, EncodedPassage, Passage, Reject, Words
@@ -25,6 +25,10 @@ from slice_os.records import Document, EncodedPassage, Passage, Reject, Words
 T = TypeVar("T")
 AHEAD = 256
 """How many documents or passages a stage may be ahead of the next."""
+LOOKED_UP = 64
+"""Documents that the index is asked about at once,"""
+LOOKED_UP_CHARACTERS = 100_000
+"""or fewer, if they are long."""
 
 
 @dataclass(slots=True)
@@ -77,8 +81,13 @@ def index_documents(
     """
     report = IndexReport()
     started = time.monotonic()
+
+    def refused(reject: Reject) -> None:
+        report.rejected += 1
+        on_reject(reject)
+
     # The encoder's threads keep every core busy; BLAS's own would only spin beside them.
-    with backend.writer() as writer, threadpool_limits(1, "blas"):
+    with backend.writer(refused) as writer, threadpool_limits(1, "blas"):
         load = _Load(writer, report, on_reject)
         for step, words in _encode(_ahead(_plan(documents, backend, report), AHEAD), encoder):
             load.take(step, words)
@@ -86,6 +95,7 @@ def index_documents(
             on_progress(report)
         if isinstance(documents, Corpus):
             report.rejected += documents.rejects
+        writer.commit()
         if prune and not report.rejected:
             report.pruned = writer.prune()
     report.seconds = time.monotonic() - started
@@ -94,12 +104,11 @@ def index_documents(
 
 def _plan(documents: Iterable[Document], backend: Backend, report: IndexReport) -> Iterator[_Step]:
     """Decide what of each document is unchanged, what is kept and what must be encoded."""
-    for document in documents:
-        if problem := _problem(document):
+    for document, problem, stored in _look_up(documents, backend):
+        if problem:
             yield _Step(document, problem=problem)
             continue
         report.characters_read += len(document.text)
-        stored = backend.stored(document.id)
         if stored is not None and stored.hash == document.hash:
             report.characters_done += len(document.text)
             yield _Step(Document(document.id, ""), unchanged=True)  # without its text: it waits
@@ -110,6 +119,40 @@ def _plan(documents: Iterable[Document], backend: Backend, report: IndexReport) 
             known[passage.hash] -= kept
             yield _Step(document, passage, encode=not kept)
         yield _Step(document)
+
+
+def _look_up(
+    documents: Iterable[Document], backend: Backend
+) -> Iterator[tuple[Document, str, StoredDocument | None]]:
+    """Pair each document with why it cannot be indexed, or with what is stored of it."""
+    failed: list[Exception] = []
+    for batch in _batches(documents, failed):
+        problems = [_problem(document) for document in batch]
+        sound = [one.id for one, problem in zip(batch, problems, strict=True) if not problem]
+        stored = backend.stored(sound) if sound else {}
+        for document, problem in zip(batch, problems, strict=True):
+            yield document, problem, None if problem else stored.get(document.id)
+    if failed:
+        raise failed[0]
+
+
+def _batches(documents: Iterable[Document], failed: list[Exception]) -> Iterator[list[Document]]:
+    """Yield documents in lists, short enough to be held; an error of their source goes to a list.
+
+    What was read before the error is indexed first.
+    """
+    batch: list[Document] = []
+    size = 0
+    try:
+        for document in documents:
+            batch.append(document)
+            size += len(document.text) if isinstance(document.text, str) else 0
+            if len(batch) == LOOKED_UP or size > LOOKED_UP_CHARACTERS:
+                yield batch
+                batch, size = [], 0
+    except Exception as exc:
+        failed.append(exc)
+    yield batch
 
 
 def _problem(document: Document) -> str:

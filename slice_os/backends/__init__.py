@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from urllib.parse import urlsplit
 
-from slice_os.backends.base import Backend, IndexMeta
-from slice_os.backends.local import LocalBackend
+from slice_os.backends.base import Backend, ClusterSettings, IndexMeta
 from slice_os.errors import PlaceError
 
-__all__ = ["Backend", "IndexMeta", "backend_for"]
+__all__ = ["Backend", "ClusterSettings", "IndexMeta", "backend_for"]
 
-BACKENDS: dict[str, type[Backend]] = {"": LocalBackend}
-"""URL scheme -> backend; a place without a scheme is a folder."""
+BACKENDS = {
+    "": "slice_os.backends.local:LocalBackend",
+    "http": "slice_os.backends.opensearch:OpenSearchBackend",
+    "https": "slice_os.backends.opensearch:OpenSearchBackend",
+}
+"""URL scheme -> module and class, loaded when used; a place without a scheme is a folder."""
 
 
 def backend_for(place: str) -> type[Backend]:
@@ -19,6 +23,9 @@ def backend_for(place: str) -> type[Backend]:
     scheme = urlsplit(place).scheme if "://" in place else ""
     if scheme not in BACKENDS:
         raise PlaceError(
-            f"An index at {scheme}:// is not known to this version of slice-os: name a folder."
+            f"An index at {scheme}:// is not known to this version of slice-os: name a folder, or "
+            "https://host:9200/name."
         )
-    return BACKENDS[scheme]
+    module, name = BACKENDS[scheme].split(":")
+    found: type[Backend] = getattr(import_module(module), name)
+    return found

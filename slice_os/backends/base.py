@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from slice_os.filters import Filter
-from slice_os.records import Document, EncodedPassage, Float32, Metadata, Passage, Words
+from slice_os.records import Document, EncodedPassage, Float32, Metadata, Passage, Reject, Words
 
 Mode = Literal["hybrid", "dense", "lexical"]
 FORMAT = 1
@@ -26,6 +26,21 @@ class IndexMeta:
     max_words: int = 20
     passage_words: int = 110
     format: int = FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """How an index in a cluster is made; fixed then, but for the replicas."""
+
+    tolerance: float = 0.9
+    """The least cosine of a span with the stored span that stands for it (`spans.cover`)."""
+    vector_type: Literal["byte", "float"] = "byte"
+    dimensions: int | None = None
+    """Of the stored span vectors, the first of the encoder's; None for all."""
+    engine: Literal["lucene", "faiss"] = "lucene"
+    analyzer: str = "english"
+    shards: int = 1
+    replicas: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +177,22 @@ class Backend(ABC):
 
     @classmethod
     @abstractmethod
-    def create(cls, place: str, meta: IndexMeta) -> Backend:
+    def create(
+        cls, place: str, meta: IndexMeta, settings: ClusterSettings | None = None
+    ) -> Backend:
         """Make an empty index at a place, or open the one that another has made meanwhile."""
+
+    @abstractmethod
+    def check(self, settings: ClusterSettings) -> None:
+        """Raise PlaceError unless the index is as the settings say."""
 
     @abstractmethod
     def status(self) -> IndexStatus:
         """Return the size and state of the index."""
 
     @abstractmethod
-    def stored(self, document: str) -> StoredDocument | None:
-        """Return what is stored of a document, None if nothing is."""
+    def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
+        """Return what is stored of each of some documents; one that is not stored is left out."""
 
     @abstractmethod
     def matching(self, filters: Sequence[Filter]) -> list[str]:
@@ -189,17 +210,22 @@ class Backend(ABC):
         cosines: Float32,
         filters: Sequence[Filter] = (),
         on_words: Callable[[int], None] = lambda words: None,
+        exact: bool = False,
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
         """Yield every passage with the phrases of which one of its spans may reach the cosine.
 
         `vectors` is float32 ``[m, d]``, of unit norm; `lengths` and `cosines` have one entry a
         phrase. A passage that qualifies is always yielded; one just below may be. `on_words` is
-        told now and then how many more words have been scanned.
+        told now and then how many more words have been scanned. `exact` asks for a scan of every
+        word where the backend would else ask an approximate index which passages to look at.
         """
 
     @abstractmethod
-    def writer(self) -> Writer:
-        """Open the index for writing, or raise IndexLockedError."""
+    def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> Writer:
+        """Open the index for writing, or raise IndexLockedError.
+
+        `on_reject` is handed what the index itself refuses, in the thread that writes.
+        """
 
     @abstractmethod
     def close(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
 
 import slice_os
@@ -36,10 +38,19 @@ def encoder():
         yield loaded
 
 
-@pytest.fixture(scope="session", params=["local"])
-def place(request, tmp_path_factory):
+@pytest.fixture(scope="session", params=["local", "opensearch"])
+def new_place(request, tmp_path_factory):
+    """A function that returns a place of the backend where nothing is yet."""
+    if request.param == "local":
+        return lambda: str(tmp_path_factory.mktemp("local") / "contract.slice")
+    cluster = request.getfixturevalue("cluster")
+    return lambda: f"{cluster.url}/contract-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture(scope="session")
+def place(new_place):
     """Where a filled index of the backend lies; tests that write make their own."""
-    place = tmp_path_factory.mktemp(request.param) / "contract.slice"
+    place = new_place()
     slice_os.index(corpus(), place, passage_words=40)
     return place
 

@@ -157,7 +157,7 @@ def test_any_text_is_a_query(index, query):
         json.dumps([hit.to_dict() for hit in hits])
 
 
-def test_what_cannot_be_asked_is_one_sentence(index, place, tmp_path):
+def test_what_cannot_be_asked_is_one_sentence(index, place, new_place):
     for query in ("", "  \n", "\u200b", "\ud800"):
         with pytest.raises(QueryError):
             index.search(query)
@@ -172,17 +172,17 @@ def test_what_cannot_be_asked_is_one_sentence(index, place, tmp_path):
         with pytest.raises(QueryError):
             list(index.mine(["ship"], degree=degree_))
     with pytest.raises(PlaceError, match="There is no index"):
-        slice_os.open(tmp_path / "none").search("ship")
+        slice_os.open(new_place()).search("ship")
     with pytest.raises(PlaceError, match="too short"):
-        slice_os.open(tmp_path / "none", passage_words=0)
+        slice_os.open(new_place(), passage_words=0)
     with pytest.raises(PlaceError, match="110 were asked for"):
         slice_os.open(place, passage_words=110)
     with pytest.raises(PlaceError, match="not known to this version"):
-        slice_os.open("https://localhost:9200/index")
+        slice_os.open("ftp://localhost:9200/index")
 
 
-def test_only_what_changed_is_encoded(tmp_path):
-    place = tmp_path / "own.slice"
+def test_only_what_changed_is_encoded(new_place):
+    place = new_place()
     with slice_os.open(place, passage_words=20) as own:
         first = own.add(corpus())
         assert (first.documents, first.unchanged) == (7, 0)
@@ -205,17 +205,17 @@ def test_only_what_changed_is_encoded(tmp_path):
         assert list(own.mine(["ship"], degree=0)) == []
 
 
-def test_duplicates_and_wordless_documents_are_rejected_not_lost(tmp_path):
+def test_duplicates_and_wordless_documents_are_rejected_not_lost(new_place):
     rejects = []
     documents = [*corpus(), corpus()[0], slice_os.Document("empty", "\u200b\u200b")]
-    with slice_os.open(tmp_path / "own.slice") as own:
+    with slice_os.open(new_place()) as own:
         report = own.add(documents, on_reject=rejects.append, prune=True)
         assert (report.documents, report.rejected, report.pruned) == (7, 2, 0)
         assert [r.place for r in rejects] == ["cancel", "empty"]
         assert own.add(documents, on_reject=rejects.append).rejected == 2
 
 
-def test_what_is_no_document_is_rejected_and_the_rest_indexed(tmp_path):
+def test_what_is_no_document_is_rejected_and_the_rest_indexed(new_place):
     rejects = []
     documents = [
         slice_os.Document("half \ud800", "text"),
@@ -225,29 +225,29 @@ def test_what_is_no_document_is_rejected_and_the_rest_indexed(tmp_path):
         slice_os.Document("none", None),
         slice_os.Document("nan", "A good text.", metadata={"x": float("nan"), "y": {"z": None}}),
     ]
-    with slice_os.open(tmp_path / "own.slice") as own:
+    with slice_os.open(new_place()) as own:
         report = own.add(documents, on_reject=rejects.append)
         assert (report.documents, report.rejected, len(rejects)) == (1, 5, 5)
         (hit,) = own.search("good")
         assert json.loads(json.dumps(hit.to_dict(), allow_nan=False))["metadata"]["x"] == "nan"
 
 
-def test_a_source_that_fails_midway_loses_nothing_before_it(tmp_path):
+def test_a_source_that_fails_midway_loses_nothing_before_it(new_place):
     def failing():
         for number in range(150):
             yield slice_os.Document(f"d{number}", f"Document number {number}.")
         raise RuntimeError("the source broke")
 
-    with slice_os.open(tmp_path / "own.slice") as own:
+    with slice_os.open(new_place()) as own:
         with pytest.raises(RuntimeError, match="the source broke"):
             own.add(failing())
         assert own.status().documents == 150
 
 
-def test_prune_waits_until_every_file_can_be_read(tmp_path):
+def test_prune_waits_until_every_file_can_be_read(tmp_path, new_place):
     for number in range(3):
         (tmp_path / f"{number}.txt").write_text(f"Document number {number}.")
-    with slice_os.open(tmp_path / "own.slice") as own:
+    with slice_os.open(new_place()) as own:
         own.add(slice_os.read(tmp_path / "*.txt"))
         (tmp_path / "0.txt").write_bytes(b"\0\1\2" * 99)
         (tmp_path / "1.txt").unlink()
@@ -255,8 +255,9 @@ def test_prune_waits_until_every_file_can_be_read(tmp_path):
         assert (report.rejected, report.pruned, own.status().documents) == (1, 0, 3)
 
 
-def test_two_makers_of_one_index_share_it(tmp_path):
-    first, second = slice_os.open(tmp_path / "own.slice"), slice_os.open(tmp_path / "own.slice")
+def test_two_makers_of_one_index_share_it(new_place):
+    place = new_place()
+    first, second = slice_os.open(place), slice_os.open(place)
     first.add(corpus())
     assert second.add([slice_os.Document("more", "One more text.")]).documents == 1
     assert first.status().documents == second.status().documents == 8
@@ -273,11 +274,11 @@ def test_another_encoder_is_refused_with_both_names(place, tmp_path):
         slice_os.open(place, encoder=other).search("ship")
 
 
-def test_a_line_of_fifty_thousand_words(tmp_path):
+def test_a_line_of_fifty_thousand_words(new_place):
     rng = np.random.default_rng(0)
     words = rng.choice(" ".join(TEXTS.values()).split(), 50_000)
     words[31_000:31_003] = ["zebras", "eat", "marmalade"]
-    with slice_os.open(tmp_path / "own.slice") as own:
+    with slice_os.open(new_place()) as own:
         report = own.add([slice_os.Document("long", " ".join(words))])
         assert report.words == 50_000
         (hit, *_) = own.search("zebras eat marmalade")

@@ -18,8 +18,8 @@ from slice_os import errors
 
 PACKAGE = Path(slice_os.__file__).parent
 ROOMS = [
-    "errors", "records", "corpus", "encoder", "spans", "lexical", "filters", "fusion", "backends",
-    "pipeline", "retrieval", "mining", "exporters", "api", "__init__", "cli",
+    "errors", "records", "corpus", "encoder", "spans", "lexical", "filters", "fusion", "query",
+    "backends", "pipeline", "retrieval", "mining", "exporters", "api", "__init__", "cli",
 ]  # fmt: skip
 HEAVY = ("torch", "transformers", "optimum", "onnxruntime", "onnx", "tokenizers", "opensearchpy")
 MODULES = sorted(PACKAGE.rglob("*.py"))

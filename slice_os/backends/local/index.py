@@ -19,6 +19,7 @@ from filelock import FileLock
 from slice_os.backends.base import (
     Backend,
     Candidate,
+    ClusterSettings,
     IndexMeta,
     IndexStatus,
     Retrieval,
@@ -41,7 +42,7 @@ from slice_os.backends.local.writer import LOCK, LocalWriter
 from slice_os.errors import IndexDamagedError, PlaceError
 from slice_os.filters import Filter
 from slice_os.fusion import get_fusion
-from slice_os.records import Float32, Passage
+from slice_os.records import Float32, Passage, Reject
 from slice_os.spans import degree
 
 T = TypeVar("T")
@@ -75,8 +76,12 @@ class LocalBackend(Backend):
         return None
 
     @classmethod
-    def create(cls, place: str, meta: IndexMeta) -> LocalBackend:
+    def create(
+        cls, place: str, meta: IndexMeta, settings: ClusterSettings | None = None
+    ) -> LocalBackend:
         folder = Path(place).expanduser()
+        if settings:
+            raise _no_cluster(place)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with FileLock(folder / LOCK, timeout=60):
@@ -120,6 +125,9 @@ class LocalBackend(Backend):
         self._segments = mapped
         return mapped
 
+    def check(self, settings: ClusterSettings) -> None:
+        raise _no_cluster(self.place)
+
     def status(self) -> IndexStatus:
         with self._snapshot() as database:
             documents, incomplete, passages, words = database.execute(
@@ -141,15 +149,18 @@ class LocalBackend(Backend):
             {"incomplete_documents": incomplete, "segments": segments, "stored_words": stored},
         )
 
-    def stored(self, document: str) -> StoredDocument | None:
+    def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
+        found = {}
         with self._snapshot() as database:
-            row = database.execute(
-                "SELECT key, hash FROM documents WHERE id = ?", (document,)
-            ).fetchone()
-            if row is None:
-                return None
-            hashes = database.execute("SELECT hash FROM passages WHERE document = ?", row[:1])
-            return StoredDocument(row[1], Counter(h for (h,) in hashes))
+            for document in documents:
+                row = database.execute(
+                    "SELECT key, hash FROM documents WHERE id = ?", (document,)
+                ).fetchone()
+                if row is not None:
+                    query = "SELECT hash FROM passages WHERE document = ?"
+                    hashes = Counter(h for (h,) in database.execute(query, row[:1]))
+                    found[document] = StoredDocument(row[1], hashes)
+        return found
 
     def matching(self, filters: Sequence[Filter]) -> list[str]:
         condition, parameters = filter_clause(filters)
@@ -231,6 +242,7 @@ class LocalBackend(Backend):
         cosines: Float32,
         filters: Sequence[Filter] = (),
         on_words: Callable[[int], None] = lambda words: None,
+        exact: bool = False,
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
         # A connection of its own holds one state of the index for as long as the scan lasts.
         try:
@@ -255,13 +267,17 @@ class LocalBackend(Backend):
             database.execute("COMMIT")
         raise _segment_missing(self._folder)
 
-    def writer(self) -> LocalWriter:
+    def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> LocalWriter:
         return LocalWriter(self._folder)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
         self._segments.clear()
         self._database.close()
+
+
+def _no_cluster(place: str) -> PlaceError:
+    return PlaceError(f"{place} is a folder: leave out the settings that are for a cluster.")
 
 
 def _segment_missing(folder: Path) -> IndexDamagedError:

@@ -1,0 +1,164 @@
+"""Sending many operations: batches by bytes, in threads of their own, tried again when refused.
+
+opensearch-py's `streaming_bulk` retries neither 503 nor a cut connection and `parallel_bulk`
+nothing at all, hence this; the waits are tenacity's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, Queue
+from typing import TYPE_CHECKING, Any
+
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay
+from tenacity.wait import wait_random_exponential
+
+from slice_os.backends.opensearch.connection import BUSY, PATIENCE, patiently, reason_of
+from slice_os.errors import ClusterError, SliceOSError
+
+if TYPE_CHECKING:
+    from opensearchpy import OpenSearch
+
+BATCH_BYTES = 4_000_000
+BATCH_OPERATIONS = 500
+SENDERS = 2
+WAITING = 2
+"""Batches that wait for a sender: with those under way, what the client holds in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation: the lines of a _bulk body, and what to call it if it is refused."""
+
+    label: str
+    body: bytes
+
+
+class BulkSender:
+    """Sends operations as they come; `on_refused` is told (label, reason) in the caller's thread.
+
+    An error that ends the sending is raised by the next call. Of two operations on one id only
+    one may be under way: their order is not kept.
+    """
+
+    def __init__(
+        self, client: OpenSearch, url: str, index: str, on_refused: Callable[[str, str], None]
+    ) -> None:
+        self._client, self._url, self._index = client, url, index
+        self._on_refused = on_refused
+        self._batch: list[Operation] = []
+        self._bytes = 0
+        self._queue: Queue[list[Operation] | None] = Queue(WAITING)
+        self._refused: deque[tuple[str, str]] = deque()
+        self._failed: list[BaseException] = []
+        self._threads = [
+            threading.Thread(target=self._work, name="slice-os-bulk", daemon=True)
+            for _ in range(SENDERS)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def send(self, operation: Operation) -> None:
+        """Take an operation; waits while enough is under way."""
+        if self._batch and self._bytes + len(operation.body) > BATCH_BYTES:
+            self._hand_over()
+        self._batch.append(operation)
+        self._bytes += len(operation.body)
+        if len(self._batch) >= BATCH_OPERATIONS:
+            self._hand_over()
+        self._report()
+
+    def flush(self) -> None:
+        """Return when all that was sent is acknowledged or refused."""
+        self._hand_over()
+        self._queue.join()
+        self._report()
+
+    def close(self, *, abandon: bool = False) -> None:
+        """Send the rest, or with `abandon` only what is under way, and end the threads."""
+        try:
+            if abandon:
+                self._batch = []
+                with suppress(Empty):
+                    while True:
+                        self._queue.get_nowait()
+                        self._queue.task_done()
+            else:
+                self.flush()
+        finally:
+            for _ in self._threads:
+                self._queue.put(None)
+            for thread in self._threads:
+                thread.join()
+
+    def _hand_over(self) -> None:
+        if self._batch:
+            batch, self._batch, self._bytes = self._batch, [], 0
+            self._queue.put(batch)
+
+    def _report(self) -> None:
+        while self._refused:
+            self._on_refused(*self._refused.popleft())
+        if self._failed:
+            raise self._failed[0]
+
+    def _work(self) -> None:
+        while (batch := self._queue.get()) is not None:
+            try:
+                if not self._failed:  # what is left is drained, so that nobody waits for it
+                    self._deliver(batch)
+            except BaseException as exc:
+                self._failed.append(exc)
+            finally:
+                self._queue.task_done()
+        self._queue.task_done()
+
+    def _deliver(self, batch: Sequence[Operation]) -> None:
+        """Send a batch until nothing of it is left to be tried again."""
+        rest = list(batch)
+
+        def attempt() -> str:
+            """Send what is left; return why some of it must be sent again, or nothing."""
+            nonlocal rest
+            body = b"".join(operation.body for operation in rest)
+            answer = patiently(
+                lambda: self._client.bulk(body=body.decode(), index=self._index, params=_PARAMS),
+                self._url,
+                PATIENCE,
+            )
+            again, reason = [], ""
+            for operation, item in zip(rest, answer["items"], strict=True):
+                (result,) = item.values()
+                if result["status"] in BUSY:
+                    again.append(operation)
+                    reason = reason_of(result)
+                elif result["status"] >= 400 and "error" in result:
+                    self._refused.append((operation.label, reason_of(result)))
+            rest = again
+            return reason
+
+        try:
+            Retrying(
+                retry=retry_if_result(bool),
+                wait=wait_random_exponential(multiplier=0.2, max=15),
+                stop=stop_after_delay(PATIENCE),
+            )(attempt)
+        except RetryError as exc:
+            raise ClusterError(
+                f"{self._url} has refused to take documents for {PATIENCE:.0f} seconds "
+                f"({exc.last_attempt.result()}): look at its load, then run this again."
+            ) from None
+        except SliceOSError as exc:
+            if len(rest) > 1 and "(413)" in str(exc):  # too large for it: halves may do
+                middle = len(rest) // 2
+                self._deliver(rest[:middle])
+                self._deliver(rest[middle:])
+                return
+            raise
+
+
+_PARAMS: dict[str, Any] = {"filter_path": "items.*.status,items.*.error"}

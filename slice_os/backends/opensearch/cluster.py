@@ -1,0 +1,183 @@
+"""One index of one cluster: the requests that reading and writing are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from slice_os.backends.opensearch.connection import (
+    PATIENCE,
+    SEARCH_PATIENCE,
+    Address,
+    patiently,
+    reason_of,
+)
+from slice_os.backends.opensearch.documents import Entry
+from slice_os.backends.opensearch.encoding import unpack_words
+from slice_os.errors import ClusterError
+from slice_os.records import Float32, Words
+
+if TYPE_CHECKING:
+    from opensearchpy import OpenSearch
+
+T = TypeVar("T")
+PAGE = 1000
+WORDS_PAGE = 100
+"""Passages whose vectors are fetched at once: some 5 MB."""
+KEEP_ALIVE = "10m"
+_ENTRY = (
+    "document", "passage", "content_hash", "stamp", "document_hash", "document_digest",
+    "word_count",
+)  # fmt: skip
+
+
+class Cluster:
+    """Requests to one index (a generation); errors are `ClusterError`."""
+
+    def __init__(self, client: OpenSearch, address: Address, index: str) -> None:
+        self.client, self.address, self.index = client, address, index
+        self.url = address.url
+
+    def ask(self, work: Callable[[], T], seconds: float = SEARCH_PATIENCE) -> T:
+        """Run a request of the client, again while the cluster is busy."""
+        return patiently(work, self.url, seconds)
+
+    def search(self, body: dict[str, Any], **params: Any) -> dict[str, Any]:
+        """Return the answer of _search; a partial one is an error."""
+        index = None if "pit" in body else self.index
+        answer = self.ask(lambda: self.client.search(body=body, index=index, params=params))
+        check_whole(answer, self.url)
+        return dict(answer)
+
+    def msearch(self, bodies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the answers of several searches in one request."""
+        lines = [line for body in bodies for line in ({}, body)]
+        answer = self.ask(lambda: self.client.msearch(body=lines, index=self.index))
+        for one in answer["responses"]:
+            check_whole(one, self.url)
+        return list(answer["responses"])
+
+    def pages(self, body: dict[str, Any], size: int = PAGE) -> Iterator[list[dict[str, Any]]]:
+        """Yield all hits of a query, page by page, from one state of the index."""
+        pit = self.ask(
+            lambda: self.client.create_pit(index=self.index, params={"keep_alive": KEEP_ALIVE})
+        )["pit_id"]
+        try:
+            after = None
+            while True:
+                page = {"sort": ["_shard_doc"], **body, "size": size, "track_total_hits": False}
+                page["pit"] = {"id": pit, "keep_alive": KEEP_ALIVE}
+                if after is not None:
+                    page["search_after"] = after
+                hits = self.search(page)["hits"]["hits"]
+                if hits:
+                    yield hits
+                if len(hits) < size:
+                    return
+                after = hits[-1]["sort"]
+        finally:
+            with suppress(ClusterError):  # it ends by itself
+                self.ask(lambda: self.client.delete_pit(body={"pit_id": [pit]}), seconds=0)
+
+    def entries(self, documents: Sequence[str]) -> dict[str, list[Entry]]:
+        """Return what is stored of some documents, passage by passage."""
+        found: dict[str, list[Entry]] = {}
+        body = {
+            "query": {"bool": {"filter": [{"terms": {"document": list(set(documents))}}]}},
+            "_source": False,
+            "docvalue_fields": list(_ENTRY),
+            "sort": [{"document": "asc"}, {"passage": "asc"}, {"_id": "asc"}],
+        }
+        after = None
+        while True:
+            page = {**body, "size": PAGE, **({"search_after": after} if after else {})}
+            hits = self.search(page)["hits"]["hits"]
+            for hit in hits:
+                document, number, content, stamp, hash_, digest, words = (
+                    hit["fields"].get(name, (None,))[0] for name in _ENTRY
+                )
+                entry = Entry(hit["_id"], number, content, stamp, hash_, digest, words)
+                found.setdefault(document, []).append(entry)
+            if len(hits) < PAGE:
+                return found
+            after = hits[-1]["sort"]
+
+    def words(self, ids: Sequence[str]) -> dict[str, tuple[Words, Float32]]:
+        """Return the words and norms of passages by _id; one that is gone is left out."""
+        found = {}
+        for first in range(0, len(ids), WORDS_PAGE):
+            some = list(ids[first : first + WORDS_PAGE])
+            body = {
+                "query": {"ids": {"values": some}},
+                "size": len(some),
+                "_source": ["words"],
+            }
+            for hit in self.search(body)["hits"]["hits"]:
+                found[hit["_id"]] = unpack_words(hit["_source"]["words"])
+        return found
+
+    def document_ids(self, filters: Sequence[dict[str, Any]] = ()) -> Iterator[str]:
+        """Yield the ids of all documents, or of those that meet filters, in order."""
+        after: dict[str, Any] = {}
+        while True:
+            sources = [{"document": {"terms": {"field": "document"}}}]
+            composite = {"size": PAGE, "sources": sources, **({"after": after} if after else {})}
+            body = {
+                "size": 0,
+                "query": {"bool": {"filter": list(filters)}},
+                "aggs": {"documents": {"composite": composite}},
+            }
+            found = self.search(body)["aggregations"]["documents"]
+            for bucket in found["buckets"]:
+                yield bucket["key"]["document"]
+            if "after_key" not in found:
+                return
+            after = found["after_key"]
+
+    def delete_documents(self, documents: Sequence[str]) -> None:
+        """Delete all passages of documents."""
+        if documents:
+            self.ask(
+                lambda: self.client.delete_by_query(
+                    index=self.index,
+                    body={"query": {"terms": {"document": list(documents)}}},
+                    params={"conflicts": "proceed", "refresh": "true"},
+                ),
+                PATIENCE,
+            )
+
+    def is_empty(self) -> bool:
+        """Tell whether the index holds nothing."""
+        return int(self.ask(lambda: self.client.count(index=self.index))["count"]) == 0
+
+    def describe(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the index's mappings and settings."""
+        answer = self.ask(lambda: self.client.indices.get(index=self.index))[self.index]
+        return answer["mappings"], answer["settings"]
+
+    def put_settings(self, settings: dict[str, Any]) -> None:
+        """Change settings; None brings back the default."""
+        body = {"index": settings}
+        self.ask(lambda: self.client.indices.put_settings(index=self.index, body=body), PATIENCE)
+
+    def put_meta(self, meta: dict[str, Any]) -> None:
+        """Replace the mapping's _meta."""
+        body = {"_meta": meta}
+        self.ask(lambda: self.client.indices.put_mapping(index=self.index, body=body), PATIENCE)
+
+    def refresh(self) -> None:
+        """Make what was written visible to searches."""
+        self.ask(lambda: self.client.indices.refresh(index=self.index), PATIENCE)
+
+
+def check_whole(answer: dict[str, Any], url: str) -> None:
+    """Raise ClusterError unless every shard has answered."""
+    if "error" in answer:
+        raise ClusterError(f"{url} refused a search: {reason_of(answer)}.")
+    shards = answer.get("_shards", {})
+    if answer.get("timed_out") or shards.get("failed"):
+        raise ClusterError(
+            f"{shards.get('failed', 0)} of {shards.get('total', 0)} shards of {url} did not "
+            "answer: look at its health ('slice-os doctor') and try again."
+        )

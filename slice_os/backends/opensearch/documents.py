@@ -1,0 +1,132 @@
+"""A passage as a document of the cluster, and what the cluster knows of a document's passages."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+
+from slice_os.backends.base import ClusterSettings, StoredDocument
+from slice_os.backends.opensearch.encoding import pack_words, split_metadata, unpack_words
+from slice_os.query import field_vectors, filter_tokens
+from slice_os.records import Passage, Words, content_hash
+from slice_os.spans import cover
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the cluster knows of one stored passage."""
+
+    id: str
+    number: int
+    content: str
+    stamp: str
+    document_hash: str | None
+    digest: str | None
+    words: int
+
+
+def passage_id(document: str, content: str, occurrence: int) -> str:
+    """Return a passage's _id: its document, what it says, and which of its equals it is.
+
+    Derived from the corpus alone, so that a run can be repeated; and from what is said rather
+    than from where, so that a passage that has moved keeps its id and its vectors.
+    """
+    return f"{content_hash(document)}-{content}-{occurrence}"
+
+
+def fields(passage: Passage, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all fields of a passage but its vectors."""
+    plain = json.loads(json.dumps(_finite(metadata), ensure_ascii=False, default=str))
+    indexed, unindexed = split_metadata(plain)
+    return {
+        "document": passage.document,
+        "passage": passage.number,
+        "title": passage.title,
+        "text": passage.text,
+        "metadata": indexed,
+        "unindexed": unindexed,
+        "filters": filter_tokens(metadata),
+        "start": passage.start,
+        "end": passage.end,
+        "content_hash": passage.hash,
+    }
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with NaN and infinities as texts: JSON has none."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): _finite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return value
+
+
+def vector_fields(words: Words, max_words: int, settings: ClusterSettings) -> dict[str, Any]:
+    """Return the fields `words`, `word_count` and `spans`.
+
+    The cover is that of the words as they are stored, so that it can be made again from them.
+    """
+    packed = base64.b64encode(pack_words(words, max_words)).decode()
+    stored, _ = unpack_words(packed)
+    spans = cover(stored.vectors, settings.tolerance, max_words)
+    sums = np.zeros((len(stored) + 1, stored.vectors.shape[1]))
+    np.cumsum(stored.vectors, axis=0, out=sums[1:])
+    vectors = field_vectors(
+        sums[spans[:, 1]] - sums[spans[:, 0]], settings.vector_type, settings.dimensions
+    )
+    starts = stored.starts[spans[:, 0]].tolist()
+    ends = stored.ends[spans[:, 1] - 1].tolist()
+    return {
+        "words": packed,
+        "word_count": len(words),
+        "spans": [
+            {"start": start, "end": end, "vector": vector}
+            for start, end, vector in zip(starts, ends, vectors, strict=True)
+            if vector.any()  # a span that points nowhere is near nothing
+        ],
+    }
+
+
+def stamp(body: Mapping[str, Any]) -> str:
+    """Return the hash of a passage's fields, but for its vectors: equal needs no sending."""
+    return content_hash(body)
+
+
+def digest(stamps: Iterable[str]) -> str:
+    """Return the hash of the stamps of a document's passages, in order."""
+    return content_hash(*stamps)
+
+
+def index_operation(id_: str, body: Mapping[str, Any]) -> bytes:
+    """Return the lines of a _bulk body that put a document."""
+    action = orjson.dumps({"index": {"_id": id_}})
+    return b"\n".join((action, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY), b""))
+
+
+def delete_operation(id_: str) -> bytes:
+    """Return the line of a _bulk body that deletes a document."""
+    return orjson.dumps({"delete": {"_id": id_}}) + b"\n"
+
+
+def stored_document(entries: Sequence[Entry]) -> StoredDocument:
+    """Return what is stored of a document; its hash only if all its passages are there.
+
+    The last passage says which they are, by a hash of the stamps of those before it.
+    """
+    ordered = sorted(entries, key=lambda entry: entry.number)
+    last = ordered[-1]
+    whole = [entry.number for entry in ordered] == list(range(len(ordered)))
+    whole = whole and last.digest == digest(entry.stamp for entry in ordered[:-1])
+    return StoredDocument(
+        last.document_hash if whole else None, Counter(entry.content for entry in entries)
+    )

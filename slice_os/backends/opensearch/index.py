@@ -1,0 +1,181 @@
+"""An index in a cluster: opening and making it, and what it says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from slice_os.backends.base import (
+    Backend,
+    Candidate,
+    ClusterSettings,
+    IndexMeta,
+    IndexStatus,
+    Retrieval,
+    StoredDocument,
+    StoredPassage,
+)
+from slice_os.backends.opensearch.cluster import Cluster
+from slice_os.backends.opensearch.connection import Address, connect, parse_place, patiently
+from slice_os.backends.opensearch.documents import Entry, stored_document
+from slice_os.backends.opensearch.retrieve import Retriever
+from slice_os.backends.opensearch.scan import scan_every_word, search_radially
+from slice_os.backends.opensearch.template import GENERATION, read_meta, render_template
+from slice_os.backends.opensearch.writer import OpenSearchWriter
+from slice_os.errors import PlaceError
+from slice_os.filters import Filter
+from slice_os.query import filter_clauses
+from slice_os.records import Float32, Reject
+
+
+class OpenSearchBackend(Backend):
+    """An index in an OpenSearch cluster; see `Backend` for the contract. Threads may share it."""
+
+    def __init__(self, cluster: Cluster, meta: IndexMeta, settings: ClusterSettings) -> None:
+        self._cluster, self.meta, self.settings = cluster, meta, settings
+        self.place = str(cluster.address)
+        self._retriever = Retriever(cluster, meta, settings)
+        self._known: dict[str, list[Entry]] = {}
+
+    @classmethod
+    def open(cls, place: str) -> OpenSearchBackend | None:
+        address = parse_place(place)
+        client = connect(address)
+        found = patiently(
+            lambda: client.indices.get(index=address.name, params={"ignore_unavailable": "true"}),
+            address.url,
+        )
+        if not found:
+            return None
+        if len(found) > 1:
+            raise PlaceError(
+                f"The alias {address.name} names {len(found)} indexes ({', '.join(sorted(found))}):"
+                " let it name one."
+            )
+        ((index, said),) = found.items()
+        meta, settings = read_meta(index, said["mappings"], said["settings"])
+        if index == address.name:
+            raise PlaceError(
+                f"{index} is an index, and slice-os needs an alias of that name on {index}-000001: "
+                "give another name."
+            )
+        return cls(Cluster(client, address, index), meta, settings)
+
+    @classmethod
+    def create(
+        cls, place: str, meta: IndexMeta, settings: ClusterSettings | None = None
+    ) -> OpenSearchBackend:
+        address = parse_place(place)
+        settings = settings or ClusterSettings()
+        body = render_template(address.name, meta, settings)["template"]
+        body["aliases"] = {address.name: {}}
+        client = connect(address)
+        index = GENERATION.format(address.name, 1)
+        try:
+            patiently(lambda: _make(client, index, body), address.url)
+        except _ExistsError:
+            if (opened := cls.open(place)) is None:
+                raise PlaceError(
+                    f"The index {index} exists and the alias {address.name} does not: add the "
+                    "alias, delete the index, or give another name."
+                ) from None
+            return opened
+        return cls(Cluster(client, address, index), meta, settings)
+
+    def check(self, settings: ClusterSettings) -> None:
+        for name, wanted in asdict(settings).items():
+            has = getattr(self.settings, name)
+            if name != "replicas" and wanted != has:
+                raise PlaceError(
+                    f"The index {self.place} has {name.replace('_', ' ')} {has}, {wanted} was "
+                    "asked for: leave the option out, or index to a new place."
+                )
+
+    def status(self) -> IndexStatus:
+        body = {
+            "size": 0,
+            "track_total_hits": True,
+            "aggs": {
+                "words": {"sum": {"field": "word_count"}},
+                "documents": {"cardinality": {"field": "document", "precision_threshold": 40_000}},
+                "complete": {"value_count": {"field": "document_hash"}},
+            },
+        }
+        self._cluster.refresh()
+        found = self._cluster.search(body)
+        stats = self._cluster.ask(
+            lambda: self._cluster.client.indices.stats(index=self._cluster.index)
+        )["_all"]["primaries"]
+        passages = found["hits"]["total"]["value"]
+        counts = found["aggregations"]
+        complete, documents = int(counts["complete"]["value"]), int(counts["documents"]["value"])
+        return IndexStatus(
+            self.place,
+            "opensearch",
+            self.meta,
+            complete,
+            passages,
+            int(counts["words"]["value"]),
+            stats["store"]["size_in_bytes"],
+            {
+                "incomplete_documents": max(documents - complete, 0),
+                "generation": self._cluster.index,
+                "spans": stats["docs"]["count"] - passages,
+                "tolerance": self.settings.tolerance,
+                "vectors": f"{self.settings.vector_type}, "
+                f"{self.settings.dimensions or self.meta.dimension} dimensions",
+                "engine": self.settings.engine,
+            },
+        )
+
+    def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
+        entries = self._cluster.entries(documents)
+        self._known |= {document: entries.get(document, []) for document in documents}
+        return {document: stored_document(some) for document, some in entries.items()}
+
+    def matching(self, filters: Sequence[Filter]) -> list[str]:
+        return list(self._cluster.document_ids(filter_clauses(filters)))
+
+    def retrieve(self, retrieval: Retrieval) -> list[Candidate]:
+        return self._retriever.retrieve(retrieval)
+
+    def scan(
+        self,
+        vectors: Float32,
+        lengths: Sequence[range],
+        cosines: Float32,
+        filters: Sequence[Filter] = (),
+        on_words: Callable[[int], None] = lambda words: None,
+        exact: bool = False,
+    ) -> Iterator[tuple[StoredPassage, list[int]]]:
+        if exact or self.settings.dimensions is not None:
+            yield from scan_every_word(self._cluster, vectors, lengths, cosines, filters, on_words)
+        else:
+            yield from search_radially(
+                self._cluster, self.settings, vectors, lengths, cosines, filters, on_words
+            )
+
+    def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> OpenSearchWriter:
+        return OpenSearchWriter(self._cluster, self.meta, self.settings, self._known, on_reject)
+
+    def close(self) -> None:
+        self._cluster.client.close()
+
+
+class _ExistsError(Exception):
+    """The index that was to be made is there."""
+
+
+def _make(client: Any, index: str, body: dict[str, Any]) -> None:
+    from opensearchpy import RequestError
+
+    try:
+        client.indices.create(index=index, body=body)
+    except RequestError as exc:
+        if exc.error == "resource_already_exists_exception":
+            raise _ExistsError from exc
+        raise
+
+
+__all__ = ["Address", "OpenSearchBackend"]

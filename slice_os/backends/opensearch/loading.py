@@ -1,0 +1,60 @@
+"""The settings of an index while much is written to it: no refresh, no replicas.
+
+What they were stands in the mapping's _meta meanwhile, so that a run that was killed leaves
+nothing behind that the next one does not put back.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from slice_os.errors import ClusterError
+
+if TYPE_CHECKING:
+    from slice_os.backends.opensearch.cluster import Cluster
+
+_log = logging.getLogger(__name__)
+LOADING = {"refresh_interval": "-1", "number_of_replicas": 0}
+
+
+class Loading:
+    """Changes the settings of an index that is empty, or that a killed run has left so."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._before: dict[str, Any] | None = None
+
+    def begin(self) -> None:
+        """Note the settings, then change them."""
+        mappings, settings = self._cluster.describe()
+        before = mappings["_meta"]["slice_os"].get("loading")
+        if before is None and not self._cluster.is_empty():
+            return
+        index = settings["index"]
+        self._before = before or {
+            "refresh_interval": index.get("refresh_interval"),
+            "number_of_replicas": int(index["number_of_replicas"]),
+        }
+        self._note(mappings["_meta"], self._before)
+        self._cluster.put_settings(LOADING)
+
+    def end(self) -> None:
+        """Put the settings back, and show what was written."""
+        try:
+            if self._before is not None:
+                self._cluster.put_settings(self._before)
+                self._note(self._cluster.describe()[0]["_meta"], None)
+            self._cluster.refresh()
+        except ClusterError as exc:
+            _log.warning(
+                "The settings of %s could not be put back (%s) The next run does it.",
+                self._cluster.index,
+                exc,
+            )
+
+    def _note(self, meta: dict[str, Any], before: dict[str, Any] | None) -> None:
+        ours = {name: value for name, value in meta["slice_os"].items() if name != "loading"}
+        if before is not None:
+            ours["loading"] = before
+        self._cluster.put_meta({**meta, "slice_os": ours})

@@ -1,0 +1,127 @@
+"""The index template: the JSON of index_templates/, with an index's own values in their places."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+from slice_os.backends.base import FORMAT, ClusterSettings, IndexMeta
+from slice_os.errors import PlaceError
+
+TEMPLATE = "opensearch/passages.json"
+GENERATION = "{}-{:06d}"
+"""Data lives in numbered indexes behind the alias that applications name."""
+
+
+def load_template(name: str = TEMPLATE) -> dict[str, Any]:
+    """Return a template of index_templates/ as it is in the file."""
+    text = files("slice_os").joinpath(f"index_templates/{name}").read_text(encoding="utf-8")
+    template: dict[str, Any] = json.loads(text)
+    return template
+
+
+def render_template(name: str, meta: IndexMeta, settings: ClusterSettings) -> dict[str, Any]:
+    """Return the composable index template for the generations of the alias `name`.
+
+    Raises:
+        PlaceError: the settings are out of their range.
+    """
+    dimension = settings.dimensions or meta.dimension
+    if not 0 < settings.tolerance <= 1:
+        raise PlaceError(f"The tolerance {settings.tolerance} must be above 0 and at most 1.")
+    if not 1 <= dimension <= meta.dimension:
+        raise PlaceError(
+            f"{dimension} dimensions were asked for: the encoder {meta.encoder} has "
+            f"{meta.dimension}."
+        )
+    body = load_template()
+    body["index_patterns"] = [f"{name}-0*"]
+    index = body["template"]["settings"]["index"]
+    index["number_of_shards"], index["number_of_replicas"] = settings.shards, settings.replicas
+    mappings = body["template"]["mappings"]
+    mappings["_meta"]["slice_os"] = describe(meta, settings)
+    properties = mappings["properties"]
+    for field in ("title", "text"):
+        properties[field]["analyzer"] = settings.analyzer
+    vector = properties["spans"]["properties"]["vector"]
+    vector |= {"dimension": dimension, "data_type": settings.vector_type}
+    vector["method"]["engine"] = settings.engine
+    return body
+
+
+def describe(meta: IndexMeta, settings: ClusterSettings) -> dict[str, Any]:
+    """Return ``_meta.slice_os``."""
+    dimension = settings.dimensions or meta.dimension
+    return {
+        "format": meta.format,
+        "encoder": {
+            "name": meta.encoder,
+            "family": meta.family,
+            "dimension": meta.dimension,
+        },
+        "max_words": meta.max_words,
+        "passage_words": meta.passage_words,
+        "tolerance": settings.tolerance,
+        "vector": {"type": settings.vector_type, "dimension": dimension},
+    }
+
+
+def read_meta(
+    index: str, mappings: dict[str, Any], settings: dict[str, Any]
+) -> tuple[IndexMeta, ClusterSettings]:
+    """Return what an index's mapping and settings (as the cluster answers them) say of it.
+
+    Raises:
+        PlaceError: the index was not made by slice-os, by a newer one, or was altered by hand.
+    """
+    said = mappings.get("_meta", {}).get("slice_os")
+    if said is None:
+        raise PlaceError(
+            f"The index {index} was not made by slice-os: give another name, and "
+            f"'--from-index' to take its documents over."
+        )
+    try:
+        if said["format"] > FORMAT:
+            raise PlaceError(
+                f"The index {index} has format {said['format']}, this slice-os reads up to "
+                f"{FORMAT}: install a newer slice-os."
+            )
+        encoder, vector = said["encoder"], said["vector"]
+        field = mappings["properties"]["spans"]["properties"]["vector"]
+        meta = IndexMeta(
+            encoder["name"],
+            encoder["family"],
+            encoder["dimension"],
+            said["max_words"],
+            said["passage_words"],
+            said["format"],
+        )
+        options = ClusterSettings(
+            said["tolerance"],
+            vector["type"],
+            None if vector["dimension"] == meta.dimension else vector["dimension"],
+            field.get("method", {}).get("engine", "lucene"),
+            mappings["properties"]["text"].get("analyzer", "standard"),
+            int(settings["index"]["number_of_shards"]),
+            int(settings["index"]["number_of_replicas"]),
+        )
+        mapped = field["dimension"], field.get("data_type", "float").lower()
+        wanted = vector["dimension"], vector["type"]
+        fields = set(load_template()["template"]["mappings"]["properties"])
+        missing = fields - set(mappings["properties"])
+        known = bool(encoder["family"])
+    except (KeyError, TypeError, ValueError) as exc:
+        raise PlaceError(
+            f"The mapping of {index} is not the one that slice-os makes ({exc} is not as it should "
+            "be): index to a new name."
+        ) from exc
+    if mapped != wanted:
+        raise PlaceError(
+            f"The mapping of {index} has {mapped[1]} vectors of {mapped[0]} dimensions, its _meta "
+            f"says {wanted[1]} of {wanted[0]}: index to a new name."
+        )
+    if missing or not known:
+        what = f"lacks the field {min(missing)}" if missing else "names no encoder in its _meta"
+        raise PlaceError(f"The mapping of {index} {what}: index to a new name.")
+    return meta, options

@@ -1,0 +1,189 @@
+"""Writing to an index of a cluster.
+
+Every operation can be repeated: ids follow from the corpus, and a document counts as complete only
+when all of its passages are there (see `stored_document`). So a run that was broken off, however,
+is completed by running it again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from slice_os.backends.base import ClusterSettings, IndexMeta, Writer
+from slice_os.backends.opensearch import documents as made
+from slice_os.backends.opensearch.bulk import BulkSender, Operation
+from slice_os.backends.opensearch.loading import Loading
+from slice_os.errors import ClusterError, IndexDamagedError
+from slice_os.records import Document, EncodedPassage, Passage, Reject
+
+if TYPE_CHECKING:
+    from slice_os.backends.opensearch.cluster import Cluster
+
+DELETED_AT_ONCE = 500
+
+
+class OpenSearchWriter(Writer):
+    """A writer of an index of a cluster; see `Writer` for the contract."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        meta: IndexMeta,
+        settings: ClusterSettings,
+        known: dict[str, list[made.Entry]],
+        on_reject: Callable[[Reject], None],
+    ) -> None:
+        self._cluster, self._meta, self._settings, self._known = cluster, meta, settings, known
+        self._on_reject = on_reject
+        self._seen = sqlite3.connect("")  # on disk, should it grow
+        self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        cluster.refresh()
+        self._loading = Loading(cluster)
+        self._loading.begin()
+        self._sender = BulkSender(cluster.client, cluster.url, cluster.index, self._refused)
+        self._document: Document | None = None
+        self._stale: list[tuple[str, str]] = []
+
+    def _refused(self, label: str, reason: str) -> None:
+        self._on_reject(Reject(label, f"the cluster refuses it: {reason}"))
+
+    def _see(self, document: str) -> bool:
+        seen = self._seen.execute("INSERT OR IGNORE INTO seen VALUES (?)", (document,))
+        return seen.rowcount == 1
+
+    def touch(self, document: str) -> bool:
+        self._known.pop(document, None)
+        return self._see(document)
+
+    def begin(self, document: Document) -> bool:
+        known = self._known.pop(document.id, None)
+        if not self._see(document.id):
+            return False
+        if known is None:
+            known = self._cluster.entries([document.id]).get(document.id, [])
+        self._document = document
+        self._stored: dict[str, list[made.Entry]] = defaultdict(list)
+        for entry in sorted(known, key=lambda entry: (entry.number, entry.id), reverse=True):
+            self._stored[entry.content].append(entry)
+        self._ids = {entry.id for entry in known}
+        self._dropped = set(self._ids)
+        self._occurrences: Counter[str] = Counter()
+        self._stamps: list[str] = []
+        self._words = 0
+        self._held: tuple[Passage, EncodedPassage | made.Entry] | None = None
+        return True
+
+    def add(self, passage: EncodedPassage) -> None:
+        self._take(passage.passage, passage)
+
+    def keep(self, passage: Passage) -> None:
+        self._take(passage, self._stored[passage.hash].pop())
+
+    def _take(self, passage: Passage, source: EncodedPassage | made.Entry) -> None:
+        """Hold a passage back until the next comes: the last one says that all are there."""
+        if self._held is not None:
+            self._put(*self._held, {})
+        self._held = passage, source
+
+    def finish(self) -> int:
+        assert self._document is not None
+        if self._held is not None:
+            end = {
+                "document_hash": self._document.hash,
+                "document_digest": made.digest(self._stamps),
+            }
+            self._put(*self._held, end)
+        self._stale += [(self._document.id, id_) for id_ in sorted(self._dropped)]
+        if len(self._stale) >= DELETED_AT_ONCE:
+            self._delete_stale()
+        self._document = None
+        return self._words
+
+    def _put(
+        self, passage: Passage, source: EncodedPassage | made.Entry, end: Mapping[str, str]
+    ) -> None:
+        """Send a passage, unless the cluster holds the very same."""
+        assert self._document is not None
+        body = {**made.fields(passage, self._document.metadata), **end}
+        body["stamp"] = made.stamp(body)
+        self._stamps.append(body["stamp"])
+        if isinstance(source, made.Entry):
+            id_, self._words = source.id, self._words + source.words
+            self._dropped.discard(id_)
+            if source.stamp == body["stamp"]:
+                return
+            words = self._cluster.words([id_]).get(id_)
+            if words is None:
+                raise IndexDamagedError(
+                    f"A passage of {passage.document} vanished from {self._cluster.address} while "
+                    "it was read: is another run writing to it? Run this again."
+                )
+            vectors = made.vector_fields(words[0], self._meta.max_words, self._settings)
+        else:
+            id_ = self._free_id(passage)
+            self._words += len(source.words)
+            vectors = made.vector_fields(source.words, self._meta.max_words, self._settings)
+        label = f"{passage.document}#{passage.number}"
+        self._sender.send(Operation(label, made.index_operation(id_, {**body, **vectors})))
+
+    def _free_id(self, passage: Passage) -> str:
+        """Return an id that no passage of the document has."""
+        while True:
+            occurrence = self._occurrences[passage.hash]
+            self._occurrences[passage.hash] += 1
+            id_ = made.passage_id(passage.document, passage.hash, occurrence)
+            if id_ not in self._ids:
+                return id_
+
+    def _delete_stale(self) -> None:
+        """Delete what finished documents no longer have: not before their new passages are in."""
+        if self._stale:
+            self._sender.flush()
+            for document, id_ in self._stale:
+                self._sender.send(Operation(document, made.delete_operation(id_)))
+            self._stale.clear()
+
+    def delete(self, documents: Sequence[str]) -> int:
+        self.commit()
+        deleted = 0
+        for first in range(0, len(documents), DELETED_AT_ONCE):
+            # Half a character cannot be stored, so no document has such an id.
+            some = [
+                d.encode("utf-8", "replace").decode() for d in documents[first:][:DELETED_AT_ONCE]
+            ]
+            there = set(self._cluster.entries(some))
+            self._cluster.delete_documents(sorted(there))
+            deleted += len(there)
+        return deleted
+
+    def prune(self) -> int:
+        self.commit()
+        gone: list[str] = []
+        for document in self._cluster.document_ids():
+            seen = self._seen.execute("SELECT 1 FROM seen WHERE id = ?", (document,)).fetchone()
+            if seen is None:
+                gone.append(document)
+        return self.delete(gone)
+
+    def commit(self) -> None:
+        """Return when the cluster has acknowledged, and shows, all that was sent."""
+        self._delete_stale()
+        self._sender.flush()
+        self._cluster.refresh()
+
+    def close(self, *, tidy: bool = True) -> None:
+        """Send what is left of finished documents and put the index's settings back."""
+        try:
+            self._delete_stale()
+            self._sender.close()
+        except BaseException:
+            with suppress(ClusterError):
+                self._sender.close(abandon=True)
+            raise
+        finally:
+            self._loading.end()
+            self._seen.close()

@@ -1,0 +1,90 @@
+"""The answer of a search as hits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from slice_os.errors import QueryError
+from slice_os.filters import flatten
+from slice_os.query.legs import SPANS
+from slice_os.records import Hit, SpanMatch
+
+_RUBBISH = -1e9
+"""Scores below are the delimiter rows of a hybrid query that no pipeline has read."""
+
+
+def read_hits(response: Mapping[str, Any]) -> list[Hit]:
+    """Return the hits of an answer to any body of this module.
+
+    The spans and their indexed degrees come from the inner hits; the hit's degree is that of the
+    best. A hit without inner hits (found by its words alone, or a body with ``spans=0``) has no
+    spans and the degree 0.0: that degree is *not known*. Where the answer is sorted and so has no
+    score, the score is the degree. Without ``_source`` the document is the cluster's ``_id``.
+
+    Raises:
+        QueryError: the answer is an error, is incomplete (a shard failed, or time ran out), or
+            comes from a hybrid query without its search pipeline.
+    """
+    _check(response)
+    return [_hit(row) for row in response["hits"]["hits"]]
+
+
+def _check(response: Mapping[str, Any]) -> None:
+    if not isinstance(response, Mapping):
+        raise QueryError(f"An answer of _search is a JSON object, not {type(response).__name__}.")
+    error = response.get("error")
+    if error:
+        reason = error.get("reason") if isinstance(error, Mapping) else error
+        raise QueryError(f"The cluster refused the search: {reason}.")
+    hits = response.get("hits")
+    if not isinstance(hits, Mapping) or not isinstance(hits.get("hits"), list):
+        raise QueryError("This is not an answer of _search: it holds no hits.")
+    if response.get("timed_out"):
+        raise QueryError("The cluster ran out of time, so hits are missing: raise its timeout.")
+    shards = response.get("_shards", {})
+    if shards.get("failed"):
+        failures = shards.get("failures") or [{}]
+        reason = failures[0].get("reason", {})
+        raise QueryError(
+            f"{shards['failed']} of {shards.get('total')} shards failed, so hits are missing: "
+            f"{reason.get('reason', reason) if isinstance(reason, Mapping) else reason}."
+        )
+    for row in hits["hits"]:
+        score = row.get("_score")
+        if score is not None and score < _RUBBISH:
+            raise QueryError(
+                "The hybrid query was sent without its search pipeline: add "
+                "?search_pipeline=NAME to the request."
+            )
+
+
+def _hit(row: Mapping[str, Any]) -> Hit:
+    source = row.get("_source") or {}
+    text = source.get("text", "")
+    inner = row.get("inner_hits", {}).get(SPANS, {}).get("hits", {}).get("hits", [])
+    spans = tuple(sorted((_span(one, text) for one in inner), key=lambda span: -span.degree))
+    degree = spans[0].degree if spans else 0.0
+    score = row.get("_score")
+    return Hit(
+        document=source.get("document", row.get("_id", "")),
+        passage=source.get("passage", 0),
+        title=source.get("title", ""),
+        text=text,
+        score=degree if score is None else float(score),
+        degree=degree,
+        spans=spans,
+        metadata=flatten(source.get("metadata") or {}),
+    )
+
+
+def _span(row: Mapping[str, Any], text: str) -> SpanMatch:
+    fields = row.get("fields", {})
+    try:
+        start, end = int(fields[f"{SPANS}.start"][0]), int(fields[f"{SPANS}.end"][0])
+        degree = float(row["_score"])
+    except (KeyError, IndexError, TypeError) as exc:
+        raise QueryError(
+            f"An inner hit lacks its score or the doc values {SPANS}.start and {SPANS}.end."
+        ) from exc
+    return SpanMatch(start, end, text[start:end], degree, degree)

@@ -1,0 +1,1 @@
+"""A real OpenSearch cluster for tests and benchmarks, without Docker."""

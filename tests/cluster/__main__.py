@@ -1,0 +1,45 @@
+"""`python -m tests.cluster`: a cluster to play with, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+
+from .java import ClusterError
+from .launcher import start_cluster
+
+
+def main() -> int:
+    """Start it, say where it is, wait, and end it."""
+    parser = argparse.ArgumentParser(prog="python -m tests.cluster", description=__doc__)
+    parser.add_argument("--nodes", type=int, choices=(1, 3), default=1)
+    parser.add_argument("--port", type=int, help="the HTTP port of the first node")
+    parser.add_argument("--heap", default="512m", help="the heap of each node (default: 512m)")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        _run(options.nodes, options.heap, options.port)
+    except KeyboardInterrupt:
+        return 130
+    except ClusterError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def _run(nodes: int, heap: str, port: int | None) -> None:
+    sys.stderr.write("Starting OpenSearch; the first time Maven fetches it. Some 20 s a node...\n")
+    with start_cluster(nodes, heap=heap, port=port) as cluster:
+        sys.stdout.write("\n".join(cluster.urls) + f"\ncurl {cluster.url}/_cat/nodes?v\n")
+        sys.stdout.flush()
+        sys.stderr.write("Ctrl-C ends it.\n")
+        while all(node.alive for node in cluster.nodes):
+            time.sleep(0.5)
+        dead = next(node for node in cluster.nodes if not node.alive)
+        raise ClusterError(f"{dead.name} ended: {dead.end}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

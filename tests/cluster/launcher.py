@@ -1,0 +1,186 @@
+"""Starts a cluster of real nodes on this machine, and ends it whatever happens."""
+
+from __future__ import annotations
+
+import atexit
+import random
+import shutil
+import socket
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from .distribution import VERSION, distribution
+from .java import ClusterError, as_root, find_java, for_others
+from .node import Node
+from .watchdog import Watchdog
+
+# Below the ports that systems give to outgoing connections, so that a node killed and started
+# again finds its own still free.
+PORTS = range(20_000, 32_000)
+SETTINGS: dict[str, object] = {
+    "cluster.name": "slice-os-tests",
+    "network.host": "127.0.0.1",
+    "bootstrap.memory_lock": False,
+    "cluster.routing.allocation.disk.threshold_enabled": False,
+}
+
+
+class Cluster:
+    """Nodes that run until `stop`, the end of the `with` block or the end of this process."""
+
+    def __init__(
+        self, nodes: int, heap: str, settings: Mapping[str, object], port: int | None
+    ) -> None:
+        java, home = find_java(), distribution()
+        ports = _free_ports(2 * nodes, port)
+        self.nodes: list[Node] = []
+        self._folder = _folder()
+        self._watchdog = Watchdog(self._folder)
+        self._stopped = False
+        atexit.register(self.stop)
+        try:
+            for number in range(nodes):
+                folder = self._folder / f"node-{number + 1}"
+                own = _node_settings(number, ports[:nodes], ports[nodes:])
+                node = Node(
+                    folder,
+                    _command(java, home, folder, heap),
+                    {**SETTINGS, **own, **settings},
+                    self._watchdog,
+                )
+                node.launch()
+                self.nodes.append(node)
+            for node in self.nodes:
+                node.wait(nodes)
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def urls(self) -> list[str]:
+        """Where each node answers."""
+        return [node.url for node in self.nodes]
+
+    @property
+    def url(self) -> str:
+        """Where the first living node answers."""
+        return next(node.url for node in self.nodes if node.alive)
+
+    def stop(self) -> None:
+        """End the nodes and remove their folders; a second call does nothing."""
+        if self._stopped:
+            return
+        self._stopped = True
+        atexit.unregister(self.stop)
+        try:
+            for node in self.nodes:
+                node.terminate()
+            for node in self.nodes:
+                node.finish()
+        finally:
+            self._watchdog.close()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def start_cluster(
+    nodes: int = 1,
+    *,
+    heap: str = "512m",
+    settings: Mapping[str, object] | None = None,
+    port: int | None = None,
+) -> Cluster:
+    """Start a cluster and wait until it is ready.
+
+    Args:
+        nodes: How many nodes.
+        heap: The memory of each node's heap.
+        settings: What else goes into every node's opensearch.yml.
+        port: The HTTP port of the first node; a free one if not given.
+
+    Raises:
+        ClusterError: There is no Java or Maven, the port is taken, or a node does not start.
+    """
+    return Cluster(nodes, heap, settings or {}, port)
+
+
+def _folder() -> Path:
+    """Make the cluster's folder where the nodes' user can go."""
+    place = Path(tempfile.gettempdir())
+    if as_root() and not for_others(place / "any"):
+        place = Path("/var/tmp")
+    folder = Path(tempfile.mkdtemp(prefix="slice-os-cluster-", dir=place)).resolve()
+    folder.chmod(0o755)
+    return folder
+
+
+def _node_settings(number: int, http: list[int], transport: list[int]) -> dict[str, object]:
+    settings: dict[str, object] = {
+        "node.name": f"node-{number + 1}",
+        "http.port": http[number],
+        "transport.port": transport[number],
+    }
+    if len(http) == 1:
+        return settings | {"discovery.type": "single-node"}
+    return settings | {
+        "discovery.seed_hosts": [f"127.0.0.1:{port}" for port in transport],
+        "cluster.initial_cluster_manager_nodes": [f"node-{n + 1}" for n in range(len(http))],
+    }
+
+
+def _command(java: Path, home: Path, folder: Path, heap: str) -> list[str]:
+    return [
+        str(java),
+        f"-Xms{heap}",
+        f"-Xmx{heap}",
+        "-XX:+UseG1GC",
+        f"-XX:ErrorFile={folder}/logs/java_error.log",
+        f"-javaagent:{home}/agent/opensearch-agent-{VERSION}.jar",
+        "--add-modules=jdk.incubator.vector",
+        "--enable-native-access=ALL-UNNAMED",
+        "-Dfile.encoding=UTF-8",
+        "-Dlog4j2.disable.jmx=true",
+        f"-Djava.io.tmpdir={folder}/tmp",
+        f"-Dopensearch.path.home={home}",
+        f"-Dopensearch.path.conf={folder}/config",
+        "-cp",
+        f"{home}/lib/*",
+        "org.opensearch.bootstrap.OpenSearch",
+        "-Epath.data=" + str(folder / "data"),
+        "-Epath.logs=" + str(folder / "logs"),
+    ]
+
+
+def _free_ports(count: int, first: int | None) -> list[int]:
+    """Choose ports that nobody listens on, beginning with the one asked for."""
+    if first is not None and not _is_free(first):
+        raise ClusterError(f"Port {first} is taken: give another with --port.")
+    ports = [] if first is None else [first]
+    for port in random.sample(PORTS, len(PORTS)):
+        if len(ports) == count:
+            break
+        if port not in ports and _is_free(port):
+            ports.append(port)
+    return ports
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,45 @@
+"""docs/query.md: every Python block returns the JSON under it, and curl sends one of those."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+import regex
+
+from slice_os import query
+
+TEXT = (Path(__file__).parents[3] / "docs" / "query.md").read_text()
+BLOCKS = regex.findall(r"```python\n(.*?)```\n\n```json\n(.*?)```", TEXT, regex.S)
+SENT = regex.findall(r"-d '(.*?)'\n```", TEXT, regex.S)
+
+
+def value(code, names):
+    tree = ast.parse(code)
+    last = tree.body.pop()
+    exec(compile(tree, "query.md", "exec"), names)
+    return eval(compile(ast.Expression(last.value), "query.md", "eval"), names)
+
+
+def test_every_example_is_what_is_returned():
+    names: dict[str, object] = {}
+    assert len(BLOCKS) == TEXT.count("```python") >= 12
+    for code, printed in BLOCKS:
+        assert json.loads(json.dumps(value(code, names))) == json.loads(printed), code
+
+
+def test_what_curl_sends_is_one_of_the_examples():
+    printed = [json.loads(one) for _, one in BLOCKS]
+    assert len(SENT) == TEXT.count("curl -") == 2
+    for sent in SENT:
+        assert json.loads(sent) in printed
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in query.__all__ if n not in ("VectorType", "query_value")]
+)
+def test_every_function_is_in_the_docs(name):
+    assert f"{name}(" in TEXT
+    assert getattr(query, name).__doc__

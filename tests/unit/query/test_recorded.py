@@ -1,0 +1,119 @@
+"""A real cluster's answers (OpenSearch 3.6.0 with neural-search): our fusion, shape and reading."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from slice_os.filters import Filter
+from slice_os.fusion import FUSIONS
+from slice_os.query import hybrid_query, normalization_pipeline, read_hits, rrf_pipeline
+
+DATA = Path(__file__).parent / "data" / "hybrid-recorded.json.gz"
+RECORDED = json.loads(gzip.decompress(DATA.read_bytes()))
+CASES = RECORDED["cases"]
+
+
+def legs_of(number):
+    legs = CASES[number]["legs"]
+    return legs if isinstance(legs, list) else CASES[number + 1]["legs"]
+
+
+@pytest.fixture(
+    params=range(len(CASES)),
+    ids=[f"{i}-{c['index']}-{c['knn']}-{c['pipeline']}" for i, c in enumerate(CASES)],
+)
+def number(request):
+    return request.param
+
+
+def test_there_are_36_cases():
+    assert len(CASES) == 36
+    assert {case["index"] for case in CASES} == {"rec1", "rec3"}
+
+
+def test_our_fusion_of_the_legs_is_the_clusters(number):
+    case = CASES[number]
+    lexical, dense = (
+        {row["_id"]: row["_score"] for row in leg["response"]["hits"]["hits"]}
+        for leg in legs_of(number)
+    )
+    name, weight = ("rrf", None) if "rrf" in case["pipeline"] else ("min_max", 0.3)
+    fused = FUSIONS[name].fuse(dense, lexical, weight)
+    found = case["response"]["hits"]["hits"]
+    assert case["response"]["hits"]["total"]["value"] == len(fused)
+    assert {row["_id"]: fused[row["_id"]] for row in found} == pytest.approx(
+        {row["_id"]: row["_score"] for row in found}, abs=1e-4
+    )
+    best = sorted(fused.values(), reverse=True)[: len(found)]
+    assert [row["_score"] for row in found] == pytest.approx(best, abs=1e-4)
+    sure = {ref for ref, score in fused.items() if score > best[-1] + 1e-4}
+    assert sure <= {row["_id"] for row in found}
+
+
+def test_our_request_is_the_recorded_one(number):
+    case = CASES[number]
+    request = case["request"]
+    dense = request["query"]["hybrid"]["queries"][1]["nested"]["query"]["knn"]["spans.vector"]
+    if "min_score" in dense:  # a radial leg: hybrid_query asks for the k nearest
+        dense["k"] = dense.pop("min_score")
+    filters = [Filter("tag", "=", "a")] if "filter" in case["knn"] else []
+    ours = hybrid_query(
+        case["text"],
+        dense["vector"],
+        fusion="rrf" if "rrf" in case["pipeline"] else "min_max",
+        filters=filters,
+        spans=1,
+        pagination_depth=100,
+        vector_type="float",
+        source=(),
+    )
+    theirs = json.loads(json.dumps(request).replace('"tag": "a"', '"filters": "tag\\u0000ta"'))
+    leg = theirs["query"]["hybrid"]["queries"][1]["nested"]
+    leg["inner_hits"]["size"] = 1
+    value = ours["query"]["hybrid"]["queries"][1]["nested"]["query"]["knn"]["spans.vector"]
+    assert value.pop("vector") == pytest.approx(dense["vector"], abs=1e-3)
+    leg["query"]["knn"]["spans.vector"].pop("vector")
+    leg["query"]["knn"]["spans.vector"]["k"] = 100
+    assert ours == theirs
+
+
+def test_more_spans_need_one_key_more():
+    for spans in (2, 5):
+        body = hybrid_query("a", [1.0], fusion="rrf", spans=spans)
+        leg = body["query"]["hybrid"]["queries"][1]["nested"]
+        assert leg["query"]["knn"]["spans.vector"]["expand_nested_docs"] is True
+        assert leg["inner_hits"]["size"] == spans
+
+
+def test_our_pipelines_are_the_recorded_ones():
+    assert normalization_pipeline(0.3) == RECORDED["pipelines"]["min_max_30_70"]
+    assert rrf_pipeline() == RECORDED["pipelines"]["rrf_60"]
+
+
+def test_hits_are_read(number):
+    response = CASES[number]["response"]
+    dense = {row["_id"]: row["_score"] for row in legs_of(number)[1]["response"]["hits"]["hits"]}
+    hits = read_hits(response)
+    assert len(hits) == 10
+    for hit, row in zip(hits, response["hits"]["hits"], strict=True):
+        assert (hit.document, hit.score) == (row["_id"], row["_score"])
+        inner = row["inner_hits"]["spans"]["hits"]["hits"]
+        assert [(span.start, span.end, span.degree) for span in hit.spans] == [
+            (one["fields"]["spans.start"][0], one["fields"]["spans.end"][0], one["_score"])
+            for one in inner
+        ]
+        if hit.document in dense:
+            assert hit.degree == pytest.approx(dense[hit.document], abs=1e-6)
+            assert hit.spans[0].indexed_degree == hit.degree
+        else:
+            assert (hit.degree, hit.spans) == (0.0, ())
+
+
+def test_the_legs_alone_are_read():
+    lexical, dense = legs_of(1)
+    assert {hit.degree for hit in read_hits(lexical["response"])} == {0.0}
+    assert all(hit.score > 0.5 for hit in read_hits(dense["response"]))
