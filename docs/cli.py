@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -9,9 +10,20 @@ from click.testing import CliRunner
 from slice_os.cli import main
 from slice_os.cli.main import VERBS
 
+
+def verbs() -> Iterator[list[str]]:
+    """Yield the arguments before --help: none, each verb, each verb of a group."""
+    yield []
+    for name in VERBS:
+        yield [name]
+        command = main.get_command(None, name)
+        for inner in getattr(command, "commands", ()):
+            yield [name, inner]
+
+
 if __name__ == "__main__":
     parts = ["# Command line\n\nMade from the help texts by `make docs`.\n"]
-    for verb in ([], *([name] for name in VERBS)):
+    for verb in verbs():
         text = CliRunner().invoke(main, [*verb, "--help"]).stdout.strip()
         parts.append(f"## slice-os {' '.join(verb)}".rstrip() + f"\n\n```\n{text}\n```\n")
     Path(__file__).with_name("cli.md").write_text("\n".join(parts), encoding="utf-8")

@@ -18,15 +18,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from slice_os.api import Index, index, open
     from slice_os.backends import ClusterSettings
+    from slice_os.backends.opensearch.source import read_index
     from slice_os.corpus import read
     from slice_os.encoder import encoder_info, load_encoder
     from slice_os.errors import SliceOSError
     from slice_os.exporters import export
     from slice_os.records import Document, Hit, Match, Passage, Reject, SpanMatch
+    from slice_os.request import build_request
+    from slice_os.templates import apply_template, list_templates, show_template
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "build_request": "request",
+    "apply_template": "templates",
+    "list_templates": "templates",
+    "show_template": "templates",
     "ClusterSettings": "backends",
     "Document": "records",
     "Hit": "records",
@@ -42,6 +49,7 @@ _HOMES = {
     "load_encoder": "encoder",
     "open": "api",
     "read": "corpus",
+    "read_index": "backends.opensearch.source",
 }
 
 __all__ = [
@@ -54,12 +62,17 @@ __all__ = [
     "Reject",
     "SliceOSError",
     "SpanMatch",
+    "apply_template",
+    "build_request",
     "encoder_info",
     "export",
     "index",
+    "list_templates",
     "load_encoder",
     "open",
     "read",
+    "read_index",
+    "show_template",
 ]
 
 

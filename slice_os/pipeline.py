@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 from threadpoolctl import threadpool_limits
 
 from slice_os.backends.base import Backend, StoredDocument, Writer
-from slice_os.corpus import Corpus, split
+from slice_os.corpus import split
 from slice_os.encoder import Encoder
 from slice_os.records import Document, EncodedPassage, Passage, Reject, Words
 
@@ -93,8 +93,7 @@ def index_documents(
             load.take(step, words)
             report.seconds = time.monotonic() - started
             on_progress(report)
-        if isinstance(documents, Corpus):
-            report.rejected += documents.rejects
+        report.rejected += getattr(documents, "rejects", 0)  # a corpus counts its own
         writer.commit()
         if prune and not report.rejected:
             report.pruned = writer.prune()

@@ -6,6 +6,7 @@ import json
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import IO, NoReturn
@@ -13,7 +14,9 @@ from typing import IO, NoReturn
 import click
 from tqdm import tqdm
 
+from slice_os.backends import ClusterSettings
 from slice_os.cli.options import (
+    cluster_options,
     filter_option,
     index_option,
     json_option,
@@ -35,9 +38,16 @@ Examples:
   slice-os index issues.jsonl --id-field key --text-field summary --text-field body --index i.slice
   zcat notes.txt.gz | slice-os index - --index notes.slice
   slice-os index corpus/ --index demo.slice --prune     # drop documents that are gone
+  slice-os index corpus/ --index https://host:9200/calls --shards 3
+  slice-os index --from-index https://host:9200/old --index https://host:9200/new
 """
 )
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1)
+@click.option(
+    "--from-index",
+    metavar="URL",
+    help="Instead of paths: an index of a cluster, whose documents are to get span vectors.",
+)
 @opened
 @click.option("--id-field", metavar="FIELD", help="The field that identifies a row.")
 @click.option("--title-field", metavar="FIELD", help="The field that holds a row's title.")
@@ -53,6 +63,7 @@ Examples:
     type=click.IntRange(5, 1000),
     help="Words of a passage at most, for a new index.  [default: 110]",
 )
+@cluster_options
 @click.option("--prune", is_flag=True, help="Delete documents that the paths no longer hold.")
 @click.option(
     "--rejects",
@@ -63,6 +74,7 @@ Examples:
 @json_option
 def index(
     paths: tuple[str, ...],
+    from_index: str | None,
     place: str,
     encoder: str | None,
     device: str,
@@ -71,6 +83,7 @@ def index(
     title_field: str | None,
     text_fields: tuple[str, ...],
     passage_words: int | None,
+    cluster: ClusterSettings | None,
     prune: bool,
     rejects: Path | None,
     as_json: bool,
@@ -82,12 +95,14 @@ def index(
     then 3.
     """
     from slice_os import index as index_corpus
-    from slice_os import read
+    from slice_os import read, read_index
 
-    file = rejects or Path(f"{place.rstrip('/')}.rejects.jsonl")
+    if bool(paths) == bool(from_index):
+        raise click.UsageError("Give paths to index, or --from-index, not both.")
+    file = rejects or Path(f"{_local_name(place)}.rejects.jsonl")
     with _Rejects(file, ours=rejects is None) as rejected, _terminate_as_interrupt():
-        corpus = read(
-            *paths,
+        reader = partial(read_index, from_index) if from_index else partial(read, *paths)
+        corpus = reader(
             id_field=id_field,
             title_field=title_field,
             text_fields=text_fields or None,
@@ -108,6 +123,7 @@ def index(
                     device=device,
                     threads=threads,
                     passage_words=passage_words,
+                    cluster=cluster,
                     prune=prune,
                     on_reject=rejected,
                     on_progress=lambda now: _advance(bar, corpus.bytes_done, now),
@@ -139,6 +155,12 @@ def index(
     if rejected.count:
         click.echo(f"{rejected.count:,} rejected: see {file}.", err=True)
         raise click.exceptions.Exit(REJECTED)
+
+
+def _local_name(place: str) -> str:
+    """Return what files beside an index are called after: those of a cluster's lie here."""
+    place = place.rstrip("/")
+    return place.rpartition("/")[2] if "://" in place else place
 
 
 class _Rejects:

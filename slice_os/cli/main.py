@@ -19,6 +19,8 @@ VERBS = {
     "mine": "searching",
     "status": "indexing",
     "delete": "indexing",
+    "templates": "clusters",
+    "query": "clusters",
     "export": "encoders",
     "encoder-info": "encoders",
 }

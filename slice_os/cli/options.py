@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
 from typing import Any
 
 import click
+
+from slice_os.backends import ClusterSettings
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -16,7 +20,7 @@ index_option: Decorator = click.option(
     show_envvar=True,
     required=True,
     metavar="PLACE",
-    help="The index: a folder.",
+    help="The index: a folder, or https://host:9200/name in an OpenSearch cluster.",
 )
 encoder_option: Decorator = click.option(
     "--encoder",
@@ -49,6 +53,51 @@ lengths_option: Decorator = click.option(
 )
 json_option: Decorator = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 lines_option: Decorator = click.option("--nl", "as_lines", is_flag=True, help="JSON lines.")
+
+
+_CLUSTER = (
+    click.option(
+        "--tolerance",
+        type=click.FloatRange(0, 1, min_open=True),
+        help="The least cosine of a span with the stored one that stands for it.  [default: 0.9]",
+    ),
+    click.option(
+        "--vector-type",
+        type=click.Choice(["byte", "float"]),
+        help="How span vectors are stored.  [default: byte]",
+    ),
+    click.option(
+        "--dimensions",
+        type=click.IntRange(min=1),
+        help="Dimensions of the stored span vectors.  [default: all]",
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(["lucene", "faiss"]),
+        help="The k-NN engine.  [default: lucene]",
+    ),
+    click.option(
+        "--analyzer", metavar="NAME", help="The analyzer of the text, for BM25.  [default: english]"
+    ),
+    click.option("--shards", type=click.IntRange(min=1), help="Primary shards.  [default: 1]"),
+    click.option("--replicas", type=click.IntRange(min=0), help="Replicas.  [default: 1]"),
+)
+
+
+def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a new index in a cluster, given as one argument, `cluster`."""
+
+    @wraps(function)
+    def gathered(**arguments: Any) -> Any:
+        names = [field.name for field in fields(ClusterSettings)]
+        given = {name: arguments.pop(name) for name in names}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        return function(**arguments, cluster=ClusterSettings(**chosen) if chosen else None)
+
+    wrapped: Callable[..., Any] = gathered
+    for option in reversed(_CLUSTER):
+        wrapped = option(wrapped)
+    return wrapped
 
 
 def opened(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -132,6 +132,11 @@ Examples:
     help="Let the degree of the words encoded alone decide: finds and drops what context hides.",
 )
 @click.option(
+    "--exact",
+    is_flag=True,
+    help="In a cluster: read every word, as a proof; its graph may miss a match.",
+)
+@click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
@@ -150,6 +155,7 @@ def mine(
     filters: tuple[str, ...],
     all_lengths: bool,
     verify: bool,
+    exact: bool,
     output: Path | None,
     as_json: bool,
     as_lines: bool,
@@ -183,6 +189,7 @@ def mine(
             filters=filters,
             all_lengths=all_lengths,
             verify=verify,
+            exact=exact,
             on_progress=lambda done: bar.update(done - bar.n),
         ):
             bar.set_description_str(f"{counts.total():,} matches", refresh=False)

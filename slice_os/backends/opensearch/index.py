@@ -17,7 +17,7 @@ from slice_os.backends.base import (
     StoredPassage,
 )
 from slice_os.backends.opensearch.cluster import Cluster
-from slice_os.backends.opensearch.connection import Address, connect, parse_place, patiently
+from slice_os.backends.opensearch.connection import connect, parse_place, patiently
 from slice_os.backends.opensearch.documents import Entry, stored_document
 from slice_os.backends.opensearch.retrieve import Retriever
 from slice_os.backends.opensearch.scan import scan_every_word, search_radially
@@ -72,14 +72,12 @@ class OpenSearchBackend(Backend):
         body["aliases"] = {address.name: {}}
         client = connect(address)
         index = GENERATION.format(address.name, 1)
-        try:
-            patiently(lambda: _make(client, index, body), address.url)
-        except _ExistsError:
+        if not patiently(lambda: _make(client, index, body), address.url):
             if (opened := cls.open(place)) is None:
                 raise PlaceError(
                     f"The index {index} exists and the alias {address.name} does not: add the "
                     "alias, delete the index, or give another name."
-                ) from None
+                )
             return opened
         return cls(Cluster(client, address, index), meta, settings)
 
@@ -163,19 +161,14 @@ class OpenSearchBackend(Backend):
         self._cluster.client.close()
 
 
-class _ExistsError(Exception):
-    """The index that was to be made is there."""
-
-
-def _make(client: Any, index: str, body: dict[str, Any]) -> None:
+def _make(client: Any, index: str, body: dict[str, Any]) -> bool:
+    """Make an index; False if it is there."""
     from opensearchpy import RequestError
 
     try:
         client.indices.create(index=index, body=body)
     except RequestError as exc:
         if exc.error == "resource_already_exists_exception":
-            raise _ExistsError from exc
+            return False
         raise
-
-
-__all__ = ["Address", "OpenSearchBackend"]
+    return True

@@ -169,7 +169,7 @@ def test_encoder_info():
         (["index", "notes.txt", "--index", "i.slice", "--device", "cuda"], "slice-os[gpu]"),
         (["search", " ", "--index", "PLACE"], "The query is empty"),
         (["search", "x", "--index", "PLACE", "--filter", "year"], "write field=value"),
-        (["search", "x", "--index", "https://localhost:9200/a"], "name a folder"),
+        (["search", "x", "--index", "ftp://localhost:9200/a"], "name a folder"),
         (["mine", "--index", "PLACE"], "give a file of phrases, or --phrase"),
         (["mine", "absent.txt", "--index", "PLACE"], "absent.txt"),
         (["mine", "binary.bin", "--index", "PLACE"], "binary.bin"),

@@ -146,7 +146,7 @@ def test_what_was_not_finished_is_hidden_and_then_reused(index):
     for mode in ("dense", "lexical", "hybrid"):
         assert search(index, text="cancel", mode=mode) == []
     assert index.status().details["incomplete_documents"] == 1
-    assert index.stored("d").hash is None
+    assert index.stored(["d"])["d"].hash is None
     assert index.stored("d").passages.total() == 1
     with index.writer() as out:
         assert out.begin(Document("d", SENTENCES[0]))

@@ -1,0 +1,136 @@
+"""The verbs for clusters: templates and query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from slice_os.backends import ClusterSettings
+from slice_os.cli.options import (
+    cluster_options,
+    encoder_option,
+    filter_option,
+    index_option,
+    json_option,
+)
+from slice_os.cli.output import echo_json, echo_table
+from slice_os.fusion import DEFAULT_FUSION, FUSIONS
+
+NAME = "opensearch/passages"
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  slice-os templates list
+  slice-os templates show --alias calls --shards 3 > calls.json
+  slice-os templates apply --index https://host:9200/calls
+"""
+)
+def templates() -> None:
+    """Index templates: the JSON that makes an index what slice-os expects."""
+
+
+@templates.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """List the templates that come with slice-os, and their files."""
+    from slice_os.templates import list_templates
+
+    found = list_templates()
+    if as_json:
+        echo_json(found)
+    else:
+        echo_table(list(found.items()))
+
+
+@templates.command(epilog="\b\nExample:\n  slice-os templates show --dimensions 192 --shards 3\n")
+@click.argument("name", default=NAME)
+@click.option(
+    "--alias", default="passages", show_default=True, help="The alias that applications name."
+)
+@encoder_option
+@cluster_options
+def show(name: str, alias: str, encoder: str | None, cluster: ClusterSettings | None) -> None:
+    """Print a template, rendered: the body of PUT _index_template/NAME."""
+    from slice_os.templates import show_template
+
+    echo_json(show_template(name, alias=alias, encoder=encoder, cluster=cluster))
+
+
+@templates.command(
+    epilog="\b\nExample:\n  slice-os templates apply --index https://host:9200/calls --shards 3\n"
+)
+@click.argument("name", default=NAME)
+@index_option
+@encoder_option
+@cluster_options
+def apply(name: str, place: str, encoder: str | None, cluster: ClusterSettings | None) -> None:
+    """Put a template into a cluster, for the indexes that will be made there."""
+    from slice_os.templates import apply_template
+
+    body = apply_template(place, name, encoder=encoder, cluster=cluster)
+    click.echo(f"Indexes called {', '.join(body['index_patterns'])} are made by it from now on.")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  slice-os query "wants to cancel" --index https://host:9200/calls --curl
+  slice-os query "wants to cancel" --mode dense --size 3 > body.json
+  slice-os query "wants to cancel" --mode mining --degree 0.85
+"""
+)
+@click.argument("text")
+@click.option(
+    "--index",
+    "place",
+    envvar="SLICE_OS_INDEX",
+    show_envvar=True,
+    metavar="URL",
+    help="The index that the request must fit; default: one with the default settings.",
+)
+@encoder_option
+@click.option(
+    "--mode",
+    type=click.Choice(["hybrid", "dense", "lexical", "mining", "exact"]),
+    default="hybrid",
+    show_default=True,
+    help="What to ask for; exact reads every stored span.",
+)
+@click.option(
+    "--fusion",
+    type=click.Choice(list(FUSIONS)),
+    default=DEFAULT_FUSION,
+    show_default=True,
+    help="How hybrid joins words and meaning; rrf and min_max need the neural-search plugin.",
+)
+@click.option("--weight", type=click.FloatRange(0, 1), help="The share of the words, in [0, 1].")
+@click.option("--size", type=click.IntRange(min=1), default=10, show_default=True, help="Hits.")
+@click.option(
+    "--degree",
+    type=click.FloatRange(0, 1),
+    default=0.8,
+    show_default=True,
+    help="The threshold of --mode mining.",
+)
+@filter_option
+@click.option("--curl", "as_command", is_flag=True, help="Print the whole curl command.")
+def query(
+    text: str, place: str | None, filters: tuple[str, ...], as_command: bool, **options: Any
+) -> None:
+    """Print the request that a search is, for curl or any client of OpenSearch.
+
+    Its hits' inner hits hold the matched spans and their indexed degrees; verification and the
+    scoring over all spans are what 'slice-os search' adds.
+    """
+    from slice_os import build_request
+    from slice_os.filters import parse_filters
+    from slice_os.request import as_curl
+
+    body = build_request(text, place, filters=parse_filters(filters), **options)
+    if as_command:
+        click.echo(as_curl(body, place))
+    else:
+        echo_json(body, indent=None)

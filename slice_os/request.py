@@ -1,0 +1,102 @@
+"""The request that a search of a cluster is, for applications that send it themselves."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from slice_os.backends import ClusterSettings, backend_for
+from slice_os.backends.base import Mode
+from slice_os.encoder import load_encoder
+from slice_os.errors import EncoderMismatchError, PlaceError
+from slice_os.filters import Filter
+from slice_os.fusion import DEFAULT_FUSION, get_fusion
+from slice_os.query import (
+    exact_query,
+    hybrid_query,
+    lexical_query,
+    mining_query,
+    normalization_pipeline,
+    rrf_pipeline,
+    span_query,
+)
+from slice_os.retrieval import encode_queries
+
+
+def build_request(
+    text: str,
+    place: str | None = None,
+    *,
+    mode: Mode | Literal["mining", "exact"] = "hybrid",
+    fusion: str = DEFAULT_FUSION,
+    weight: float | None = None,
+    filters: Sequence[Filter] = (),
+    size: int = 10,
+    degree: float = 0.8,
+    encoder: str | Path | None = None,
+) -> dict[str, Any]:
+    """Return the body of a ``_search`` for a text, encoded; see `slice_os.query` for its parts.
+
+    `place` names an index whose settings (vector type, dimensions, tolerance) the body fits; None
+    stands for the defaults. `degree` is the threshold of the mode ``mining``. With the fusions
+    ``rrf`` and ``min_max`` the body holds its search pipeline and needs the neural-search plugin.
+
+    Raises:
+        QueryError: the text holds no word, or a setting is out of its range.
+        PlaceError: the place is a folder, or holds no index.
+    """
+    with load_encoder(encoder) as loaded:
+        settings = _settings(place, loaded.info.family) if place else ClusterSettings()
+        vector = encode_queries(loaded, [text])[0]
+    common: dict[str, Any] = {"size": size, "filters": filters}
+    vectors: dict[str, Any] = {
+        "vector_type": settings.vector_type,
+        "dimensions": settings.dimensions,
+    }
+    if mode == "lexical":
+        return lexical_query(text, **common)
+    if mode == "dense":
+        return span_query(vector, **common, **vectors)
+    if mode == "exact":
+        return exact_query(vector, **common, **vectors)
+    if mode == "mining":
+        return mining_query(
+            vector, degree, tolerance=settings.tolerance, spans=3, **common, **vectors
+        )
+    body = hybrid_query(text, vector, fusion=fusion, weight=weight, **common, **vectors)
+    share = get_fusion(fusion, weight)[1]
+    if fusion == "rrf":
+        body["search_pipeline"] = rrf_pipeline(weight=share)
+    elif fusion == "min_max":
+        body["search_pipeline"] = normalization_pipeline(0.5 if share is None else share)
+    return body
+
+
+def _settings(place: str, family: str) -> ClusterSettings:
+    from slice_os.backends.opensearch import OpenSearchBackend
+
+    kind = backend_for(place)
+    if not issubclass(kind, OpenSearchBackend):
+        raise PlaceError(f"{place} is a folder: a request is for an index in a cluster.")
+    backend = kind.open(place)
+    if backend is None:
+        raise PlaceError(f"There is no index at {place}: leave --index out, or index to it first.")
+    try:
+        if backend.meta.family != family:
+            raise EncoderMismatchError(
+                f"The index {place} was made by the encoder {backend.meta.encoder} (family "
+                f"{backend.meta.family[:12]}), not by one of family {family[:12]}: give its folder."
+            )
+        return backend.settings
+    finally:
+        backend.close()
+
+
+def as_curl(body: dict[str, Any], place: str | None) -> str:
+    """Return the curl command that sends a body, for a POSIX shell."""
+    url = f"{place or 'http://localhost:9200/NAME'}/_search?include_named_queries_score=true"
+    data = shlex.quote(json.dumps(body, ensure_ascii=False))
+    return f"curl -s {shlex.quote(url)} -H 'Content-Type: application/json' -d {data}"

@@ -1,0 +1,72 @@
+"""Index templates for a cluster: the JSON files, rendered for an encoder, and put there."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from slice_os.backends import ClusterSettings, IndexMeta
+from slice_os.encoder import encoder_info
+from slice_os.errors import PlaceError
+
+FOLDERS = ("opensearch",)
+
+
+def list_templates() -> dict[str, str]:
+    """Return the templates that come with slice-os: name -> the file it is."""
+    root = files("slice_os").joinpath("index_templates")
+    return {
+        f"{folder}/{Path(file.name).stem}": str(file)
+        for folder in FOLDERS
+        for file in sorted(root.joinpath(folder).iterdir(), key=lambda one: one.name)
+        if file.name.endswith(".json")
+    }
+
+
+def show_template(
+    name: str = "opensearch/passages",
+    *,
+    alias: str = "passages",
+    encoder: str | Path | None = None,
+    cluster: ClusterSettings | None = None,
+) -> dict[str, Any]:
+    """Return a template for the generations of `alias`, with an encoder's family and dimension.
+
+    It is the body of ``PUT _index_template/NAME``; its ``template`` that of ``PUT NAME-000001``.
+
+    Raises:
+        PlaceError: there is no such template, or a setting is out of its range.
+    """
+    from slice_os.backends.opensearch.template import render_template
+
+    if name not in list_templates():
+        known = ", ".join(list_templates())
+        raise PlaceError(f"There is no template {name!r}: choose {known}.")
+    info = encoder_info(encoder)
+    meta = IndexMeta(info.name, info.family, info.dimension)
+    return render_template(alias, meta, cluster or ClusterSettings())
+
+
+def apply_template(
+    place: str,
+    name: str = "opensearch/passages",
+    *,
+    encoder: str | Path | None = None,
+    cluster: ClusterSettings | None = None,
+) -> dict[str, Any]:
+    """Put a template into the cluster of a place, under the place's name; return its body.
+
+    Indexes that match it are made by it from then on: those that exist stay as they are.
+    """
+    from slice_os.backends.opensearch.connection import connect, parse_place, patiently
+
+    address = parse_place(place)
+    body = show_template(name, alias=address.name, encoder=encoder, cluster=cluster)
+    client = connect(address)
+    patiently(
+        lambda: client.indices.put_index_template(name=address.name, body=json.dumps(body)),
+        address.url,
+    )
+    return body

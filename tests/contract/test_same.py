@@ -1,0 +1,73 @@
+"""A cluster and an embedded index give the same answers for the same corpus."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+import slice_os
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+QUERIES = [
+    "the customer wants to cancel", "a refund for a late delivery", "change the seat of my flight",
+    "my internet connection does not work", "thank you", "how much does it cost",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory, cluster):
+    """The same conversations in a folder and in a cluster."""
+    folder = tmp_path_factory.mktemp("same") / "same.slice"
+    place = f"{cluster.url}/same-{uuid.uuid4().hex[:12]}"
+    for one in (folder, place):
+        slice_os.index(slice_os.read(EXAMPLES / "conversations"), one)
+    with slice_os.open(folder) as local, slice_os.open(place) as remote:
+        yield local, remote
+
+
+def keys(hits):
+    return [(hit.document, hit.passage) for hit in hits]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize(
+    ("mode", "fusion", "tie"),
+    [
+        ("dense", "saturation", 0.002),
+        ("hybrid", "saturation", 0.01),
+        ("lexical", "saturation", 0.35),
+        ("hybrid", "rrf", 0.002),
+        ("hybrid", "min_max", 0.1),
+    ],
+)
+def test_degrees_and_rankings_are_the_same(both, query, mode, fusion, tie):
+    """`tie`: scores this close count as equal; Lucene rounds the length of a text for BM25."""
+    local, remote = both
+    ours = local.search(query, mode=mode, fusion=fusion, size=40, verify=0)
+    theirs = remote.search(query, mode=mode, fusion=fusion, size=10, verify=0)
+    scores = {key: hit.score for key, hit in zip(keys(ours), ours, strict=True)}
+    degrees = {key: hit.degree for key, hit in zip(keys(ours), ours, strict=True)}
+    assert len(theirs) == min(10, len(ours))
+    for rank, (key, hit) in enumerate(zip(keys(theirs), theirs, strict=True)):
+        assert hit.degree == pytest.approx(degrees[key], abs=0.005)
+        assert scores[key] == pytest.approx(ours[rank].score, abs=tie), (rank, key)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_mining_finds_the_same(both, exact):
+    local, remote = both
+    phrases = ["wants to cancel", "thank you", "talk to a manager", "my order has not arrived"]
+    for degree in (0.75, 0.85):
+        ours, theirs = (
+            {
+                (m.phrase, m.document, m.passage, m.start, m.end): m.degree
+                for m in index.mine(phrases, degree=degree, exact=exact)
+            }
+            for index in (local, remote)
+        )
+        missed = {key: value for key, value in ours.items() if key not in theirs}
+        extra = {key: value for key, value in theirs.items() if key not in ours}
+        assert all(value < degree + 0.001 for value in {**missed, **extra}.values())
+        assert len(theirs) >= 3
