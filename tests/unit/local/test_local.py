@@ -147,7 +147,7 @@ def test_what_was_not_finished_is_hidden_and_then_reused(index):
         assert search(index, text="cancel", mode=mode) == []
     assert index.status().details["incomplete_documents"] == 1
     assert index.stored(["d"])["d"].hash is None
-    assert index.stored("d").passages.total() == 1
+    assert index.stored(["d"])["d"].passages.total() == 1
     with index.writer() as out:
         assert out.begin(Document("d", SENTENCES[0]))
         out.keep(Passage("d", 0, 0, len(SENTENCES[0]), SENTENCES[0]))
@@ -329,7 +329,7 @@ def test_whatever_interrupts_the_writer_the_index_stays_whole(index, monkeypatch
         Retrieval("", unit(1), range(1, 21), "dense", size=99))}  # fmt: skip
     with index.writer() as out:
         for n in range(6):
-            if index.stored(f"d{n}") is None or index.stored(f"d{n}").hash is None:
+            if getattr(index.stored([f"d{n}"]).get(f"d{n}"), "hash", None) is None:
                 assert f"d{n}" not in held
                 put(out, f"d{n}", SENTENCES[: 1 + n % 4])
     assert {d for d, _ in search(index, mode="dense", size=99)} >= {f"d{n}" for n in range(6)}
