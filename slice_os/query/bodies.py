@@ -16,8 +16,8 @@ from slice_os.query.vectors import VectorType, query_value
 NEAREST = 100
 """Passages of each shard that a k-NN query finds at least: Lucene searches its graph as wide as
 k, so that a smaller k is less exact."""
-LEXICAL, DENSE = "lexical", "dense"
-"""The names of the two clauses of a hybrid search."""
+LEXICAL = "lexical"
+"""The name of the match. The k-NN clause has none: the cluster would run it again for its score."""
 _SCRIPT = "params.weight * saturation(_score, params.pivot)"
 # Not the script "knn_score": of byte vectors it returns 1 + cos (OpenSearch 3.6.0).
 _DEGREE = "Math.max(0, (1 + cosineSimilarity(params.query_value, doc[params.field])) / 2)"
@@ -91,8 +91,8 @@ def hybrid_query(
     score, and k-NN is the only plugin needed. A passage that the text matches but that is not
     among the `k` nearest has a degree which the cluster does not compute: it counts as `floor`,
     not as 0, so that it stays among the candidates whose true degree slice-os computes
-    afterwards. Sent with ``include_named_queries_score=true``, the raw scores of both clauses
-    come back under the names ``lexical`` and ``dense`` (the BM25 score and the degree).
+    afterwards. Sent with ``include_named_queries_score=true``, the BM25 score comes back under
+    the name ``lexical``; the degree is that of the best inner hit.
 
     ``rrf`` and ``min_max`` need the neural-search plugin and a pipeline of this module
     (``_search?search_pipeline=NAME``), which also holds their weight. Keep `pagination_depth` and
@@ -160,7 +160,7 @@ def _saturation(
     at_least = {"constant_score": {"filter": lexical_leg(text, ()), "boost": floor}}
     from_meaning = {
         "dis_max": {
-            "queries": [dense_leg(knn, filters, spans, expand=True, name=DENSE), at_least],
+            "queries": [dense_leg(knn, filters, spans, expand=True), at_least],
             "boost": round(1 - weight, 12),
         }
     }

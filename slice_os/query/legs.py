@@ -36,9 +36,7 @@ def lexical_leg(text: str, filters: Sequence[Body], name: str | None = None) -> 
     return {"bool": {"must": [match], "filter": list(filters)}} if filters else match
 
 
-def dense_leg(
-    knn: Body, filters: Sequence[Body], spans: int, *, expand: bool, name: str | None = None
-) -> Body:
+def dense_leg(knn: Body, filters: Sequence[Body], spans: int, *, expand: bool) -> Body:
     """Return the nested k-NN clause: a passage counts as its best span does.
 
     `knn` holds the vector and either k or min_score. With `expand`, the inner hits are chosen
@@ -47,10 +45,10 @@ def dense_leg(
     clause = {**knn, "filter": joined(filters)} if filters else dict(knn)
     if expand and spans > 1:
         clause["expand_nested_docs"] = True
-    return nested({"knn": {VECTOR: clause}}, spans, name)
+    return nested({"knn": {VECTOR: clause}}, spans)
 
 
-def nested(query: Body, spans: int, name: str | None = None) -> Body:
+def nested(query: Body, spans: int) -> Body:
     """Return a query on the spans whose best one is the passage's score, showing `spans`."""
     if not 0 <= spans <= MOST_SPANS:
         raise QueryError(f"spans is {spans}: it must be from 0 to {MOST_SPANS}.")
@@ -61,8 +59,6 @@ def nested(query: Body, spans: int, name: str | None = None) -> Body:
             "_source": False,
             "docvalue_fields": [f"{SPANS}.start", f"{SPANS}.end"],
         }
-    if name:
-        clause["_name"] = name
     return {"nested": clause}
 
 
