@@ -43,9 +43,10 @@ test: .venv-test/.ready ## run the whole suite against the built wheel
 cluster: .venv-test/.ready ## a real OpenSearch node to try, on port 9200 till Ctrl-C (NODES=3 for three)
 	@$(TEST) -m tests.cluster --nodes $(or $(NODES),1) --port $(or $(PORT),9200) || [ $$? -eq 130 ]
 
-lint: .venv-test/.ready ## ruff
+lint: .venv-test/.ready ## ruff, and the compose files
 	.venv-test/bin/ruff check .
 	.venv-test/bin/ruff format --check .
+	.venv-test/bin/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker/compose.yaml docker/compose.gpu.yaml
 
 types: .venv-test/.ready ## mypy, strict, on the installed package
 	rm -rf build/types && $(TEST) -m zipfile -e $(WHEEL) build/types
