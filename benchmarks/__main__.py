@@ -15,7 +15,7 @@ import click
 
 from slice_os import __version__
 
-NAMES = ("throughput", "scan", "memory", "retrieval", "cluster")
+NAMES = ("throughput", "scan", "memory", "retrieval", "cluster", "cover")
 
 
 def machine() -> str:

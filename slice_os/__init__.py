@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from slice_os.backends import ClusterSettings
     from slice_os.backends.opensearch.source import read_index
     from slice_os.corpus import read
+    from slice_os.diagnosis import doctor
     from slice_os.encoder import encoder_info, load_encoder
     from slice_os.errors import SliceOSError
     from slice_os.exporters import export
@@ -43,6 +44,7 @@ _HOMES = {
     "Reject": "records",
     "SliceOSError": "errors",
     "SpanMatch": "records",
+    "doctor": "diagnosis",
     "encoder_info": "encoder",
     "export": "exporters",
     "index": "api",
@@ -64,6 +66,7 @@ __all__ = [
     "SpanMatch",
     "apply_template",
     "build_request",
+    "doctor",
     "encoder_info",
     "export",
     "index",

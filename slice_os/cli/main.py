@@ -19,6 +19,7 @@ VERBS = {
     "mine": "searching",
     "status": "indexing",
     "delete": "indexing",
+    "doctor": "diagnosing",
     "templates": "clusters",
     "query": "clusters",
     "export": "encoders",

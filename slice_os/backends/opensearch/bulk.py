@@ -97,8 +97,8 @@ class BulkSender:
 
     def _hand_over(self) -> None:
         if self._batch:
-            batch, self._batch, self._bytes = self._batch, [], 0
-            self._queue.put(batch)
+            self._queue.put(self._batch)  # Ctrl-C may break the wait off: not forgotten before
+            self._batch, self._bytes = [], 0
 
     def _report(self) -> None:
         while self._refused:

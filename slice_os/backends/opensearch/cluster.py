@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
 from slice_os.backends.opensearch.connection import (
     PATIENCE,
     SEARCH_PATIENCE,
@@ -32,6 +34,10 @@ _ENTRY = (
 )  # fmt: skip
 
 
+class IncompleteError(ClusterError):
+    """Some shards are away, so that an answer is not the whole."""
+
+
 class Cluster:
     """Requests to one index (a generation); errors are `ClusterError`."""
 
@@ -43,26 +49,42 @@ class Cluster:
         """Run a request of the client, again while the cluster is busy."""
         return patiently(work, self.url, seconds)
 
-    def search(self, body: dict[str, Any], **params: Any) -> dict[str, Any]:
+    def search(
+        self, body: dict[str, Any], seconds: float = SEARCH_PATIENCE, **params: Any
+    ) -> dict[str, Any]:
         """Return the answer of _search; a partial one is an error."""
         index = None if "pit" in body else self.index
-        answer = self.ask(lambda: self.client.search(body=body, index=index, params=params))
-        check_whole(answer, self.url)
-        return dict(answer)
+        return self._whole(
+            lambda: self.client.search(body=body, index=index, params=dict(params)), seconds
+        )
+
+    def _whole(self, work: Callable[[], Any], seconds: float) -> dict[str, Any]:
+        """Run a request, again while shards are away: their node may be starting."""
+
+        def attempt() -> dict[str, Any]:
+            answer = self.ask(work, seconds)
+            for one in answer.get("responses", (answer,)):
+                check_whole(one, self.url)
+            return dict(answer)
+
+        return Retrying(
+            retry=retry_if_exception_type(IncompleteError),
+            wait=wait_random_exponential(multiplier=0.2, max=5),
+            stop=stop_after_delay(seconds),
+            reraise=True,
+        )(attempt)
 
     def msearch(self, bodies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the answers of several searches in one request."""
         lines = [line for body in bodies for line in ({}, body)]
-        answer = self.ask(lambda: self.client.msearch(body=lines, index=self.index))
-        for one in answer["responses"]:
-            check_whole(one, self.url)
+        answer = self._whole(
+            lambda: self.client.msearch(body=lines, index=self.index), SEARCH_PATIENCE
+        )
         return list(answer["responses"])
 
     def pages(self, body: dict[str, Any], size: int = PAGE) -> Iterator[list[dict[str, Any]]]:
         """Yield all hits of a query, page by page, from one state of the index."""
-        pit = self.ask(
-            lambda: self.client.create_pit(index=self.index, params={"keep_alive": KEEP_ALIVE})
-        )["pit_id"]
+        pit = self._whole(self._make_pit, SEARCH_PATIENCE)["pit_id"]
         try:
             after = None
             while True:
@@ -77,8 +99,22 @@ class Cluster:
                     return
                 after = hits[-1]["sort"]
         finally:
-            with suppress(ClusterError):  # it ends by itself
-                self.ask(lambda: self.client.delete_pit(body={"pit_id": [pit]}), seconds=0)
+            self._drop_pit(pit)
+
+    def _make_pit(self) -> dict[str, Any]:
+        answer: dict[str, Any] = self.client.create_pit(
+            index=self.index, params={"keep_alive": KEEP_ALIVE}
+        )
+        try:
+            check_whole(answer, self.url)
+        except IncompleteError:
+            self._drop_pit(answer["pit_id"])
+            raise
+        return answer
+
+    def _drop_pit(self, pit: str) -> None:
+        with suppress(ClusterError):  # it ends by itself
+            self.ask(lambda: self.client.delete_pit(body={"pit_id": [pit]}), seconds=0)
 
     def entries(self, documents: Sequence[str]) -> dict[str, list[Entry]]:
         """Return what is stored of some documents, passage by passage."""
@@ -92,7 +128,7 @@ class Cluster:
         after = None
         while True:
             page = {**body, "size": PAGE, **({"search_after": after} if after else {})}
-            hits = self.search(page)["hits"]["hits"]
+            hits = self.search(page, PATIENCE)["hits"]["hits"]
             for hit in hits:
                 document, number, content, stamp, hash_, digest, words = (
                     hit["fields"].get(name, (None,))[0] for name in _ENTRY
@@ -149,7 +185,8 @@ class Cluster:
 
     def is_empty(self) -> bool:
         """Tell whether the index holds nothing."""
-        return int(self.ask(lambda: self.client.count(index=self.index))["count"]) == 0
+        answer = self._whole(lambda: self.client.count(index=self.index), PATIENCE)
+        return int(answer["count"]) == 0
 
     def describe(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the index's mappings and settings."""
@@ -176,8 +213,14 @@ def check_whole(answer: dict[str, Any], url: str) -> None:
     if "error" in answer:
         raise ClusterError(f"{url} refused a search: {reason_of(answer)}.")
     shards = answer.get("_shards", {})
-    if answer.get("timed_out") or shards.get("failed"):
+    total = shards.get("total", 0)
+    if answer.get("timed_out"):
         raise ClusterError(
-            f"{shards.get('failed', 0)} of {shards.get('total', 0)} shards of {url} did not "
-            "answer: look at its health ('slice-os doctor') and try again."
+            f"{url} broke a search off that took too long: look at its load and try again."
+        )
+    # One whose node is away is not among "failed": it is only missing in "successful".
+    if missing := max(shards.get("failed", 0), total - shards.get("successful", total)):
+        raise IncompleteError(
+            f"{missing} of {total} shards of {url} did not answer: look at its health "
+            "('slice-os doctor') and try again."
         )

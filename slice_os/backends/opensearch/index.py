@@ -96,7 +96,7 @@ class OpenSearchBackend(Backend):
             "track_total_hits": True,
             "aggs": {
                 "words": {"sum": {"field": "word_count"}},
-                "documents": {"cardinality": {"field": "document", "precision_threshold": 40_000}},
+                "begun": {"filter": {"term": {"passage": 0}}},
                 "complete": {"value_count": {"field": "document_hash"}},
             },
         }
@@ -107,7 +107,7 @@ class OpenSearchBackend(Backend):
         )["_all"]["primaries"]
         passages = found["hits"]["total"]["value"]
         counts = found["aggregations"]
-        complete, documents = int(counts["complete"]["value"]), int(counts["documents"]["value"])
+        complete, begun = int(counts["complete"]["value"]), int(counts["begun"]["doc_count"])
         return IndexStatus(
             self.place,
             "opensearch",
@@ -117,7 +117,7 @@ class OpenSearchBackend(Backend):
             int(counts["words"]["value"]),
             stats["store"]["size_in_bytes"],
             {
-                "incomplete_documents": max(documents - complete, 0),
+                "incomplete_documents": max(begun - complete, 0),
                 "generation": self._cluster.index,
                 "spans": stats["docs"]["count"] - passages,
                 "tolerance": self.settings.tolerance,

@@ -93,7 +93,7 @@ class Retriever:
             "k": nearest,
             "filters": wanted.filters,
         }
-        params = {}
+        params: dict[str, Any] = {}
         if wanted.mode == "dense":
             body = span_query(wanted.vector, **options, **self._vectors)
         else:

@@ -43,8 +43,12 @@ class OpenSearchWriter(Writer):
         self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
         cluster.refresh()
         self._loading = Loading(cluster)
-        self._loading.begin()
-        self._sender = BulkSender(cluster.client, cluster.url, cluster.index, self._refused)
+        try:
+            self._loading.begin()
+            self._sender = BulkSender(cluster.client, cluster.url, cluster.index, self._refused)
+        except BaseException:  # Ctrl-C too: nobody else knows that it has begun
+            self._loading.end()
+            raise
         self._document: Document | None = None
         self._stale: list[tuple[str, str]] = []
 

@@ -1,0 +1,193 @@
+"""What to store of the spans: tolerance x vector type x dimensions, in bytes and in nDCG@10.
+
+Candidates are ranked by the stored spans as a cluster ranks them (without its graph), the best
+BLOCK are scored again over all spans, as slice-os does. Bytes are those of a real node.
+Needs `--data FOLDER` with retrieval/scifact.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import numpy as np
+import numpy.typing as npt
+from ir_measures import nDCG
+from threadpoolctl import threadpool_limits
+
+import slice_os
+from benchmarks.retrieval import SETS, Qrels
+from slice_os.backends.opensearch import OpenSearchBackend
+from slice_os.backends.opensearch.retrieve import BLOCK
+from slice_os.corpus import count_words, split
+from slice_os.encoder import load_encoder
+from slice_os.query import VectorType, field_vectors
+from slice_os.records import Document
+from slice_os.spans import cover, dequantize, fit_window, length_window, quantize, span_norms
+from tests.cluster.launcher import start_cluster
+
+TITLE = "OpenSearch: what to store"
+TOLERANCES = (0.98, 0.95, 0.9, 0.85, 0.8)
+TYPES: tuple[VectorType, ...] = ("byte", "float")
+DIMENSIONS = (384, 192, 128)
+SAMPLE = 250
+"""Documents that are put into a node for their size."""
+PART = 200
+"""Passages that are scored at once."""
+Floats = npt.NDArray[np.float32]
+
+
+def run(data: Path | None) -> list[str]:
+    """Return the curve."""
+    if data is None:
+        return []
+    documents, queries, qrels = SETS["SciFact"](data / "retrieval" / "scifact")
+    corpus = list(documents)
+    passages = [passage for document in corpus for passage in split(document)]
+    names = [passage.document for passage in passages]
+    with load_encoder() as encoder:
+        stored = [
+            quantize(words.vectors) for words in encoder.encode_words(p.text for p in passages)
+        ]
+        vectors = encoder.encode(list(queries.values()))
+        lengths = [length_window(count_words(query)) for query in queries.values()]
+        sizes = _sizes(corpus[:SAMPLE])
+    exact = np.concatenate([_exact(dequantize(*one), vectors, lengths)[None] for one in stored])
+    best = _ndcg(exact, names, list(queries), qrels)
+    words = sum(len(scales) for _, scales in stored)
+    rows = [
+        f"SciFact: {len(corpus):,} documents, {words:,} words, {len(queries)} queries, the encoder "
+        f"inside. All spans, exactly: nDCG@10 {best:.4f}. The {BLOCK} best by the stored spans are "
+        "scored again over all spans.",
+        "",
+        "| tolerance | spans a word | vectors | bytes a word | of 20 float vectors | nDCG@10 "
+        "| of the exact | exact top 10 found |",
+        "|---:|---:|---|---:|---:|---:|---:|---:|",
+    ]
+    top = np.argsort(-exact, axis=0, kind="stable")[:10]
+    for tolerance in TOLERANCES:
+        kept, approximate = _stored_degrees(stored, vectors, tolerance)
+        for kind, dimensions in product(TYPES, DIMENSIONS):
+            scores = _rescored(approximate[kind, dimensions], exact)
+            found = np.argsort(-scores, axis=0, kind="stable")[:10]
+            recall = np.mean([len({*a} & {*b}) / 10 for a, b in zip(found.T, top.T, strict=True)])
+            value = _ndcg(scores, names, list(queries), qrels)
+            fixed, each = sizes[kind, dimensions]
+            size = fixed + each * kept / words
+            rows.append(
+                f"| {tolerance} | {kept / words:.2f} | {kind}, {dimensions} | {size:,.0f} | "
+                f"1/{20 * 384 * 4 / size:.1f} | {value:.4f} | {100 * value / best:.1f} % | "
+                f"{recall:.3f} |"
+            )
+    return rows
+
+
+def _exact(words: Floats, queries: Floats, lengths: list[range]) -> Floats:
+    """Return the best span's cosine with every query, float32 ``[queries]``."""
+    with threadpool_limits(1, "blas"):
+        norms = span_norms(words, 20)
+    sums = np.zeros((len(words) + 1, len(queries)), np.float32)
+    np.cumsum(words @ queries.T, axis=0, out=sums[1:])
+    best = np.full(len(queries), -1, np.float32)
+    windows = [fit_window(one, len(words)) for one in lengths]
+    for length in range(1, min(20, len(words)) + 1):
+        some = np.array([k for k, window in enumerate(windows) if length in window], dtype=int)
+        if len(some):
+            spans = sums[length:, some] - sums[: len(sums) - length, some]
+            spans /= np.maximum(norms[length - 1, : len(spans), None], 1e-9)
+            best[some] = np.maximum(best[some], spans.max(axis=0))
+    return best
+
+
+def _stored_degrees(
+    stored: list[tuple[Any, Any]], queries: Floats, tolerance: float
+) -> tuple[int, dict[tuple[VectorType, int], Floats]]:
+    """Return how many spans are stored, and each passage's best stored cosine, by setting."""
+    found: dict[tuple[VectorType, int], list[Floats]] = {}
+    sides = {
+        setting: _unit(field_vectors(queries, *setting)) for setting in product(TYPES, DIMENSIONS)
+    }
+    kept = 0
+    for first in range(0, len(stored), PART):
+        spans, starts = [], []
+        for one in stored[first : first + PART]:
+            starts.append(sum(map(len, spans)))
+            spans.append(_cover_vectors(dequantize(*one), tolerance))
+        whole = np.concatenate(spans)
+        kept += len(whole)
+        for setting, side in sides.items():
+            cosines = _unit(field_vectors(whole, *setting)) @ side.T
+            found.setdefault(setting, []).append(np.maximum.reduceat(cosines, starts, axis=0))
+    return kept, {setting: np.concatenate(parts) for setting, parts in found.items()}
+
+
+def _cover_vectors(words: Floats, tolerance: float) -> Floats:
+    with threadpool_limits(1, "blas"):
+        spans = cover(words, tolerance)
+    sums = np.zeros((len(words) + 1, words.shape[1]))
+    np.cumsum(words, axis=0, out=sums[1:])
+    return (sums[spans[:, 1]] - sums[spans[:, 0]]).astype(np.float32)
+
+
+def _unit(vectors: npt.NDArray[Any]) -> Floats:
+    floats = vectors.astype(np.float32)
+    floats /= np.maximum(np.linalg.norm(floats, axis=1, keepdims=True), 1e-9)
+    return floats
+
+
+def _rescored(approximate: Floats, exact: Floats) -> Floats:
+    """Return the exact scores of each query's BLOCK best, the others below them."""
+    scores = approximate - 4
+    best = np.argpartition(-approximate, BLOCK, axis=0)[:BLOCK]
+    np.put_along_axis(scores, best, np.take_along_axis(exact, best, axis=0), axis=0)
+    return scores
+
+
+def _ndcg(scores: Floats, names: list[str], queries: list[str], qrels: Qrels) -> float:
+    run = {}
+    for column, query in enumerate(queries):
+        ranking: dict[str, float] = {}
+        for row in np.argsort(-scores[:, column], kind="stable")[:200]:
+            ranking.setdefault(names[row], float(scores[row, column]))
+        run[query] = ranking
+    return float(ir_measures.calc_aggregate([nDCG @ 10], qrels, run)[nDCG @ 10])
+
+
+def _sizes(documents: list[Document]) -> dict[tuple[VectorType, int], tuple[float, float]]:
+    """Return the bytes a word that do not depend on the spans, and those of a stored span.
+
+    From two indexes of each setting, which differ in their tolerance.
+    """
+    with start_cluster() as cluster:
+        measured = {}
+        for kind, dimensions in product(TYPES, DIMENSIONS):
+            (few, small), (many, large) = (
+                _size(cluster.url, documents, kind, dimensions, tolerance)
+                for tolerance in (0.8, 0.95)
+            )
+            each = (large - small) / (many - few)
+            measured[kind, dimensions] = small - few * each, each
+    return measured
+
+
+def _size(
+    url: str, documents: list[Document], kind: VectorType, dimensions: int, tolerance: float
+) -> tuple[float, float]:
+    """Return the stored spans and bytes a word of an index on the node."""
+    settings = slice_os.ClusterSettings(
+        tolerance, kind, None if dimensions == 384 else dimensions, replicas=0
+    )
+    place = f"{url}/size-{kind}-{dimensions}-{round(100 * tolerance)}"
+    with slice_os.open(place, cluster=settings) as index:
+        index.add(documents)
+        backend = index._backend
+        assert isinstance(backend, OpenSearchBackend)
+        ask = backend._cluster
+        ask.client.indices.forcemerge(
+            index=ask.index, params={"max_num_segments": 1, "request_timeout": 600}
+        )
+        status = index.status()
+        ask.client.indices.delete(index=ask.index)
+    return status.details["spans"] / status.words, status.bytes / status.words

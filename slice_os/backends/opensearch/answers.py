@@ -1,0 +1,144 @@
+"""What the errors of a cluster mean, each in one sentence that names the fix; and trying again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from slice_os.backends.opensearch.credentials import forget_secrets
+from slice_os.errors import ClusterError
+
+T = TypeVar("T")
+PATIENCE = 300.0
+"""Seconds for which a write that the cluster cannot take now is tried again."""
+SEARCH_PATIENCE = 20.0
+FIRST_PATIENCE = 2.0
+"""Seconds for an address where nothing has answered yet: it is wrong more often than busy."""
+BUSY = (429, 502, 503, 504)
+_GATEWAY = (502, 504)
+"""From something in front of a cluster that does not find it."""
+_TLS = (
+    (("Hostname mismatch", "IP address mismatch"),
+     "The certificate of {url} is for another host: write the name that it is for."),
+    (("certificate has expired", "not yet valid"),
+     "The certificate of {url} is not valid today: have it renewed, or set this clock."),
+    (("CERTIFICATE_VERIFY_FAILED",),
+     "The certificate of {url} cannot be verified: set SLICE_OS_CA_CERTS to the file of its "
+     "authority."),
+    (("ALERT_CERTIFICATE", "ALERT_BAD_CERTIFICATE", "ALERT_UNKNOWN_CA", "HANDSHAKE_FAILURE"),
+     "{url} asks for a client certificate: set SLICE_OS_CLIENT_CERT and SLICE_OS_CLIENT_KEY to "
+     "the files of one that it accepts."),
+    (("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH", "UNEXPECTED_EOF"),
+     "What answers at {url} does not speak TLS: write http:// if the cluster does without."),
+    (("",), "No TLS connection to {url} comes about: check its address and its certificate."),
+)  # fmt: skip
+"""What stands in an error of TLS -> what it means; the first that fits."""
+_AWAY = (
+    (("Failed to resolve", "Name or service not known", "Failed to parse"),
+     "The host of {url} is not known: check its name."),
+    (("reset by peer", "Connection aborted", "closed connection", "Broken pipe"),
+     "{url} cuts the connection off: check https or http, and whether it asks for a client "
+     "certificate (SLICE_OS_CLIENT_CERT)."),
+    (("",), "No cluster answers at {url}: check the address, https or http, and that it runs."),
+)  # fmt: skip
+_answered: set[str] = set()
+"""The addresses that have answered this process."""
+
+
+def as_error(url: str, exc: Exception) -> ClusterError:
+    """Return what an error of opensearch-py means, in one sentence that names the fix."""
+    from opensearchpy import ConnectionError as NoConnection
+    from opensearchpy import ConnectionTimeout, SSLError, TransportError
+
+    if isinstance(exc, ConnectionTimeout):
+        return ClusterError(
+            f"{url} did not answer in time: look at its load, or set SLICE_OS_TIMEOUT to more "
+            "seconds."
+        )
+    if isinstance(exc, NoConnection):
+        if type(exc.info).__module__.startswith("botocore"):
+            return ClusterError(f"A request to {url} cannot be signed: {reason_of(exc.info)}.")
+        meanings = _TLS if isinstance(exc, SSLError) else _AWAY
+        text = str(exc.info)
+        meaning = next(say for marks, say in meanings if any(mark in text for mark in marks))
+        return ClusterError(meaning.format(url=url))
+    if not isinstance(exc, TransportError):
+        return _foreign(url, type(exc).__name__)
+    if exc.status_code == 401:
+        forget_secrets()
+        return ClusterError(
+            f"{url} asks who you are: set SLICE_OS_USER and SLICE_OS_PASSWORD, or "
+            "SLICE_OS_API_KEY, to credentials that it accepts."
+        )
+    reason = reason_of(exc.info)
+    if exc.status_code == 403:
+        return ClusterError(f"{url} does not allow this to these credentials: {reason}.")
+    if exc.status_code in BUSY:
+        return ClusterError(f"{url} is too busy or not ready: {reason}. Try again.")
+    if not isinstance(exc.info, Mapping) and exc.status_code != 413:
+        return _foreign(url, f"status {exc.status_code}")
+    return ClusterError(f"{url} refused a request ({exc.status_code}): {reason}.")
+
+
+def _foreign(url: str, what: str) -> ClusterError:
+    return ClusterError(f"What answers at {url} is not OpenSearch ({what}): check the address.")
+
+
+def reason_of(info: object) -> str:
+    """Return the innermost reason of an error that OpenSearch answered, in short."""
+    error = info.get("error", info) if isinstance(info, Mapping) else info
+    while isinstance(error, Mapping):
+        inner = error.get("caused_by") or next(iter(error.get("root_cause") or ()), None)
+        if inner is None or inner == error:
+            said = (error.get(name) for name in ("reason", "type", "message", "Message"))
+            error = next(filter(None, said), None)
+        else:
+            error = inner
+    return " ".join(str(error or "no reason given").split()).rstrip(".")[:300]
+
+
+def patiently(work: Callable[[], T], url: str, seconds: float = SEARCH_PATIENCE) -> T:
+    """Run a request; again, after growing random waits, while the cluster is busy or away.
+
+    Where nothing has answered yet, a cluster that is away is soon given up.
+
+    Raises:
+        ClusterError: it is still busy or away, or it refuses.
+    """
+    import orjson
+    from opensearchpy import ConnectionError as NoConnection
+    from opensearchpy import OpenSearchException, SSLError, TransportError
+    from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
+
+    def away(exc: BaseException | None) -> bool:
+        if isinstance(exc, NoConnection):
+            return True
+        return isinstance(exc, TransportError) and exc.status_code in _GATEWAY
+
+    def passes(exc: BaseException) -> bool:
+        if isinstance(exc, NoConnection):
+            return not isinstance(exc, SSLError)
+        return isinstance(exc, TransportError) and exc.status_code in BUSY
+
+    def enough(state: RetryCallState) -> bool:
+        exc = state.outcome.exception() if state.outcome else None
+        soon = away(exc) and url not in _answered
+        return (state.seconds_since_start or 0) >= (
+            min(seconds, FIRST_PATIENCE) if soon else seconds
+        )
+
+    try:
+        result = Retrying(
+            retry=retry_if_exception(passes),
+            wait=wait_random_exponential(multiplier=0.2, max=15),
+            stop=enough,
+            reraise=True,
+        )(work)
+    except OpenSearchException as exc:
+        if not away(exc):
+            _answered.add(url)
+        raise as_error(url, exc) from exc
+    except orjson.JSONDecodeError as exc:
+        raise _foreign(url, "no JSON") from exc
+    _answered.add(url)
+    return result

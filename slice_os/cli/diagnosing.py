@@ -1,0 +1,74 @@
+"""The verb doctor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from slice_os.cli.options import encoder_option, index_option, json_option
+from slice_os.cli.output import echo_json, echo_table, plain
+
+MARKS = {
+    "ok": ("ok", "green"),
+    "notice": ("notice", "cyan"),
+    "warning": ("warning", "yellow"),
+    "error": ("ERROR", "red"),
+}
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  slice-os doctor --index demo.slice
+  slice-os doctor --index https://host:9200/calls
+  slice-os doctor --index https://host:9200          # the cluster alone
+"""
+)
+@index_option
+@encoder_option
+@json_option
+def doctor(place: str, encoder: str | None, as_json: bool) -> None:
+    """Examine an index and its cluster: what is wrong, and what to do about it.
+
+    Nothing is changed. The exit code is 1 if there is an error among the findings.
+    """
+    from slice_os.diagnosis import doctor as examine
+
+    diagnosis = examine(place, encoder=encoder)
+    if as_json:
+        echo_json(diagnosis.to_dict())
+    else:
+        echo_table([(name, plain(str(value))) for name, value in _rows(diagnosis.facts)])
+        click.echo()
+        for finding in diagnosis.findings:
+            mark, colour = MARKS[finding.severity]
+            advice = f": {finding.advice}" if finding.advice else ""
+            end = "" if finding.what.endswith(".") or advice else "."
+            line = plain(f"{finding.what}{end}{advice}")
+            click.echo(f"{click.style(f'{mark:<7}', fg=colour, bold=True)}  {line}")
+    if not diagnosis.healthy:
+        raise click.exceptions.Exit(1)
+
+
+def _rows(facts: dict[str, Any]) -> Iterator[tuple[str, object]]:
+    """Yield the rows of the table: one a fact, one a node."""
+    from slice_os.diagnosis.findings import size_of
+
+    for name, value in facts.items():
+        if name == "nodes":
+            for node in value:
+                yield (
+                    f"node {node['name']}",
+                    f"heap {node['heap_used_percent']} % of {size_of(node['heap_bytes'])}, "
+                    f"disk {node['disk_used_percent']} % of {size_of(node['disk_bytes'])}",
+                )
+        elif name == "bytes":
+            yield name, f"{value:,}"
+        elif name == "family":
+            yield name, value[:12]
+        else:
+            shown = ", ".join(value) if isinstance(value, list) else value
+            shown = f"{shown:,}" if isinstance(shown, int) else shown
+            yield name.replace("_", " "), shown

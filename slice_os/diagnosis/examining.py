@@ -1,0 +1,109 @@
+"""The doctor: a folder or a cluster, looked at and left as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from slice_os.backends import backend_for
+from slice_os.backends.base import IndexMeta
+from slice_os.diagnosis.findings import Diagnosis, Notes
+from slice_os.encoder import encoder_info
+from slice_os.encoder.info import EncoderInfo
+from slice_os.errors import IndexDamagedError
+
+GONE_SHARE = 0.3
+"""Of what is stored, the share of deleted words or documents that is worth a word."""
+
+
+def doctor(place: str | Path, *, encoder: str | Path | None = None) -> Diagnosis:
+    """Examine an index and, where it is in a cluster, the cluster; nothing is changed.
+
+    Args:
+        place: A folder, ``https://host:9200/name``, or ``https://host:9200`` for the cluster alone.
+        encoder: The folder of the encoder that the index is to fit; None: the one inside slice-os.
+
+    Raises:
+        PlaceError: the place is no address, or a folder that holds something else.
+        ClusterError: the cluster cannot be reached, or does not let these credentials in.
+        EncoderError: the encoder folder is not whole.
+    """
+    place, info = str(place), encoder_info(encoder)
+    if "://" in place:
+        backend_for(place)
+        from slice_os.diagnosis.cluster import examine_cluster
+
+        return examine_cluster(place, info)
+    return _examine_folder(place, info)
+
+
+def _examine_folder(place: str, info: EncoderInfo) -> Diagnosis:
+    notes = Notes(facts={"index": place, "backend": "local"})
+    try:
+        backend = backend_for(place).open(place)
+        if backend is None:
+            notes.find(
+                "error",
+                f"There is no index at {place}",
+                f"make one with 'slice-os index PATHS --index {place}'.",
+            )
+            return notes.done()
+        try:
+            state = backend.status()
+        finally:
+            backend.close()
+    except IndexDamagedError as exc:
+        notes.find_error(exc)
+        return notes.done()
+    incomplete, stored = state.details["incomplete_documents"], state.details["stored_words"]
+    notes.facts |= {
+        "documents": state.documents,
+        "passages": state.passages,
+        "words": state.words,
+        "bytes": state.bytes,
+        "segments": state.details["segments"],
+    }
+    fit(notes, state.meta, info)
+    complete(notes, state.documents, incomplete)
+    if stored and (stored - state.words) / stored > GONE_SHARE:
+        notes.find(
+            "notice",
+            f"{stored - state.words:,} of {stored:,} stored words are deleted",
+            "the next 'slice-os index' tidies up when it ends.",
+        )
+    return notes.done()
+
+
+def fit(notes: Notes, meta: IndexMeta, info: EncoderInfo) -> None:
+    """Say what made an index, and whether an encoder fits it."""
+    notes.facts |= {
+        "format": meta.format,
+        "encoder": meta.encoder,
+        "family": meta.family,
+        "dimension": meta.dimension,
+        "max_words": meta.max_words,
+        "passage_words": meta.passage_words,
+    }
+    if meta.family == info.family:
+        notes.find("ok", f"The encoder {info.name} fits the index.")
+        return
+    notes.find(
+        "error",
+        f"The index was made by the encoder {meta.encoder} (family {meta.family[:12]}, "
+        f"{meta.dimension} dimensions), not by {info.name} (family {info.family[:12]}, "
+        f"{info.dimension} dimensions)",
+        "give that encoder's folder with --encoder, or index to a new place.",
+    )
+
+
+def complete(notes: Notes, documents: int, incomplete: int) -> None:
+    """Say whether every document of an index is whole."""
+    if incomplete:
+        notes.find(
+            "warning",
+            f"Incomplete documents: {incomplete:,} (a run was broken off, or is under way)",
+            "run the same 'slice-os index' again, and it goes on.",
+        )
+    elif documents:
+        notes.find("ok", "Every document is complete.")
+    else:
+        notes.find("notice", "The index is empty", "fill it with 'slice-os index'.")

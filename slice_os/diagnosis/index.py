@@ -1,0 +1,179 @@
+"""An index of a cluster: what it says of itself, its settings, its shards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import regex
+
+from slice_os.backends.opensearch.template import read_meta
+from slice_os.diagnosis.examining import complete, fit
+from slice_os.diagnosis.findings import Notes
+from slice_os.diagnosis.shards import check_shards
+from slice_os.errors import PlaceError
+
+if TYPE_CHECKING:
+    from slice_os.diagnosis.cluster import Asker
+    from slice_os.encoder.info import EncoderInfo
+
+_JSON = "-H 'content-type: application/json'"
+_DURATION = regex.compile(r"(-?\d+(?:\.\d+)?)(nanos|micros|ms|s|m|h|d)?")
+_SECONDS = {"nanos": 1e-9, "micros": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def examine_index(
+    asker: Asker, notes: Notes, info: EncoderInfo, nodes: Sequence[dict[str, Any]]
+) -> None:
+    """Note what an index is and what is wrong with it."""
+    name = asker.address.name
+    found = asker.get(f"/{name}", ignore_unavailable="true")
+    if not found:
+        place = str(asker.address)
+        notes.find(
+            "error",
+            f"There is no index {name} that these credentials see",
+            f"make one with 'slice-os index PATHS --index {place}'.",
+        )
+        return
+    if len(found) > 1 or name in found:
+        notes.find(
+            "error",
+            f"{name} is an index, or an alias of several: {', '.join(sorted(found))}",
+            f"slice-os needs an alias of that name on one index, {name}-000001.",
+        )
+        return
+    ((index, said),) = found.items()
+    notes.facts["generation"] = index
+    try:
+        meta, settings = read_meta(index, said["mappings"], said["settings"])
+    except PlaceError as exc:
+        notes.find_error(exc)
+        return
+    fit(notes, meta, info)
+    notes.facts |= {
+        "tolerance": settings.tolerance,
+        "vectors": f"{settings.vector_type}, {settings.dimensions or meta.dimension} dimensions",
+        "engine": settings.engine,
+        "analyzer": settings.analyzer,
+        "shards": settings.shards,
+        "replicas": settings.replicas,
+    }
+    loading = said["mappings"]["_meta"]["slice_os"].get("loading")
+    put = f"curl -X PUT '{asker.url}/{index}/_settings' {_JSON} -d"
+    data_nodes = notes.facts.get("data_nodes", 1)
+    check_settings(notes, said["settings"]["index"], loading, put, data_nodes)
+    _health(asker, notes, index, put, settings.replicas)
+    if said["settings"]["index"].get("verified_before_close") == "true":
+        notes.find(
+            "error", "The index is closed", f"open it: curl -X POST '{asker.url}/{index}/_open'"
+        )
+        return
+    _count(asker, notes, index)
+    stats = asker.get(f"/{index}/_stats/docs,store,segments", level="shards")
+    if stats and index in stats.get("indices", {}):
+        check_shards(notes, stats["indices"][index]["shards"], f"{asker.url}/{index}", nodes)
+
+
+def check_settings(
+    notes: Notes, index: dict[str, Any], loading: Any, put: str, data_nodes: int
+) -> None:
+    """Say which settings hurt, and what puts them right."""
+    refresh, replicas = index.get("refresh_interval"), int(index.get("number_of_replicas", 1))
+    notes.facts["refresh_interval"] = refresh or "1s (default)"
+    if loading:
+        notes.find(
+            "warning",
+            "The index is set for loading (no refresh, no replicas): a run is under way, or one "
+            "was killed",
+            "if none runs, run the same 'slice-os index' again: it puts the settings back.",
+        )
+    else:
+        back = f"""{put} '{{"index":{{"refresh_interval":null}}}}'"""
+        if (every := seconds(refresh)) is not None and every < 0:
+            notes.find(
+                "warning",
+                f"refresh_interval is {refresh}: what is written is not seen",
+                f"put it back: {back}",
+            )
+        elif every is not None and every < 1:
+            notes.find(
+                "warning",
+                f"refresh_interval is {refresh}: many small segments, slow indexing and searches",
+                f"put it back to 1s: {back}",
+            )
+        if replicas == 0 and data_nodes > 1:
+            notes.find(
+                "warning",
+                f"There are no replicas on {data_nodes} nodes: a node that is lost takes its part "
+                "of the index with it",
+                f"""add one: {put} '{{"index":{{"number_of_replicas":1}}}}'""",
+            )
+    for block, value in (index.get("blocks") or {}).items():
+        if str(value) == "true":
+            full = block == "read_only_allow_delete"
+            notes.find(
+                "error" if full or block == "read" else "warning",
+                f"The index is blocked (index.blocks.{block}): "
+                + ("a disk was too full" if full else "somebody has set it so"),
+                ("free disk; if it stays, " if full else "")
+                + f"""lift it: {put} '{{"index":{{"blocks.{block}":null}}}}'""",
+            )
+
+
+def seconds(duration: str | None) -> float | None:
+    """Return a duration of OpenSearch in seconds; None where there is none."""
+    if duration is None or not (found := _DURATION.fullmatch(duration.strip().lower())):
+        return None
+    return float(found[1]) * _SECONDS[found[2] or "ms"]
+
+
+def _health(asker: Asker, notes: Notes, index: str, put: str, replicas: int) -> None:
+    health = asker.get(f"/_cluster/health/{index}")
+    if health is None:
+        return
+    notes.facts["index_health"] = health["status"]
+    unassigned, data_nodes = health["unassigned_shards"], health["number_of_data_nodes"]
+    if health["status"] == "green":
+        notes.find("ok", "Every shard of the index, and every replica, is on a node.")
+    elif health["status"] == "yellow" and replicas >= data_nodes:
+        fewer = f"""{put} '{{"index":{{"number_of_replicas":{max(data_nodes - 1, 0)}}}}}'"""
+        notes.find(
+            "warning",
+            f"Replica shards on no node: {unassigned} (number_of_replicas is {replicas}, which "
+            f"takes {replicas + 1} data nodes; there are {data_nodes})",
+            f"add nodes, or ask for fewer: {fewer}",
+        )
+    else:
+        red = health["status"] == "red"
+        notes.find(
+            "error" if red else "warning",
+            f"Shards of the index on no node: {unassigned}"
+            + ("; part of it cannot be searched" if red else ""),
+            f"ask why with: curl '{asker.url}/_cluster/allocation/explain?pretty'",
+        )
+
+
+def _count(asker: Asker, notes: Notes, index: str) -> None:
+    """Note how much there is, and whether documents are whole."""
+    body = {
+        "size": 0,
+        "track_total_hits": True,
+        "aggs": {
+            "words": {"sum": {"field": "word_count"}},
+            "complete": {"value_count": {"field": "document_hash"}},
+            # Every document has a first passage: counted exactly, where a cardinality is not.
+            "begun": {"filter": {"term": {"passage": 0}}},
+        },
+    }
+    found = asker.get(f"/{index}/_search", body)
+    if not found or found["_shards"]["failed"]:
+        return
+    counts = found["aggregations"]
+    documents, begun = int(counts["complete"]["value"]), counts["begun"]["doc_count"]
+    notes.facts |= {
+        "documents": documents,
+        "passages": found["hits"]["total"]["value"],
+        "words": int(counts["words"]["value"]),
+    }
+    complete(notes, documents, abs(begun - documents))

@@ -1,0 +1,86 @@
+"""The shards of an index: their size, their segments, what of them is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from slice_os.diagnosis.examining import GONE_SHARE
+from slice_os.diagnosis.findings import Notes, size_of
+
+MOST_DOCUMENTS = 2_147_483_519
+"""Of a Lucene index, which a shard is; nested ones counted."""
+LARGE_SHARD, SMALL_SHARD = 50 * 10**9, 10**9
+SEGMENTS = 10
+
+
+def check_shards(
+    notes: Notes,
+    shards: dict[str, list[dict[str, Any]]],
+    url: str,
+    nodes: Sequence[dict[str, Any]],
+) -> None:
+    """Say whether the shards are too large, too small, too scattered or too full."""
+    copies = [copy for some in shards.values() for copy in some]
+    first = [copy for copy in copies if copy["routing"]["primary"]]
+    if not first:
+        return
+    stored = [copy["store"]["size_in_bytes"] for copy in first]
+    notes.facts |= {"bytes": sum(stored), "segments": sum(c["segments"]["count"] for c in first)}
+    before = len([one for one in notes.findings if one.severity != "ok"])
+    _full(notes, max(c["docs"]["count"] + c["docs"]["deleted"] for c in first))
+    if max(stored) > LARGE_SHARD:
+        number = -(-sum(stored) * 2 // LARGE_SHARD)
+        notes.find(
+            "warning",
+            f"A shard holds {size_of(max(stored))}: searches wait for it, and it is slow to move",
+            f"index to a new place with --shards {number}.",
+        )
+    elif len(first) > 1 and 0 < sum(stored) / len(first) < SMALL_SHARD:
+        notes.find(
+            "notice",
+            f"{len(first)} shards hold {size_of(sum(stored))} together: each search asks them all",
+            "one shard would do: for a next index leave out --shards.",
+        )
+    most = max(copy["segments"]["count"] for copy in first)
+    deleted, live = (sum(c["docs"][kind] for c in first) for kind in ("deleted", "count"))
+    if deleted > GONE_SHARE * (deleted + live):
+        notes.find(
+            "warning",
+            f"{deleted:,} of {deleted + live:,} documents (spans counted) are deleted ones",
+            f"let them go: curl -X POST '{url}/_forcemerge?only_expunge_deletes=true'",
+        )
+    elif most > SEGMENTS:
+        notes.find(
+            "notice",
+            f"A shard has {most} segments, each with a graph of its own that a search goes through",
+            "if little is written to it now, merge them: "
+            f"curl -X POST '{url}/_forcemerge?max_num_segments=1'",
+        )
+    _memory(notes, sum(copy["store"]["size_in_bytes"] for copy in copies), nodes)
+    if before == len([one for one in notes.findings if one.severity != "ok"]):
+        notes.find("ok", "Shards and segments have good sizes.")
+
+
+def _full(notes: Notes, documents: int) -> None:
+    share = documents / MOST_DOCUMENTS
+    if share > 0.75:
+        notes.find(
+            "error" if share > 0.95 else "warning",
+            f"A shard holds {documents:,} documents, spans counted, of the {MOST_DOCUMENTS:,} "
+            "that Lucene can hold",
+            "index to a new place with more --shards, or a lower --tolerance.",
+        )
+
+
+def _memory(notes: Notes, stored: int, nodes: Sequence[dict[str, Any]]) -> None:
+    """Say whether the index is larger than the memory that is left to the system's cache."""
+    room = sum(max(n["memory_bytes"] - n["heap_bytes"], 0) for n in nodes if n["data"])
+    if room and stored > room:
+        notes.find(
+            "notice",
+            f"The index takes {size_of(stored)}, replicas included, and the data nodes have "
+            f"{size_of(room)} of memory beside their heaps: searches will read from the disk",
+            "add memory or nodes, or index to a new place with --vector-type byte, fewer "
+            "--dimensions or a lower --tolerance.",
+        )
