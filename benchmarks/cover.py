@@ -11,21 +11,20 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import ir_measures
 import numpy as np
 import numpy.typing as npt
-from ir_measures import nDCG
 from threadpoolctl import threadpool_limits
 
 import slice_os
-from benchmarks.retrieval import SETS, Qrels
+from benchmarks.exact import Floats, best_cosines
+from benchmarks.retrieval import SETS, Qrels, ndcg
 from slice_os.backends.opensearch import OpenSearchBackend
 from slice_os.backends.opensearch.retrieve import BLOCK
 from slice_os.corpus import count_words, split
 from slice_os.encoder import load_encoder
 from slice_os.query import VectorType, field_vectors
 from slice_os.records import Document
-from slice_os.spans import cover, dequantize, fit_window, length_window, quantize, span_norms
+from slice_os.spans import cover, dequantize, length_window, quantize, span_norms
 from tests.cluster.launcher import start_cluster
 
 TITLE = "OpenSearch: what to store"
@@ -36,7 +35,6 @@ SAMPLE = 250
 """Documents that are put into a node for their size."""
 PART = 200
 """Passages that are scored at once."""
-Floats = npt.NDArray[np.float32]
 
 
 def run(data: Path | None) -> list[str]:
@@ -85,20 +83,9 @@ def run(data: Path | None) -> list[str]:
 
 
 def _exact(words: Floats, queries: Floats, lengths: list[range]) -> Floats:
-    """Return the best span's cosine with every query, float32 ``[queries]``."""
     with threadpool_limits(1, "blas"):
         norms = span_norms(words, 20)
-    sums = np.zeros((len(words) + 1, len(queries)), np.float32)
-    np.cumsum(words @ queries.T, axis=0, out=sums[1:])
-    best = np.full(len(queries), -1, np.float32)
-    windows = [fit_window(one, len(words)) for one in lengths]
-    for length in range(1, min(20, len(words)) + 1):
-        some = np.array([k for k, window in enumerate(windows) if length in window], dtype=int)
-        if len(some):
-            spans = sums[length:, some] - sums[: len(sums) - length, some]
-            spans /= np.maximum(norms[length - 1, : len(spans), None], 1e-9)
-            best[some] = np.maximum(best[some], spans.max(axis=0))
-    return best
+    return best_cosines(words, norms, queries, lengths)
 
 
 def _stored_degrees(
@@ -146,13 +133,13 @@ def _rescored(approximate: Floats, exact: Floats) -> Floats:
 
 
 def _ndcg(scores: Floats, names: list[str], queries: list[str], qrels: Qrels) -> float:
-    run = {}
+    rankings = {}
     for column, query in enumerate(queries):
         ranking: dict[str, float] = {}
         for row in np.argsort(-scores[:, column], kind="stable")[:200]:
             ranking.setdefault(names[row], float(scores[row, column]))
-        run[query] = ranking
-    return float(ir_measures.calc_aggregate([nDCG @ 10], qrels, run)[nDCG @ 10])
+        rankings[query] = ranking
+    return ndcg(rankings, qrels)
 
 
 def _sizes(documents: list[Document]) -> dict[tuple[VectorType, int], tuple[float, float]]:

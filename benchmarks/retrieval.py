@@ -52,9 +52,6 @@ def run(data: Path | None) -> list[str]:
 def _measure(
     documents: Iterable[slice_os.Document], queries: dict[str, str], qrels: Qrels
 ) -> dict[str, float]:
-    import ir_measures
-    from ir_measures import nDCG
-
     with tempfile.TemporaryDirectory() as folder, slice_os.open(f"{folder}/eval.slice") as index:
         index.add(documents)
         found = {}
@@ -65,8 +62,16 @@ def _measure(
                 for hit in index.search(query, size=DEPTH, verify=0, **setting):
                     best[hit.document] = max(best.get(hit.document, 0.0), hit.score)
                 ranking[number] = best
-            found[name] = ir_measures.calc_aggregate([nDCG @ 10], qrels, ranking)[nDCG @ 10]
+            found[name] = ndcg(ranking, qrels)
     return found
+
+
+def ndcg(rankings: dict[str, dict[str, float]], qrels: Qrels) -> float:
+    """Return the mean nDCG@10 of rankings: query -> document -> score."""
+    import ir_measures
+    from ir_measures import nDCG
+
+    return float(ir_measures.calc_aggregate([nDCG @ 10], qrels, rankings)[nDCG @ 10])
 
 
 def _scifact(folder: Path) -> tuple[Iterable[slice_os.Document], dict[str, str], Qrels]:

@@ -1,0 +1,28 @@
+"""The exact ranking: every span of every passage against many queries at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from slice_os.spans import fit_window
+
+Floats = npt.NDArray[np.float32]
+
+
+def best_cosines(words: Floats, norms: Floats, queries: Floats, lengths: list[range]) -> Floats:
+    """Return the best span's cosine with every query, float32 ``[queries]``.
+
+    `words` is float32 ``[N, d]``, `norms` ``[20, N]``, `queries` ``[queries, d]`` of unit norm.
+    """
+    sums = np.zeros((len(words) + 1, len(queries)), np.float32)
+    np.cumsum(words @ queries.T, axis=0, out=sums[1:])
+    best = np.full(len(queries), -1, np.float32)
+    windows = [fit_window(one, len(words)) for one in lengths]
+    for length in range(1, min(20, len(words)) + 1):
+        some = np.array([k for k, window in enumerate(windows) if length in window], dtype=int)
+        if len(some):
+            spans = sums[length:, some] - sums[: len(sums) - length, some]
+            spans /= np.maximum(norms[length - 1, : len(spans), None], 1e-9)
+            best[some] = np.maximum(best[some], spans.max(axis=0))
+    return best

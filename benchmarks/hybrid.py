@@ -1,0 +1,253 @@
+"""Searching and mining a million words in a real node.
+
+Needs `--data FOLDER` with retrieval/scifact. Loads it into a node of its own (some ten minutes),
+or uses the index that SLICE_OS_BENCH_INDEX names, which holds it already.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+import slice_os
+from benchmarks.exact import best_cosines
+from benchmarks.retrieval import SETS, Qrels, ndcg
+from benchmarks.timing import seconds
+from slice_os.backends.base import Retrieval
+from slice_os.backends.opensearch import OpenSearchBackend
+from slice_os.backends.opensearch.retrieve import STORED, exact_degree, stored_passage
+from slice_os.encoder import load_encoder
+from slice_os.fusion import get_fusion
+from slice_os.query import lexical_query
+from slice_os.retrieval import encode_queries, explain, query_lengths
+from slice_os.spans import degree
+from tests.cluster.launcher import start_cluster
+
+TITLE = "OpenSearch: searching and mining"
+SIZE = 10
+TIMED = 60
+PHRASES = 200
+DEGREES = (0.8, 0.85, 0.9)
+Ranking = dict[tuple[str, int], float]
+
+
+def run(data: Path | None) -> list[str]:
+    """Measure searches stage by stage, what they find, and mining."""
+    if data is None:
+        return []
+    documents, queries, qrels = SETS["SciFact"](data / "retrieval" / "scifact")
+    with _index(documents) as index, load_encoder() as encoder:
+        backend = index._backend
+        assert isinstance(backend, OpenSearchBackend)
+        status = index.status()
+        texts = list(queries.values())
+        stored = status.bytes / status.words
+        every = 20 * backend.meta.dimension * 4
+        return [
+            f"SciFact: {status.words:,} words in {status.passages:,} passages, "
+            f"{status.details['spans']:,} spans stored (tolerance {backend.settings.tolerance}, "
+            f"{status.details['vectors']}), one node. {stored:,.0f} bytes a word with text and "
+            f"words: 1/{every / stored:.1f} of the {every:,} that 20 spans a word take as floats.",
+            "",
+            *_latency(backend, encoder, texts[:TIMED]),
+            "",
+            *_found(index, backend, encoder, queries, qrels),
+            "",
+            *_mining(index, texts[:PHRASES]),
+        ]
+
+
+@contextmanager
+def _index(documents: Any) -> Iterator[slice_os.Index]:
+    if place := os.environ.get("SLICE_OS_BENCH_INDEX"):
+        with slice_os.open(place) as index:
+            yield index
+        return
+    with start_cluster(heap="2g") as cluster:
+        place = f"{cluster.url}/scifact"
+        with slice_os.open(place, cluster=slice_os.ClusterSettings(replicas=0)) as index:
+            index.add(documents)
+            yield index
+
+
+def _latency(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list[str]:
+    """Return what a search costs, in the cluster and here."""
+    ask = backend._cluster
+    took: dict[str, list[float]] = {"bm25": [], "hybrid": [], "dense": []}
+    stages: dict[str, list[float]] = {}
+    sizes = []
+    for turn, query in enumerate([*texts[:10], *texts]):
+        plain = ask.search(lexical_query(query, size=SIZE, source=["text"]))
+        for mode in ("hybrid", "dense"):
+            with _recorded(ask) as answers:
+                wanted, times = _timed(backend, encoder, query, mode)
+            if turn < 10:  # the first ones warm both sides up
+                continue
+            took[mode].append(sum(answer["took"] for answer in answers))
+            if mode == "hybrid":
+                took["bm25"].append(plain["took"])
+                times["scoring"] = _scoring(answers, wanted)
+                for name, taken in times.items():
+                    stages.setdefault(name, []).append(taken)
+                sizes.append(sum(len(orjson.dumps(answer)) for answer in answers))
+    p50 = {name: statistics.median(values) for name, values in took.items()}
+    names = {
+        "encode": "encoding the query",
+        "retrieve": "request, answer and scoring over all spans, the cluster's part included",
+        "scoring": "of that, reading the words and scoring here",
+        "verify": f"verifying 8 spans of each of {SIZE} hits, one encoder run",
+    }
+    return [
+        f"| the cluster's own part (`took`), {SIZE} hits, {len(texts)} queries | p50 | of BM25's |",
+        "|---|---:|---:|",
+        f"| plain BM25 | {p50['bm25']:.1f} ms | |",
+        *(
+            f"| {mode}, with the words of the candidates | {p50[mode]:.1f} ms | "
+            f"{p50[mode] / max(p50['bm25'], 0.5):.1f} × |"
+            for mode in ("hybrid", "dense")
+        ),
+        "",
+        "| the client's part of a hybrid search | p50 |",
+        "|---|---:|",
+        *(
+            f"| {label} | {1000 * statistics.median(stages[n]):.1f} ms |"
+            for n, label in names.items()
+        ),
+        f"| bytes that travel | {statistics.median(sizes):,.0f} |",
+    ]
+
+
+def _timed(
+    backend: OpenSearchBackend, encoder: Any, query: str, mode: Any
+) -> tuple[Retrieval, dict[str, float]]:
+    times = [time.perf_counter()]
+    vector = encode_queries(encoder, [query])[0]
+    times.append(time.perf_counter())
+    lengths = query_lengths(query, backend.meta.max_words, False)
+    wanted = Retrieval(query, vector, lengths, mode, size=SIZE)
+    candidates = backend.retrieve(wanted)
+    times.append(time.perf_counter())
+    explain(candidates, vector, lengths, encoder, 8)
+    times.append(time.perf_counter())
+    taken = np.diff(times).tolist()
+    return wanted, dict(zip(("encode", "retrieve", "verify"), taken, strict=True))
+
+
+def _scoring(answers: list[dict[str, Any]], wanted: Retrieval) -> float:
+    hits = [hit for answer in answers for hit in answer["hits"]["hits"]]
+    return seconds(lambda: [exact_degree(stored_passage(hit), wanted) for hit in hits])
+
+
+@contextmanager
+def _recorded(ask: Any) -> Iterator[list[dict[str, Any]]]:
+    """Collect the answers of searches."""
+    answers: list[dict[str, Any]] = []
+    search: Callable[..., dict[str, Any]] = ask.search
+
+    def recording(body: dict[str, Any], *rest: Any, **params: Any) -> dict[str, Any]:
+        answers.append(search(body, *rest, **params))
+        return answers[-1]
+
+    ask.search = recording
+    try:
+        yield answers
+    finally:
+        del ask.search
+
+
+def _found(
+    index: slice_os.Index,
+    backend: OpenSearchBackend,
+    encoder: Any,
+    queries: dict[str, str],
+    qrels: Qrels,
+) -> list[str]:
+    """Return recall@10 and nDCG@10 against the exact ranking of all passages."""
+    exact = _exact_rankings(backend, encoder, list(queries.values()))
+    rows = [
+        "| all queries | recall@10 | nDCG@10 | exact ranking | of it |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for mode in ("dense", "hybrid"):
+        recall, found, best = [], {}, {}
+        for (number, query), ranking in zip(queries.items(), exact[mode], strict=True):
+            hits = index.search(query, mode=mode, size=100, verify=0)  # type: ignore[arg-type]
+            keys = [(hit.document, hit.passage) for hit in hits]
+            top = sorted(ranking, key=lambda key: -ranking[key])
+            recall.append(len({*keys[:SIZE]} & {*top[:SIZE]}) / SIZE)
+            found[number] = _by_document({k: h.score for k, h in zip(keys, hits, strict=True)})
+            best[number] = _by_document({key: ranking[key] for key in top[:100]})
+        ours, theirs = ndcg(found, qrels), ndcg(best, qrels)
+        rows.append(
+            f"| {mode} | {np.mean(recall):.3f} | {ours:.4f} | {theirs:.4f} | "
+            f"{100 * ours / theirs:.1f} % |"
+        )
+    return rows
+
+
+def _by_document(scores: Ranking) -> dict[str, float]:
+    best: dict[str, float] = {}
+    for (document, _), score in scores.items():
+        best[document] = max(best.get(document, -1.0), score)
+    return best
+
+
+def _exact_rankings(
+    backend: OpenSearchBackend, encoder: Any, texts: list[str]
+) -> dict[str, list[Ranking]]:
+    """Return every passage's score for every query, from all its words and Lucene's BM25."""
+    vectors = encode_queries(encoder, texts)
+    lengths = [query_lengths(text, backend.meta.max_words, False) for text in texts]
+    keys, degrees = [], []
+    for page in backend._cluster.pages({"query": {"match_all": {}}, "_source": STORED}, 100):
+        for hit in page:
+            stored = stored_passage(hit)
+            keys.append((stored.passage.document, stored.passage.number))
+            cosines = best_cosines(stored.words.vectors, stored.norms, vectors, lengths)
+            degrees.append(degree(cosines))
+    table = np.stack(degrees)
+    dense = [dict(zip(keys, table[:, k].tolist(), strict=True)) for k in range(len(texts))]
+    fusion, weight = get_fusion("saturation", None)
+    hybrid = []
+    for text, ranking in zip(texts, dense, strict=True):
+        body = lexical_query(text, size=10_000, source=["document", "passage"])
+        hits = backend._cluster.search(body)["hits"]["hits"]
+        lexical = {
+            (hit["_source"]["document"], hit["_source"]["passage"]): hit["_score"] for hit in hits
+        }
+        hybrid.append(fusion.fuse(ranking, lexical, weight))
+    return {"dense": dense, "hybrid": hybrid}
+
+
+def _mining(index: slice_os.Index, phrases: list[str]) -> list[str]:
+    """Return what mining finds and costs, by the graph and by reading every word."""
+    rows = [
+        f"| mining {len(phrases)} phrases at degree | matches, every word read | found by default "
+        "| recall | default | every word |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for threshold in DEGREES:
+        found: dict[bool, set[tuple[Any, ...]]] = {}
+        taken = {}
+        for exact in (False, True):
+            start = time.perf_counter()
+            found[exact] = {
+                (m.phrase, m.document, m.passage, m.start, m.end)
+                for m in index.mine(phrases, degree=threshold, exact=exact)
+            }
+            taken[exact] = time.perf_counter() - start
+        common = len(found[True] & found[False])
+        rows.append(
+            f"| {threshold} | {len(found[True]):,} | {common:,} | "
+            f"{common / max(len(found[True]), 1):.4f} | {taken[False]:.1f} s "
+            f"| {taken[True]:.1f} s |"
+        )
+    return rows
