@@ -203,9 +203,11 @@ class Cluster:
         body = {"_meta": meta}
         self.ask(lambda: self.client.indices.put_mapping(index=self.index, body=body), PATIENCE)
 
-    def refresh(self) -> None:
+    def refresh(self, seconds: float = SEARCH_PATIENCE) -> None:
         """Make what was written visible to searches."""
-        self.ask(lambda: self.client.indices.refresh(index=self.index), PATIENCE)
+        # A refresh waits a minute for a shard that is away, and does not say which.
+        self._whole(lambda: self.client.count(index=self.index), seconds)
+        self.ask(lambda: self.client.indices.refresh(index=self.index), seconds)
 
 
 def check_whole(answer: dict[str, Any], url: str) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from slice_os.backends.base import ClusterSettings, IndexMeta, Writer
 from slice_os.backends.opensearch import documents as made
+from slice_os.backends.opensearch.answers import PATIENCE
 from slice_os.backends.opensearch.bulk import BulkSender, Operation
 from slice_os.backends.opensearch.loading import Loading
 from slice_os.errors import ClusterError, IndexDamagedError
@@ -41,7 +42,7 @@ class OpenSearchWriter(Writer):
         self._on_reject = on_reject
         self._seen = sqlite3.connect("")  # on disk, should it grow
         self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
-        cluster.refresh()
+        cluster.refresh(PATIENCE)
         self._loading = Loading(cluster)
         try:
             self._loading.begin()
@@ -177,7 +178,7 @@ class OpenSearchWriter(Writer):
         """Return when the cluster has acknowledged, and shows, all that was sent."""
         self._delete_stale()
         self._sender.flush()
-        self._cluster.refresh()
+        self._cluster.refresh(PATIENCE)
 
     def close(self, *, tidy: bool = True) -> None:
         """Send what is left of finished documents and put the index's settings back."""
