@@ -14,6 +14,6 @@ OURS = ("SLICE_OS_KILLS", "SLICE_OS_TEST_CACHE")
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     """Keep child processes from importing the checkout instead of the installed wheel."""
     monkeypatch.chdir(tmp_path)
-    for name in os.environ:
+    for name in list(os.environ):
         if name.startswith("SLICE_OS_") and name not in OURS:
             monkeypatch.delenv(name)

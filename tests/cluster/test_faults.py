@@ -1,0 +1,165 @@
+"""A cluster that loses a node or is swamped: all is there once, answers are right or errors clear.
+
+The node that is killed holds a third of what is loaded, with no copy, and leads the cluster.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from opensearchpy import OpenSearch
+from tenacity import stop_after_delay
+
+import slice_os
+from slice_os.backends.opensearch import cluster as requests
+from support import faults
+
+from .launcher import start_cluster
+
+WORDS = ("--passage-words", str(faults.PASSAGE_WORDS), "--tolerance", "0.5")
+SPREAD = slice_os.ClusterSettings(tolerance=0.5, shards=3, replicas=1)
+QUERIES = ["cancel my subscription", "tired of sitting", "the end of an agreement"]
+
+
+def place_of(cluster, name: str) -> str:
+    """A place that names every node: any may be killed."""
+    return f"http://{','.join(url.removeprefix('http://') for url in cluster.urls)}/{name}"
+
+
+class Searches:
+    """Searches again and again in a thread; keeps what came that was neither right nor clear."""
+
+    def __init__(self, place: str) -> None:
+        self._index = slice_os.open(place)
+        self._expected = [self._ask(query) for query in QUERIES]
+        self._stop = threading.Event()
+        self.right = 0
+        self.refused: list[str] = []
+        self.wrong: list[object] = []
+        self._thread = threading.Thread(target=self._run)
+
+    def _ask(self, query: str) -> list[tuple[str, int, float]]:
+        hits = self._index.search(query, size=5)
+        return [(hit.document, hit.passage, round(hit.degree, 4)) for hit in hits]
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            for query, expected in zip(QUERIES, self._expected, strict=True):
+                self._stop.wait(0.2)  # the loading needs the processor too
+                try:
+                    found = self._ask(query)
+                except slice_os.SliceOSError as exc:
+                    self.refused.append(str(exc))
+                except Exception as exc:
+                    self.wrong.append(exc)
+                else:
+                    self.right += found == expected
+                    self.wrong += [] if found == expected else [(query, found, expected)]
+
+    def __enter__(self) -> Searches:
+        assert all(self._expected)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._index.close()
+
+
+def leader(client: OpenSearch, cluster):
+    """The node that leads the cluster."""
+    name = client.cat.cluster_manager(format="json")[0]["node"]
+    return next(node for node in cluster.nodes if node.name == name)
+
+
+def refuses(index: slice_os.Index) -> None:
+    """Every way to search says that shards are away: OpenSearch would answer with what is left."""
+    for ask in (
+        lambda: index.search("cancel", mode="lexical", size=100),
+        lambda: index.search("cancel my subscription"),
+        lambda: index.search("cancel my subscription", fusion="rrf"),
+        lambda: list(index.mine("cancel my subscription")),
+        lambda: list(index.mine("cancel my subscription", exact=True)),
+    ):
+        with pytest.raises(slice_os.SliceOSError, match=r"[12] of 3 shards of .* health"):
+            ask()
+
+
+def test_a_node_killed_while_loading_and_searching(three_nodes, monkeypatch):
+    monkeypatch.setenv("SLICE_OS_TIMEOUT", "15")
+    # What is away stays away as long as the test asks.
+    monkeypatch.setattr(requests, "stop_after_delay", lambda seconds: stop_after_delay(1))
+    found, bare, filled = (place_of(three_nodes, name) for name in ("found", "bare", "filled"))
+    options = ("--shards", "3", "--replicas", "1")
+    documents = faults.documents(large=200)
+    corpus = faults.write(Path("corpus.jsonl"), documents)
+    with (
+        OpenSearch(three_nodes.urls, max_retries=3) as client,
+        faults.emptied(client, "found", "bare", "filled"),
+    ):
+        for place, settings in ((found, SPREAD), (bare, replace(SPREAD, replicas=0))):
+            slice_os.index(
+                faults.documents(), place, cluster=settings, passage_words=faults.PASSAGE_WORDS
+            )
+        faults.green(client, "found")
+        node = leader(client, three_nodes)
+        with Searches(found) as searches, slice_os.open(bare) as uncopied:
+            whole = uncopied.search("cancel", mode="lexical", size=100)
+            run = faults.Run(corpus, filled, *WORDS, *options)
+            assert faults.wait_for(client, "filled", 20)
+            node.kill()
+            assert run.process.poll() is None  # it was in the middle
+            time.sleep(2)
+            refuses(uncopied)
+            node.start()
+            faults.green(client, "bare")
+            assert uncopied.search("cancel", mode="lexical", size=100) == whole
+            code, _, err = run.end()
+            faults.green(client, "found")
+            before = searches.right
+            end = time.monotonic() + 10
+            while searches.right == before and time.monotonic() < end:
+                time.sleep(0.1)
+        assert searches.wrong == []
+        assert searches.right > before
+        assert all(map(faults.is_clear, searches.refused)), searches.refused
+        assert code == 0 or (code == 1 and faults.is_clear(err)), err
+        faults.rerun(corpus, filled, *WORDS, *options)
+        faults.green(client, "filled")
+        there = faults.held(client, "filled").values()
+        assert faults.passages(there) == faults.expected(documents)
+        assert faults.settings(client, "filled") == (None, 1, None)
+        report = faults.rerun(corpus, filled, *WORDS, *options)
+        assert report["unchanged"] == len(documents)
+
+
+def test_a_storm_of_refusals(monkeypatch):
+    """One thread writes and one operation waits: what comes beside them is refused with 429."""
+    small = {"thread_pool.write.size": 1, "thread_pool.write.queue_size": 1}
+    every = faults.documents(count=12, large=20)
+    failed: list[Exception] = []
+
+    def load(some: list[slice_os.Document]) -> None:
+        try:
+            slice_os.index(some, place, cluster=SPREAD, passage_words=faults.PASSAGE_WORDS)
+        except Exception as exc:
+            failed.append(exc)
+
+    with start_cluster(1, settings=small) as cluster, OpenSearch(cluster.urls) as client:
+        place = f"{cluster.url}/storm"
+        loaders = [threading.Thread(target=load, args=(every[n::3],)) for n in range(3)]
+        for loader in loaders:
+            loader.start()
+        for loader in loaders:
+            loader.join()
+        assert failed == []
+        stats = client.nodes.stats(metric="thread_pool")["nodes"].values()
+        assert sum(node["thread_pool"]["write"]["rejected"] for node in stats) > 0
+        found = faults.held(client, "storm").values()
+        assert faults.passages(found) == faults.expected(every)
+        assert faults.settings(client, "storm") == (None, 1, None)

@@ -1,0 +1,264 @@
+"""Loading an index of a cluster: exactly once, whatever interrupts it, and only what changed.
+
+SLICE_OS_KILLS sets how often the client is killed (default 4; 30 were run before the release).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from opensearchpy import OpenSearch
+
+import slice_os
+from support import faults
+
+KILLS = int(os.environ.get("SLICE_OS_KILLS", "4"))
+WORDS = ("--passage-words", str(faults.PASSAGE_WORDS), "--tolerance", "0.5")
+COARSE = slice_os.ClusterSettings(tolerance=0.5)
+"""Few vectors: these tests are of passages."""
+
+
+@pytest.fixture
+def client(cluster):
+    with OpenSearch(cluster.urls) as client:
+        yield client
+
+
+@pytest.fixture
+def name(request, client):
+    """An index of the test's own, gone at its end, with a second one to compare it with."""
+    name = request.node.name.partition("[")[0].replace("_", "-")
+    with faults.emptied(client, name, f"{name}-clean"):
+        yield name
+
+
+def index(documents, nodes, name, **options):
+    options = {"passage_words": faults.PASSAGE_WORDS, "cluster": COARSE, **options}
+    return slice_os.index(documents, f"{nodes.url}/{name}", **options)
+
+
+def same(client, name: str, documents: list[slice_os.Document]) -> None:
+    """Every passage is there exactly once, and as a clean index of the same corpus has it."""
+    found, clean = faults.held(client, name), faults.held(client, f"{name}-clean")
+    assert faults.passages(found.values()) == faults.expected(documents)
+    assert faults.passages(clean.values()) == faults.expected(documents)
+    wanted = {(one["document"], one["passage"]): one for one in clean.values()}
+    for one in found.values():
+        # The vectors may differ in their last bit: they were encoded in other company.
+        at = one["document"], one["passage"]
+        other = {field: value for field, value in wanted[at].items() if field != "words"}
+        assert {field: value for field, value in one.items() if field != "words"} == other
+
+
+def test_killed_at_random_moments(client, cluster, name):
+    place = f"{cluster.url}/{name}"
+    rng = random.Random(11)
+    lasted: list[float] = []
+
+    def complete(corpus: Path, where: str) -> dict[str, object]:
+        started = time.monotonic()
+        report = faults.rerun(corpus, where, *WORDS, "--prune")
+        lasted.append(time.monotonic() - started)
+        return report
+
+    for version in range(2):  # the first takes longer: the node is cold
+        complete(faults.write(Path("timed.jsonl"), faults.documents(version)), f"{place}-clean")
+    killed = 0
+    for version in range(KILLS):
+        corpus = faults.write(Path("corpus.jsonl"), faults.documents(version))
+        run = faults.Run(corpus, place, *WORDS, "--prune")
+        if version:
+            time.sleep(rng.uniform(0.3, 1) * min(lasted))
+        else:
+            assert faults.wait_for(client, name, 1)
+        run.process.send_signal(signal.SIGKILL)
+        run.end()
+        killed += run.process.returncode == -signal.SIGKILL
+        if not version:  # what the next run is to put back
+            noted = {"refresh_interval": None, "number_of_replicas": 1}
+            assert faults.settings(client, name) == ("-1", 0, noted)
+        if version % 2:  # every other one is met half done by the next version
+            report = complete(corpus, place)
+            documents = faults.documents(version)
+            assert report["documents"] + report["unchanged"] == len(documents)
+            found = faults.held(client, name).values()
+            assert faults.passages(found) == faults.expected(documents)
+            assert faults.settings(client, name) == (None, 1, None)
+    assert killed >= KILLS // 2
+    documents = faults.documents(KILLS)
+    corpus = faults.write(Path("corpus.jsonl"), documents)
+    complete(corpus, place)
+    complete(corpus, f"{place}-clean")
+    same(client, name, documents)
+    assert faults.settings(client, name) == (None, 1, None)
+    before = faults.written(client, name)
+    again = complete(corpus, place)
+    assert (again["unchanged"], again["documents"], again["encoded_words"]) == (
+        len(documents), 0, 0,
+    )  # fmt: skip
+    assert faults.written(client, name) == before
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(client, cluster, name, how):
+    place, documents = f"{cluster.url}/{name}", faults.documents(large=300)
+    corpus = faults.write(Path("corpus.jsonl"), documents)
+    run = faults.Run(corpus, place, *WORDS)
+    assert faults.wait_for(client, name, 1)
+    run.process.send_signal(how)
+    code, _, err = run.end()
+    assert code == 130
+    assert err.startswith("Interrupted: every complete document is in the index")
+    assert faults.is_clear(err)
+    assert faults.settings(client, name) == (None, 1, None)
+    partly = faults.passages(faults.held(client, name).values())
+    assert 0 < len(partly) < len(faults.expected(documents))
+    report = faults.rerun(corpus, place, *WORDS)
+    assert report["documents"] < len(documents)  # what was complete is not done again
+    assert faults.passages(faults.held(client, name).values()) == faults.expected(documents)
+    assert faults.settings(client, name) == (None, 1, None)
+
+
+def test_settings_while_loading(client, cluster, name):
+    seen = []
+    chosen = slice_os.ClusterSettings(tolerance=0.5, replicas=0)
+
+    def watch(report):
+        seen.append(faults.settings(client, name))
+
+    index(faults.documents(count=4), cluster, name, cluster=chosen)
+    client.indices.put_settings(
+        index=name, body={"index": {"refresh_interval": "7s", "number_of_replicas": 1}}
+    )
+    index(faults.documents(1, count=6), cluster, name, cluster=None, on_progress=watch)
+    assert set(seen) == {("7s", 1, None)}  # it is searched: it stays as it is
+    client.delete_by_query(index=name, body={"query": {"match_all": {}}}, refresh=True)
+    seen.clear()
+
+    def watch_loading(report):
+        interval, replicas, noted = faults.settings(client, name)
+        seen.append((interval, replicas, tuple(sorted(noted.items()))))
+
+    index(faults.documents(count=4), cluster, name, cluster=None, on_progress=watch_loading)
+    before = (("number_of_replicas", 1), ("refresh_interval", "7s"))
+    assert set(seen) == {("-1", 0, before)}
+    assert faults.settings(client, name) == ("7s", 1, None)
+
+
+def test_a_line_that_is_cut_and_a_busy_gateway(client, cluster, name):
+    documents = faults.documents(large=120)
+    index(documents, cluster, f"{name}-clean")
+    stop = threading.Event()
+
+    def disturb(line):
+        rng = random.Random(5)
+        for _ in range(12):  # then calm: no batch gets through a line that is cut for ever
+            stop.wait(rng.uniform(0.05, 0.4))
+            line.cut()
+            line.busy = rng.random() < 0.4
+        line.busy = False
+
+    with faults.Line(cluster.url) as line:
+        with slice_os.open(f"{line.url}/{name}", cluster=COARSE, passage_words=30) as opened:
+            opened.add(documents[:1])
+            thread = threading.Thread(target=disturb, args=(line,))
+            thread.start()
+            try:
+                opened.add(documents)
+            finally:
+                stop.set()
+                thread.join()
+        assert line.cuts > 1
+        assert line.refusals > 0
+    same(client, name, documents)
+    assert faults.settings(client, name) == (None, 1, None)
+
+
+IMMENSE = "i" * 33_000
+"""Longer than the longest term that Lucene takes."""
+
+
+def test_a_document_that_the_cluster_refuses(client, cluster, name):
+    documents = [*faults.documents(count=5), slice_os.Document(IMMENSE, faults.LINES[0])]
+    corpus = faults.write(Path("corpus.jsonl"), documents)
+    place = f"{cluster.url}/{name}"
+    for run in range(2):  # and it does not count as there the next time
+        code, report, err = faults.Run(corpus, place, *WORDS, "--prune", "--rejects", "no").end()
+        assert code == 3, err
+        assert (report["rejected"], report["pruned"]) == (1, 0)
+        (rejected,) = map(json.loads, Path("no").read_text(encoding="utf-8").splitlines())
+        assert rejected["place"] == f"{IMMENSE}#0"
+        assert rejected["reason"].startswith("the cluster refuses it: ")
+        assert "32766" in rejected["reason"]
+        assert report["unchanged"] == (5 if run else 0)
+    found = faults.passages(faults.held(client, name).values())
+    assert found == faults.expected(documents[:5])
+    told: list[slice_os.Reject] = []
+    report = index(documents, cluster, name, on_reject=told.append)
+    assert [one.place for one in told] == [f"{IMMENSE}#0"]
+    assert report.rejected == 1
+
+
+def test_only_what_changed_is_encoded_and_sent(client, cluster, name):
+    documents = faults.documents(count=12, large=40)
+    first = index(documents, cluster, name)
+    large = documents[10]
+    many = len(faults.expected([large]))
+    before = faults.written(client, name)
+
+    def again(changed: slice_os.Document) -> tuple[slice_os.pipeline.IndexReport, int, int]:
+        """Index with one document changed; return what was encoded, sent and deleted."""
+        nonlocal before
+        new = [*documents[:10], changed, *documents[11:]]
+        report = index(new, cluster, name)
+        now = faults.written(client, name)
+        sent, deleted = now[0] - before[0], now[1] - before[1]
+        before = now
+        assert report.unchanged == len(new) - (changed != large)
+        assert faults.passages(faults.held(client, name).values()) == faults.expected(new)
+        return report, sent, deleted
+
+    unchanged, sent, deleted = again(large)
+    assert (unchanged.encoded_words, sent, deleted) == (0, 0, 0)
+
+    # The last passage says that the document is whole: it is sent with each change.
+    lines = large.text.split("\n")
+    lines[20] = lines[20].upper()
+    altered = slice_os.Document(large.id, "\n".join(lines), metadata=large.metadata)
+    report, sent, deleted = again(altered)
+    assert 0 < report.encoded_words <= 2 * faults.PASSAGE_WORDS
+    assert 2 <= sent <= 3
+    assert 1 <= deleted <= 2
+
+    # Every passage has moved: all are sent, with the vectors that the index has.
+    new = "A new beginning for it all. Nobody had thought of this one before. " * 2
+    moved = slice_os.Document(large.id, f"{new}\n\n{altered.text}", metadata=large.metadata)
+    report, sent, deleted = again(moved)
+    assert 0 < report.encoded_words < first.encoded_words / 4
+    assert many <= sent <= many + 3
+    assert deleted <= 2
+
+    labelled = slice_os.Document(large.id, moved.text, metadata={"v": 99})
+    report, sent, deleted = again(labelled)
+    assert (report.encoded_words, deleted) == (0, 0)
+    assert sent == len(faults.expected([labelled]))
+    assert {
+        one["metadata"]["v"]
+        for one in faults.held(client, name).values()
+        if one["document"] == large.id
+    } == {99}
+
+
+def test_pruned(client, cluster, name):
+    documents = faults.documents(count=8)
+    index(documents, cluster, name)
+    report = index(documents[3:], cluster, name, prune=True)
+    assert (report.pruned, report.unchanged) == (3, 5)
+    assert faults.passages(faults.held(client, name).values()) == faults.expected(documents[3:])
