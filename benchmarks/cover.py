@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 import slice_os
 from benchmarks.exact import Floats, best_cosines
+from benchmarks.hybrid import merge
 from benchmarks.retrieval import SETS, Qrels, ndcg
 from slice_os.backends.opensearch import OpenSearchBackend
 from slice_os.backends.opensearch.retrieve import BLOCK
@@ -171,10 +172,8 @@ def _size(
         index.add(documents)
         backend = index._backend
         assert isinstance(backend, OpenSearchBackend)
-        ask = backend._cluster
-        ask.client.indices.forcemerge(
-            index=ask.index, params={"max_num_segments": 1, "request_timeout": 600}
-        )
+        merge(index)
         status = index.status()
+        ask = backend._cluster
         ask.client.indices.delete(index=ask.index)
     return status.details["spans"] / status.words, status.bytes / status.words

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from slice_os.backends import Backend, ClusterSettings, IndexMeta, backend_for
 from slice_os.backends.base import IndexStatus, Mode
@@ -43,7 +45,7 @@ class Index:
         device: str = "auto",
         threads: int | None = None,
         passage_words: int | None = None,
-        cluster: ClusterSettings | None = None,
+        cluster: ClusterSettings | Mapping[str, Any] | None = None,
     ) -> None:
         self.place = str(place)
         if passage_words is not None and passage_words < LEAST_PASSAGE_WORDS:
@@ -54,14 +56,16 @@ class Index:
         self._backend = backend_for(self.place).open(self.place)
         self._encoder: Encoder | None = None
         self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
-        self._passage_words, self._cluster = passage_words, cluster
+        given = asdict(cluster) if isinstance(cluster, ClusterSettings) else dict(cluster or {})
+        self._passage_words = passage_words
+        self._cluster = ClusterSettings(**given) if given else None
         if self._backend and passage_words not in (None, self._backend.meta.passage_words):
             raise PlaceError(
                 f"The index {place} has passages of {self._backend.meta.passage_words} words, "
                 f"{passage_words} were asked for: leave the option out, or index to a new place."
             )
-        if self._backend and cluster:
-            self._backend.check(cluster)
+        if self._backend and given:
+            self._backend.check(given)
 
     def __repr__(self) -> str:
         return f"Index({self.place!r})"
@@ -214,11 +218,12 @@ def open(
     device: str = "auto",
     threads: int | None = None,
     passage_words: int | None = None,
-    cluster: ClusterSettings | None = None,
+    cluster: ClusterSettings | Mapping[str, Any] | None = None,
 ) -> Index:
     """Open the index at a place (a folder, or ``https://host:9200/name`` in a cluster).
 
-    It is made when the first document is added; `cluster` says how, where it is a cluster.
+    It is made when the first document is added; `cluster` says how, where it is a cluster: all
+    settings, or some by name. An index that exists has to be as they say.
     """
     return Index(
         place,
@@ -238,7 +243,7 @@ def index(
     device: str = "auto",
     threads: int | None = None,
     passage_words: int | None = None,
-    cluster: ClusterSettings | None = None,
+    cluster: ClusterSettings | Mapping[str, Any] | None = None,
     prune: bool = False,
     on_reject: Callable[[Reject], None] = _ignore,
     on_progress: Callable[[IndexReport], None] = _ignore,

@@ -13,7 +13,7 @@ from slice_os.encoder import Encoder
 from slice_os.errors import CorpusError, QueryError
 from slice_os.filters import Filter
 from slice_os.records import Float32, Match
-from slice_os.retrieval import encode_queries, query_lengths, span_text, word_scores
+from slice_os.retrieval import encode_queries, query_lengths, span_text
 from slice_os.spans import (
     ScoredSpan,
     cosine,
@@ -22,6 +22,7 @@ from slice_os.spans import (
     span_cosines,
     spans_above,
     top_spans,
+    word_scores,
 )
 
 VERIFY_MARGIN = 0.1
@@ -64,7 +65,7 @@ def mine_phrases(
     reach = cosine(max(threshold - VERIFY_MARGIN, 0)) if verify else least
     cosines = np.full(len(names), reach, dtype=np.float32)
     chunks = range(0, len(names), CHUNK_PHRASES)
-    work = max(len(chunks) * backend.status().words, 1)
+    work = max(len(chunks) * backend.word_count(), 1)
     done = 0
 
     def count(words: int) -> None:
@@ -86,7 +87,7 @@ def mine_phrases(
 
 
 def _table(stored: StoredPassage, vector: Float32, lengths: range) -> tuple[Float32, range]:
-    scores = word_scores(stored, vector)
+    scores = word_scores(stored.words.vectors, vector)
     window = fit_window(lengths, len(scores))
     return span_cosines(scores, stored.norms, window), window
 

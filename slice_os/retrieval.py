@@ -24,6 +24,7 @@ from slice_os.spans import (
     pick,
     span_cosines,
     verified_degrees,
+    word_scores,
 )
 
 DEPTH = 1000
@@ -94,11 +95,6 @@ def query_lengths(query: str, max_words: int, all_lengths: bool) -> range:
     return full_range(max_words) if all_lengths else length_window(count_words(query), max_words)
 
 
-def word_scores(stored: StoredPassage, vector: Float32) -> Float32:
-    """Return q . w for every word of a stored passage, float32 ``[N]``."""
-    return np.asarray(stored.words.vectors @ vector, dtype=np.float32)
-
-
 def span_text(stored: StoredPassage, span: ScoredSpan) -> tuple[int, int, str]:
     """Return a span's character offsets in its passage, and its text."""
     start, end = int(stored.words.starts[span.i]), int(stored.words.ends[span.j - 1])
@@ -112,7 +108,7 @@ def explain(
     found: list[list[SpanMatch]] = []
     for candidate in candidates:
         stored = candidate.stored
-        scores = word_scores(stored, vector)
+        scores = word_scores(stored.words.vectors, vector)
         window = fit_window(lengths, len(scores))
         cosines = span_cosines(scores, stored.norms, window)
         spans = pick(cosines, window, verify or SHOWN_SPANS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import TracebackType
 from typing import Any, Literal
@@ -183,8 +183,12 @@ class Backend(ABC):
         """Make an empty index at a place, or open the one that another has made meanwhile."""
 
     @abstractmethod
-    def check(self, settings: ClusterSettings) -> None:
-        """Raise PlaceError unless the index is as the settings say."""
+    def check(self, settings: Mapping[str, Any]) -> None:
+        """Raise PlaceError unless the index is as these fields of ClusterSettings say."""
+
+    @abstractmethod
+    def word_count(self) -> int:
+        """Return how many words the index holds."""
 
     @abstractmethod
     def status(self) -> IndexStatus:

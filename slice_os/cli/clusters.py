@@ -52,11 +52,11 @@ def list_(as_json: bool) -> None:
 )
 @encoder_option
 @cluster_options
-def show(name: str, alias: str, encoder: str | None, cluster: ClusterSettings | None) -> None:
+def show(name: str, alias: str, encoder: str | None, cluster: dict[str, Any]) -> None:
     """Print a template, rendered: the body of PUT _index_template/NAME."""
     from slice_os.templates import show_template
 
-    echo_json(show_template(name, alias=alias, encoder=encoder, cluster=cluster))
+    echo_json(show_template(name, alias=alias, encoder=encoder, cluster=ClusterSettings(**cluster)))
 
 
 @templates.command(
@@ -66,11 +66,11 @@ def show(name: str, alias: str, encoder: str | None, cluster: ClusterSettings | 
 @index_option
 @encoder_option
 @cluster_options
-def apply(name: str, place: str, encoder: str | None, cluster: ClusterSettings | None) -> None:
+def apply(name: str, place: str, encoder: str | None, cluster: dict[str, Any]) -> None:
     """Put a template into a cluster, for the indexes that will be made there."""
     from slice_os.templates import apply_template
 
-    body = apply_template(place, name, encoder=encoder, cluster=cluster)
+    body = apply_template(place, name, encoder=encoder, cluster=ClusterSettings(**cluster))
     click.echo(f"Indexes called {', '.join(body['index_patterns'])} are made by it from now on.")
 
 

@@ -9,12 +9,11 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
 
 import click
 from tqdm import tqdm
 
-from slice_os.backends import ClusterSettings
 from slice_os.cli.options import (
     cluster_options,
     filter_option,
@@ -83,7 +82,7 @@ def index(
     title_field: str | None,
     text_fields: tuple[str, ...],
     passage_words: int | None,
-    cluster: ClusterSettings | None,
+    cluster: dict[str, Any],
     prune: bool,
     rejects: Path | None,
     as_json: bool,

@@ -92,7 +92,7 @@ def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
         names = [field.name for field in fields(ClusterSettings)]
         given = {name: arguments.pop(name) for name in names}
         chosen = {name: value for name, value in given.items() if value is not None}
-        return function(**arguments, cluster=ClusterSettings(**chosen) if chosen else None)
+        return function(**arguments, cluster=chosen)
 
     wrapped: Callable[..., Any] = gathered
     for option in reversed(_CLUSTER):

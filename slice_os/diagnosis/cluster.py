@@ -190,7 +190,7 @@ def _graphs(stats: Any, notes: Notes) -> None:
             "k-NN's memory for Faiss graphs is full"
             + (", and its circuit breaker has tripped" if not full else "")
             + "; the Lucene engine does not use it",
-            "if an index here has the engine faiss, add memory or nodes, use byte vectors, or "
+            "if an index here has the engine faiss, add memory or nodes, use the engine lucene, or "
             "raise knn.memory.circuit_breaker.limit.",
         )
 

@@ -13,7 +13,14 @@ from slice_os.spans.enumeration import (
     length_window,
 )
 from slice_os.spans.norms import prefix_sums, span_norms
-from slice_os.spans.scores import contributions, cosine, degree, span_cosines, stored_cosines
+from slice_os.spans.scores import (
+    contributions,
+    cosine,
+    degree,
+    span_cosines,
+    stored_cosines,
+    word_scores,
+)
 from slice_os.spans.selection import ScoredSpan, best_span, spans_above, top_spans
 from slice_os.spans.storage import dequantize, pack_norms, quantize, unpack_inverse_norms
 from slice_os.spans.verify import pick, verified_degrees
@@ -42,4 +49,5 @@ __all__ = [
     "top_spans",
     "unpack_inverse_norms",
     "verified_degrees",
+    "word_scores",
 ]

@@ -17,6 +17,15 @@ from slice_os.records import Float32
 from slice_os.spans.norms import Float64
 
 
+def word_scores(vectors: npt.NDArray[Any], query: npt.NDArray[Any]) -> Float32:
+    """Return q . w for every word, float32 ``[N]``, of vectors ``[N, d]`` and a query ``[d]``.
+
+    Without BLAS: for a passage its threads cost more than the product, most on a busy machine.
+    """
+    scores: Float32 = np.einsum("nd,d->n", vectors, query, dtype=np.float32, casting="same_kind")
+    return scores
+
+
 def span_cosines(word_scores: npt.NDArray[Any], norms: npt.NDArray[Any], lengths: range) -> Float32:
     """Return ``cos(q, i..j) = (c_j - c_i) / n_ij``, float32 ``[len(lengths), N]``.
 

@@ -172,6 +172,44 @@ def test_what_does_not_fit_is_refused_with_both_sides(cluster, name, filled):
         slice_os.index([slice_os.Document("a", "text")], filled)
 
 
+def test_a_refused_replacement_leaves_the_former_document(cluster, name, filled):
+    index = f"{cluster.url}/{name}-000001"
+    request("PUT", f"{index}/_settings", {"index.mapping.nested_objects.limit": 1})
+    rejects = []
+    slice_os.index([slice_os.Document("d1", TEXTS[0])], filled, on_reject=rejects.append)
+    assert "limit" in rejects[0].reason
+    with slice_os.open(filled) as opened:
+        assert opened.search("shoes", mode="lexical")[0].document == "d1"
+    request("PUT", f"{index}/_settings", {"index.mapping.nested_objects.limit": None})
+    slice_os.index([slice_os.Document("d1", TEXTS[0])], filled)
+    with slice_os.open(filled) as opened:
+        assert opened.search("shoes", mode="lexical") == []
+
+
+def test_metadata_of_every_shape_is_taken(filled):
+    deep = "leaf"
+    for _ in range(300):
+        deep = [deep]
+    metadata = {"big": 10**30, "deep": deep, "long": "x" * 50_000, "": 1, "nan": float("nan")}
+    report = slice_os.index([slice_os.Document("m", TEXTS[0], metadata=metadata)], filled)
+    assert (report.documents, report.rejected) == (1, 0)
+    with slice_os.open(filled) as index:
+        (hit,) = index.search("subscription", filters={"big": 10**30})
+        assert hit.metadata["big"] == str(10**30)
+        assert hit.metadata["long"] == "x" * 50_000
+
+
+def test_only_the_settings_that_are_given_must_fit(cluster, name):
+    place = f"{cluster.url}/{name}"
+    documents = [slice_os.Document("a", TEXTS[0])]
+    slice_os.index(documents, place, cluster={"tolerance": 0.8, "dimensions": 384, "replicas": 0})
+    slice_os.index(documents, place, cluster={"shards": 1, "dimensions": 384})
+    with pytest.raises(PlaceError, match=r"has tolerance 0\.8, 0\.9 was asked for"):
+        slice_os.open(place, cluster={"tolerance": 0.9})
+    with pytest.raises(PlaceError, match="choose the engine lucene, or the vector type float"):
+        slice_os.index(documents, f"{place}-f", cluster={"engine": "faiss"})
+
+
 def test_a_folder_takes_no_settings_of_a_cluster_and_no_request(tmp_path):
     done = run("index", "-", "--index", tmp_path / "i.slice", "--shards", 2, ok=1)
     assert "leave out the settings that are for a cluster" in done.stderr

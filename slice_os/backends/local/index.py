@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from filelock import FileLock
@@ -125,8 +125,11 @@ class LocalBackend(Backend):
         self._segments = mapped
         return mapped
 
-    def check(self, settings: ClusterSettings) -> None:
+    def check(self, settings: Mapping[str, Any]) -> None:
         raise _no_cluster(self.place)
+
+    def word_count(self) -> int:
+        return self.status().words
 
     def status(self) -> IndexStatus:
         with self._snapshot() as database:

@@ -153,12 +153,14 @@ class BulkSender:
                 f"({exc.last_attempt.result()}): look at its load, then run this again."
             ) from None
         except SliceOSError as exc:
-            if len(rest) > 1 and "(413)" in str(exc):  # too large for it: halves may do
-                middle = len(rest) // 2
-                self._deliver(rest[:middle])
-                self._deliver(rest[middle:])
+            if "(413)" not in str(exc):
+                raise
+            if len(rest) == 1:
+                self._refused.append((rest[0].label, "the passage is too large for a request"))
                 return
-            raise
+            middle = len(rest) // 2  # halves may do
+            self._deliver(rest[:middle])
+            self._deliver(rest[middle:])
 
 
 _PARAMS: dict[str, Any] = {"filter_path": "items.*.status,items.*.error"}

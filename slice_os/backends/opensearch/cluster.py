@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from slice_os.backends.opensearch.connection import (
+    BUSY,
     PATIENCE,
     SEARCH_PATIENCE,
     Address,
@@ -27,7 +28,7 @@ T = TypeVar("T")
 PAGE = 1000
 WORDS_PAGE = 100
 """Passages whose vectors are fetched at once: some 5 MB."""
-KEEP_ALIVE = "10m"
+KEEP_ALIVE = "1h"
 _ENTRY = (
     "document", "passage", "content_hash", "stamp", "document_hash", "document_digest",
     "word_count",
@@ -123,7 +124,7 @@ class Cluster:
             "query": {"bool": {"filter": [{"terms": {"document": list(set(documents))}}]}},
             "_source": False,
             "docvalue_fields": list(_ENTRY),
-            "sort": [{"document": "asc"}, {"passage": "asc"}, {"_id": "asc"}],
+            "sort": [{"document": "asc"}, {"passage": "asc"}, {"content_hash": "asc"}],
         }
         after = None
         while True:
@@ -173,15 +174,21 @@ class Cluster:
 
     def delete_documents(self, documents: Sequence[str]) -> None:
         """Delete all passages of documents."""
-        if documents:
-            self.ask(
+        body = {"query": {"terms": {"document": list(documents)}}}
+        params = {"conflicts": "proceed", "refresh": "true", "request_timeout": PATIENCE}
+        conflicts = bool(documents)
+        while conflicts:  # somebody writes the same documents: until there are none
+            answer = self.ask(
                 lambda: self.client.delete_by_query(
-                    index=self.index,
-                    body={"query": {"terms": {"document": list(documents)}}},
-                    params={"conflicts": "proceed", "refresh": "true"},
+                    index=self.index, body=body, params=dict(params)
                 ),
                 PATIENCE,
             )
+            if answer["failures"]:
+                raise ClusterError(
+                    f"{self.url} could not delete everything: {reason_of(answer['failures'][0])}."
+                )
+            conflicts = answer["version_conflicts"] > 0
 
     def is_empty(self) -> bool:
         """Tell whether the index holds nothing."""
@@ -193,10 +200,10 @@ class Cluster:
         answer = self.ask(lambda: self.client.indices.get(index=self.index))[self.index]
         return answer["mappings"], answer["settings"]
 
-    def put_settings(self, settings: dict[str, Any]) -> None:
+    def put_settings(self, settings: dict[str, Any], seconds: float = PATIENCE) -> None:
         """Change settings; None brings back the default."""
         body = {"index": settings}
-        self.ask(lambda: self.client.indices.put_settings(index=self.index, body=body), PATIENCE)
+        self.ask(lambda: self.client.indices.put_settings(index=self.index, body=body), seconds)
 
     def put_meta(self, meta: dict[str, Any]) -> None:
         """Replace the mapping's _meta."""
@@ -213,6 +220,8 @@ class Cluster:
 def check_whole(answer: dict[str, Any], url: str) -> None:
     """Raise ClusterError unless every shard has answered."""
     if "error" in answer:
+        if answer.get("status") in BUSY:
+            raise IncompleteError(f"{url} is too busy: {reason_of(answer)}. Try again.")
         raise ClusterError(f"{url} refused a search: {reason_of(answer)}.")
     shards = answer.get("_shards", {})
     total = shards.get("total", 0)

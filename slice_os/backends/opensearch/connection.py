@@ -107,7 +107,7 @@ def connect(address: Address, environment: Mapping[str, str] = os.environ) -> Op
         "serializer": Serializer(),
         # Every answer is to be JSON: one of plain text is none of OpenSearch's.
         "serializers": {"text/plain": Serializer()},
-        "http_compress": len(get("SLICE_OS_COMPRESS", "")) > 0,
+        "http_compress": get("SLICE_OS_COMPRESS", "0").lower() not in ("", "0", "false", "no"),
         "max_retries": len(address.hosts) - 1,
         "retry_on_timeout": False,
         "retry_on_status": (502, 503, 504) if several else (),

@@ -61,8 +61,10 @@ def fields(passage: Passage, metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """Return a value with NaN and infinities as texts: JSON has none."""
+    """Return a value with NaN, infinities and what Java's long cannot hold as texts."""
     if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return str(value)
     if isinstance(value, Mapping):
         return {str(name): _finite(one) for name, one in value.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import struct
 from collections.abc import Mapping
 from typing import Any
@@ -90,8 +91,14 @@ def split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
     short: dict[str, Any] = {}
     long: dict[str, Any] = {}
     for name, value in metadata.items():
-        size = len(name.encode()) + len(orjson.dumps(value))
-        (short if name and size <= LONGEST_VALUE else long)[name] = value
+        text = json.dumps(value)
+        try:
+            orjson.dumps(value)
+        except TypeError:  # nested too deeply
+            long[name] = text
+        else:
+            fits = name and len(name.encode()) + len(text) <= LONGEST_VALUE
+            (short if fits else long)[name] = value
     return short, long
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from slice_os.backends.base import (
@@ -68,6 +68,8 @@ class OpenSearchBackend(Backend):
     ) -> OpenSearchBackend:
         address = parse_place(place)
         settings = settings or ClusterSettings()
+        if settings.dimensions == meta.dimension:
+            settings = replace(settings, dimensions=None)
         body = render_template(address.name, meta, settings)["template"]
         body["aliases"] = {address.name: {}}
         client = connect(address)
@@ -81,9 +83,15 @@ class OpenSearchBackend(Backend):
             return opened
         return cls(Cluster(client, address, index), meta, settings)
 
-    def check(self, settings: ClusterSettings) -> None:
-        for name, wanted in asdict(settings).items():
+    def word_count(self) -> int:
+        body = {"size": 0, "aggs": {"words": {"sum": {"field": "word_count"}}}}
+        return int(self._cluster.search(body)["aggregations"]["words"]["value"])
+
+    def check(self, settings: Mapping[str, Any]) -> None:
+        for name, wanted in settings.items():
             has = getattr(self.settings, name)
+            if name == "dimensions":
+                has, wanted = (one or self.meta.dimension for one in (has, wanted))
             if name != "replicas" and wanted != has:
                 raise PlaceError(
                     f"The index {self.place} has {name.replace('_', ' ')} {has}, {wanted} was "

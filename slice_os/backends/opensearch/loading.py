@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from slice_os.backends.opensearch.answers import SEARCH_PATIENCE
 from slice_os.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Loading:
         """Put the settings back, and show what was written."""
         try:
             if self._before is not None:
-                self._cluster.put_settings(self._before)
+                self._cluster.put_settings(self._before, SEARCH_PATIENCE)
                 self._note(self._cluster.describe()[0]["_meta"], None)
             self._cluster.refresh()
         except ClusterError as exc:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from slice_os.backends.base import Candidate, ClusterSettings, IndexMeta, Retrieval, StoredPassage
 from slice_os.backends.opensearch.cluster import WORDS_PAGE, Cluster
 from slice_os.backends.opensearch.encoding import unpack_words
-from slice_os.errors import IndexDamagedError, QueryError
+from slice_os.errors import ClusterError, IndexDamagedError, QueryError
 from slice_os.filters import flatten
 from slice_os.fusion import get_fusion
 from slice_os.lexical import MAX_TERMS
@@ -25,14 +25,17 @@ from slice_os.query import (
     rrf_pipeline,
     span_query,
 )
-from slice_os.records import Passage
-from slice_os.spans import best_span, degree, fit_window, span_cosines
+from slice_os.records import Passage, content_hash
+from slice_os.spans import best_span, degree, fit_window, span_cosines, word_scores
 
 BLOCK = 30
 """Ranks that are scored again together: the fewest that find 98 % of the exact ten best."""
+LEG = 50
+"""Ranks of the dense leg that are scored again before two rankings are fused: there ranks count."""
 WINDOW = 10_000
 """index.max_result_window: what one search of a cluster reaches."""
-NEAREST = 100
+NEAREST = (100, 1000, WINDOW)
+"""Passages that the graph is asked for: enough for the page."""
 STORED = [
     "document", "passage", "title", "text", "metadata", "unindexed", "start", "end", "words",
 ]  # fmt: skip
@@ -60,7 +63,10 @@ class Retriever:
     @cached_property
     def _has_hybrid(self) -> bool:
         """Whether every node can answer a `hybrid` query."""
-        return "opensearch-neural-search" in plugins(self._cluster)
+        try:
+            return "opensearch-neural-search" in plugins(self._cluster)
+        except ClusterError:  # it may not be ours to know
+            return False
 
     def retrieve(self, wanted: Retrieval) -> list[Candidate]:
         """Return the page that a retrieval asks for, best first."""
@@ -74,26 +80,27 @@ class Retriever:
         if wanted.mode == "hybrid" and not get_fusion(wanted.fusion, wanted.weight)[0].whole_corpus:
             return self._fused(wanted)
         end = wanted.offset + wanted.size
+        # One number for a page: which passages get their true degree in the cluster depends on it.
+        nearest = next(n for n in NEAREST if end <= n)
         first = wanted.offset // BLOCK
         found: list[Candidate] = []
         for number in range(first, -(-end // BLOCK)):
-            block = self._block(wanted, number * BLOCK)
+            block = self._block(wanted, number * BLOCK, nearest)
             found += block
             if len(block) < BLOCK:
                 break
         return found[wanted.offset - first * BLOCK :][: wanted.size]
 
-    def _block(self, wanted: Retrieval, offset: int) -> list[Candidate]:
+    def _block(self, wanted: Retrieval, offset: int, nearest: int) -> list[Candidate]:
         """Return the candidates of BLOCK ranks, scored exactly."""
-        # The same number from page to page of the first thousand, then as many as it takes.
-        nearest = NEAREST if offset + BLOCK <= NEAREST else max(1000, offset + BLOCK)
         options: dict[str, Any] = {
             "size": BLOCK,
             "offset": offset,
             "k": nearest,
             "filters": wanted.filters,
         }
-        params: dict[str, Any] = {}
+        # The same copy of a shard for the same query: two copies' graphs differ.
+        params: dict[str, Any] = {"preference": content_hash(wanted.text)}
         if wanted.mode == "dense":
             body = span_query(wanted.vector, **options, **self._vectors)
         else:
@@ -160,7 +167,7 @@ class Retriever:
             **self._vectors,
         )
         if wanted.fusion == "rrf":
-            body["search_pipeline"] = rrf_pipeline()
+            body["search_pipeline"] = rrf_pipeline(weight=weight)
         else:
             body["search_pipeline"] = normalization_pipeline(0.5 if weight is None else weight)
         return _ranked(self._cluster.search(body))
@@ -178,7 +185,7 @@ class Retriever:
         lexical, dense = (_ranked(answer) for answer in self._cluster.msearch(bodies))
         dense = dense[: wanted.depth]  # k passages of every shard have come
         degrees = dict(dense)
-        best = [one for one, _ in dense[:BLOCK]]
+        best = [one for one, _ in dense[:LEG]]
         for hit in self._hits(best):
             degrees[hit["_id"]] = exact_degree(stored_passage(hit), wanted)
         fusion, weight = get_fusion(wanted.fusion, wanted.weight)
@@ -201,7 +208,7 @@ class Retriever:
 
 def exact_degree(stored: StoredPassage, wanted: Retrieval) -> float:
     """Return the degree of a passage's best span, of all of them."""
-    scores = stored.words.vectors @ wanted.vector
+    scores = word_scores(stored.words.vectors, wanted.vector)
     window = fit_window(wanted.lengths, len(scores))
     return degree(best_span(span_cosines(scores, stored.norms, window), window).cosine)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from slice_os.backends.base import ClusterSettings, StoredPassage
 from slice_os.backends.opensearch.cluster import WORDS_PAGE, Cluster
@@ -98,9 +99,11 @@ def scan_every_word(
         "_source": STORED,
     }
     for page in cluster.pages(body, WORDS_PAGE):
-        for hit in page:
-            stored = stored_passage(hit)
-            reached = _reached(stored, vectors, lengths, cosines)
+        # The products are small: BLAS's threads would only wait for each other.
+        with threadpool_limits(1, "blas"):
+            passages = [stored_passage(hit) for hit in page]
+            tables = [_reached(stored, vectors, lengths, cosines) for stored in passages]
+        for stored, reached in zip(passages, tables, strict=True):
             if reached.any():
                 yield stored, np.flatnonzero(reached).tolist()
             on_words(len(stored.words))

@@ -11,7 +11,8 @@ from slice_os.corpus.rows import Fields, to_document
 from slice_os.errors import CorpusError, PlaceError
 from slice_os.records import Document, Reject
 
-PAGE = 500
+PAGE = 50
+"""Documents in one answer: their length is not known."""
 
 
 class IndexCorpus:

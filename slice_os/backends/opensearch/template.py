@@ -35,6 +35,11 @@ def render_template(name: str, meta: IndexMeta, settings: ClusterSettings) -> di
             f"{dimension} dimensions were asked for: the encoder {meta.encoder} has "
             f"{meta.dimension}."
         )
+    if settings.engine == "faiss" and settings.vector_type == "byte":
+        raise PlaceError(
+            "The engine faiss has no cosine similarity of bytes: choose the engine lucene, or the "
+            "vector type float."
+        )
     body = load_template()
     body["index_patterns"] = [f"{name}-0*"]
     index = body["template"]["settings"]["index"]

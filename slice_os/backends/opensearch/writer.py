@@ -52,8 +52,10 @@ class OpenSearchWriter(Writer):
             raise
         self._document: Document | None = None
         self._stale: list[tuple[str, str]] = []
+        self._unfit: set[str] = set()
 
     def _refused(self, label: str, reason: str) -> None:
+        self._unfit.add(label.rpartition("#")[0])
         self._on_reject(Reject(label, f"the cluster refuses it: {reason}"))
 
     def _see(self, document: str) -> bool:
@@ -145,11 +147,15 @@ class OpenSearchWriter(Writer):
                 return id_
 
     def _delete_stale(self) -> None:
-        """Delete what finished documents no longer have: not before their new passages are in."""
+        """Delete what finished documents no longer have: not before their new passages are in.
+
+        Of a document of which the cluster has refused a passage, the former ones stay.
+        """
         if self._stale:
             self._sender.flush()
             for document, id_ in self._stale:
-                self._sender.send(Operation(document, made.delete_operation(id_)))
+                if document not in self._unfit:
+                    self._sender.send(Operation(f"{document}#", made.delete_operation(id_)))
             self._stale.clear()
 
     def delete(self, documents: Sequence[str]) -> int:
