@@ -100,7 +100,7 @@ class Retriever:
             "filters": wanted.filters,
         }
         # The same copy of a shard for the same query: two copies' graphs differ.
-        params: dict[str, Any] = {"preference": content_hash(wanted.text)}
+        params: dict[str, Any] = {"preference": content_hash(_text(wanted.text))}
         if wanted.mode == "dense":
             body = span_query(wanted.vector, **options, **self._vectors)
         else:
