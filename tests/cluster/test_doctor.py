@@ -11,7 +11,7 @@ from opensearchpy import OpenSearch
 
 import slice_os
 from slice_os.backends import ClusterSettings, IndexMeta, backend_for
-from slice_os.cli.diagnosing import doctor as verb
+from slice_os.cli import main
 from slice_os.diagnosis import doctor
 from slice_os.diagnosis.cluster import _fusions, _graphs, check_version
 from slice_os.diagnosis.examining import complete
@@ -56,7 +56,7 @@ def only(notes):
 
 
 def run(*args):
-    result = CliRunner().invoke(verb, [str(arg) for arg in args], catch_exceptions=False)
+    result = CliRunner().invoke(main, ["doctor", *map(str, args)], catch_exceptions=False)
     assert "Traceback" not in result.output
     return result
 

@@ -161,8 +161,10 @@ def test_a_line_that_is_cut_and_a_busy_gateway(client, cluster, name):
         rng = random.Random(5)
         for turn in range(12):  # then calm: no batch gets through a line that is cut for ever
             stop.wait(rng.uniform(0.05, 0.4))
+            line.busy = turn % 4 == 0
             line.cut()
-            line.busy = turn % 3 == 0
+            while line.busy and not stop.wait(0.05):  # until it has been met
+                line.busy = line.refusals <= turn // 4
         line.busy = False
 
     with faults.Line(cluster.url) as line:
