@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from slice_os.spans import fit_window
 
@@ -16,7 +17,9 @@ def best_cosines(words: Floats, norms: Floats, queries: Floats, lengths: list[ra
     `words` is float32 ``[N, d]``, `norms` ``[20, N]``, `queries` ``[queries, d]`` of unit norm.
     """
     sums = np.zeros((len(words) + 1, len(queries)), np.float32)
-    np.cumsum(words @ queries.T, axis=0, out=sums[1:])
+    with threadpool_limits(1, "blas"):  # many small products: its threads would wait for each other
+        products = words @ queries.T
+    np.cumsum(products, axis=0, out=sums[1:])
     best = np.full(len(queries), -1, np.float32)
     windows = [fit_window(one, len(words)) for one in lengths]
     for length in range(1, min(20, len(words)) + 1):

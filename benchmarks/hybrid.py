@@ -35,6 +35,7 @@ from tests.cluster.launcher import start_cluster
 TITLE = "OpenSearch: searching and mining"
 SIZE = 10
 TIMED = 60
+WARM_UP = 40
 PHRASES = 200
 DEGREES = (0.8, 0.85, 0.9)
 Ranking = dict[tuple[str, int], float]
@@ -96,12 +97,12 @@ def _latency(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list
     took: dict[str, list[float]] = {"bm25": [], "hybrid": [], "dense": []}
     stages: dict[str, list[float]] = {}
     sizes = []
-    for turn, query in enumerate([*texts[:10], *texts]):
+    for turn, query in enumerate([*texts[:WARM_UP], *texts]):
         plain = ask.search(lexical_query(query, size=SIZE, source=["text"]))
         for mode in ("hybrid", "dense"):
             with _recorded(ask) as answers:
                 wanted, times = _timed(backend, encoder, query, mode)
-            if turn < 10:  # the first ones warm both sides up
+            if turn < WARM_UP:  # warms both sides
                 continue
             took[mode].append(sum(answer["took"] for answer in answers))
             if mode == "hybrid":

@@ -34,8 +34,9 @@ LEG = 50
 """Ranks of the dense leg that are scored again before two rankings are fused: there ranks count."""
 WINDOW = 10_000
 """index.max_result_window: what one search of a cluster reaches."""
-NEAREST = (100, 1000, WINDOW)
-"""Passages that the graph is asked for: enough for the page."""
+NEAREST = (200, 1000, WINDOW)
+"""Passages that the graph is asked for: enough for the page, and to find the ten best: with 100,
+a fused search misses passages whose words match but whose degree nobody computed."""
 STORED = [
     "document", "passage", "title", "text", "metadata", "unindexed", "start", "end", "words",
 ]  # fmt: skip
