@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from slice_os.records import Document, Hit, Match, Passage, Reject, SpanMatch
     from slice_os.request import build_request
     from slice_os.templates import apply_template, list_templates, show_template
+    from slice_os.training import train
 
 __version__ = "0.1.0"
 
@@ -52,6 +53,7 @@ _HOMES = {
     "open": "api",
     "read": "corpus",
     "read_index": "backends.opensearch.source",
+    "train": "training",
 }
 
 __all__ = [
@@ -76,6 +78,7 @@ __all__ = [
     "read",
     "read_index",
     "show_template",
+    "train",
 ]
 
 

@@ -27,6 +27,10 @@ class ExportError(SliceOSError):
     """A checkpoint cannot be exported, or its export differs from the original."""
 
 
+class TrainingError(SliceOSError):
+    """A recipe, its data or a training run is not usable."""
+
+
 class MissingExtraError(SliceOSError):
     """An optional package is needed; the message holds the pip line that brings it."""
 

@@ -6,7 +6,9 @@ import os
 
 import pytest
 
-pytest_plugins = ["support.cluster"]
+# Two threads of torch wait for each other on a busy machine, many times longer than one needs.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+pytest_plugins = ["support.checkpoints", "support.cluster"]
 OURS = ("SLICE_OS_KILLS", "SLICE_OS_TEST_CACHE")
 
 

@@ -22,6 +22,7 @@ VERBS = {
     "doctor": "diagnosing",
     "templates": "clusters",
     "query": "clusters",
+    "train": "training",
     "export": "encoders",
     "encoder-info": "encoders",
 }

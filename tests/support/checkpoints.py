@@ -1,3 +1,7 @@
+"""Small random checkpoints of every architecture."""
+
+from __future__ import annotations
+
 import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 

@@ -1,0 +1,6 @@
+"""`python -m slice_os` is the command `slice-os`."""
+
+from slice_os.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""The verb train."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+from tqdm import tqdm
+
+from slice_os.cli.options import json_option
+from slice_os.cli.output import echo_json
+
+if TYPE_CHECKING:
+    from slice_os.training.loop import Progress
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  slice-os train recipe.toml --output runs/first
+  slice-os train recipe.toml --output runs/first --data /data/text --device cuda
+  slice-os export runs/first/best my-encoder --precision int8
+"""
+)
+@click.argument("recipe", type=click.Path(path_type=Path))
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    required=True,
+    help="The run's folder; a run that was broken off goes on from it.",
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="What the recipe's paths are relative to; default: the recipe's folder.",
+)
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="auto is a GPU where there is one.",
+)
+@json_option
+def train(recipe: Path, output: Path, data: Path | None, device: str, as_json: bool) -> None:
+    """Train an encoder as a recipe says (docs/training.md).
+
+    The same command goes on with a run that was interrupted or killed. The best checkpoint is in
+    the folder 'best' of the output, to be exported. Needs the extra 'train'.
+    """
+    from slice_os import train as train_encoder
+
+    bar: tqdm[NoReturn] = tqdm(unit="step", disable=None)
+
+    def show(progress: Progress) -> None:
+        bar.total = progress.steps
+        bar.update(progress.step - bar.n)
+        losses = " ".join(
+            f"{name} {value:.3f}" for name, value in progress.losses.items() if name != "words"
+        )
+        bar.set_postfix_str(f"{losses}, {progress.rate:,.0f} words/s", refresh=False)
+
+    with bar:
+        report = train_encoder(recipe, output, data=data, device=device, progress=show)
+    measures = dict(report.measures)
+    if as_json:
+        echo_json({"checkpoint": str(report.checkpoint), "steps": report.steps, **measures})
+    else:
+        told = ", ".join(f"{name} {value:g}" for name, value in measures.items())
+        click.echo(f"{report.checkpoint}: {told}" if told else str(report.checkpoint))

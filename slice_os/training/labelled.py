@@ -1,0 +1,99 @@
+"""Objectives with labels: triples (SLICE's own) and pairs of known similarity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from slice_os.corpus import count_words
+from slice_os.errors import TrainingError
+from slice_os.spans import length_window
+from slice_os.training.best_spans import best_spans
+from slice_os.training.objective import in_batch_loss, slice_loss
+from slice_os.training.recipe import Pairs, Slice
+from slice_os.training.sampling import Pair, Passages, place
+from slice_os.training.student import Student
+from slice_os.training.triples import Triple, read_triples
+
+
+class Triples:
+    """SLICE's loss over a file of triples, read in order and again from the start at its end."""
+
+    def __init__(self, settings: Slice, path: Path) -> None:
+        self._settings = settings
+        self._path = path
+        self._rows: Iterator[Triple] = read_triples(path)
+
+    def skip(self, steps: int) -> None:
+        """Pass over what `steps` steps have seen."""
+        for _ in range(steps):
+            self._next()
+
+    def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, Tensor]:
+        """Return the weighted loss of the next triples."""
+        wanted = self._settings
+        triples = self._next()
+        queries = student.encode([triple.query for triple in triples])
+        lengths = range(1, wanted.max_words + 1)
+        texts = [triple.positive for triple in triples] + [triple.negative for triple in triples]
+        words = student.words(texts)
+        count = len(triples)
+        if wanted.in_batch:
+            cosines = best_spans(queries, words.vectors, words.counts, lengths, crossed=True)[0]
+            loss = in_batch_loss(cosines, wanted.scale)
+        else:
+            cosines = best_spans(queries.repeat(2, 1), words.vectors, words.counts, lengths)[0]
+            loss = slice_loss(cosines[:count], cosines[count:], wanted.scale)
+        return {"slice": wanted.weight * loss}
+
+    def _next(self) -> list[Triple]:
+        batch = list(islice(self._rows, self._settings.batch))
+        while len(batch) < self._settings.batch:
+            self._rows = read_triples(self._path)
+            more = list(islice(self._rows, self._settings.batch - len(batch)))
+            if not more:
+                raise TrainingError(f"{self._path} holds no triple: give another file.")
+            batch += more
+        return batch
+
+
+class PairsInContext:
+    """The best span of a passage that says one text is as near to the other as people judged.
+
+    The passage's other sentences are drawn from the text that distillation reads.
+    """
+
+    def __init__(self, settings: Pairs, pairs: Sequence[Pair], passages: Passages) -> None:
+        self._settings = settings
+        self._pairs = pairs
+        self._passages = passages
+
+    def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, Tensor]:
+        """Return the weighted loss of pairs drawn with `rng`, in context and alone."""
+        wanted = self._settings
+        pairs = [self._pairs[k] for k in rng.integers(len(self._pairs), size=wanted.batch)]
+        if rng.random() < 0.5:  # alike is alike both ways
+            pairs = [Pair(pair.second, pair.first, pair.likeness) for pair in pairs]
+        passages = [
+            place(rng, pair.second, self._passages.draw(rng, int(rng.integers(1, 3))))[0]
+            for pair in pairs
+        ]
+        queries = student.encode([pair.first for pair in pairs])
+        targets = student.encode([pair.second for pair in pairs])
+        words = student.words(passages)
+        windows = [length_window(max(1, count_words(pair.first))) for pair in pairs]
+        inside = best_spans(queries, words.vectors, words.counts, windows)[0]
+        least = 2 * wanted.least - 1
+        gold = torch.tensor([pair.likeness for pair in pairs], device=inside.device)
+        goal = least + (1 - least) * gold
+        alone = (queries * targets).sum(dim=1)
+        return {
+            "pairs": wanted.weight * functional.mse_loss(inside, goal),
+            "pairs alone": wanted.weight * functional.mse_loss(alone, goal),
+        }

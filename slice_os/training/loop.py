@@ -1,0 +1,314 @@
+"""The loop: steps, measures, checkpoints; it goes on where a killed run left off."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+from slice_os.errors import MissingExtraError, TrainingError
+from slice_os.exporters.checkpoint import load_checkpoint, quiet
+from slice_os.training.development import DevelopmentSet
+from slice_os.training.recipe import Recipe, read_recipe
+from slice_os.training.run import BEST, LAST, Run, data_hash
+from slice_os.training.sampling import Passages, read_pairs
+from slice_os.training.student import Student
+from slice_os.training.teacher import load_teacher
+
+try:
+    import torch
+    from accelerate import Accelerator
+except ImportError as exc:
+    raise MissingExtraError("Training an encoder", "train") from exc
+
+from slice_os.training.distillation import SpanDistillation
+from slice_os.training.labelled import PairsInContext, Triples
+
+PACKAGED = "package:"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is: `losses` and `rate` (words a second) are of the last steps."""
+
+    step: int
+    steps: int
+    losses: Mapping[str, float]
+    rate: float
+    measures: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingReport:
+    """What a run made: `checkpoint` is the folder to export, `measures` are of its weights."""
+
+    checkpoint: Path
+    step: int
+    steps: int
+    measures: Mapping[str, float]
+
+
+class Objective(Protocol):
+    """What gives a step its loss."""
+
+    def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, torch.Tensor]:
+        """Return weighted losses by name."""
+
+
+def train(
+    recipe: str | Path,
+    output: str | Path,
+    *,
+    data: str | Path | None = None,
+    device: str = "auto",
+    progress: Callable[[Progress], None] | None = None,
+) -> TrainingReport:
+    """Train an encoder as `recipe` says and return where its best checkpoint is.
+
+    A run that was killed goes on from its last state with the batches that it would have had.
+
+    Args:
+        recipe: The TOML file, see docs/training.md.
+        output: The run's folder: ``best`` in it is the checkpoint to export.
+        data: The folder that the recipe's paths are relative to; the recipe's own if None.
+        device: "cpu", "cuda", or "auto": a GPU where there is one.
+        progress: Is told every step.
+
+    Raises:
+        TrainingError: The recipe, its data or the run's folder is not usable, or the loss is not a
+            number.
+        ExportError: The base is not a usable checkpoint.
+        MissingExtraError: torch, transformers or accelerate is not installed.
+    """
+    wanted = read_recipe(recipe)
+    root = Path(data) if data is not None else Path(recipe).parent
+    if device not in ("auto", "cpu", "cuda"):
+        raise TrainingError(f"There is no device {device!r}: use auto, cpu or cuda.")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise TrainingError("torch sees no GPU here: use --device cpu, or install torch for CUDA.")
+    for name in wanted.paths():
+        if not (root / name).exists():
+            raise TrainingError(
+                f"{root / name} does not exist, which the recipe {recipe} names: correct the path, "
+                "or give its folder with --data."
+            )
+    about = {
+        "recipe": msgspec.to_builtins(wanted),
+        "data": {name: data_hash(root / name) for name in wanted.paths()},
+    }
+    with quiet():
+        return _Loop(wanted, root, Run(Path(output), about), device, progress).run()
+
+
+class _Loop:
+    def __init__(
+        self,
+        recipe: Recipe,
+        root: Path,
+        run: Run,
+        device: str,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._recipe = recipe
+        self._run = run
+        self._progress = progress
+        torch.manual_seed(recipe.seed)
+        on_gpu = device != "cpu" and torch.cuda.is_available()
+        precision = recipe.precision
+        if precision == "auto":
+            precision = "bf16" if on_gpu else "fp32"
+        self._accelerator = Accelerator(
+            cpu=not on_gpu, mixed_precision="no" if precision == "fp32" else precision
+        )
+        checkpoint = load_checkpoint(_folder(root, recipe.base))
+        self._tokenizer = checkpoint.tokenizer
+        self._student = Student(checkpoint)
+        self._base = {
+            name: value.clone() for name, value in self._student.model.state_dict().items()
+        }
+        optimizer = torch.optim.AdamW(
+            self._student.model.parameters(),
+            lr=recipe.learning_rate,
+            weight_decay=recipe.weight_decay,
+        )
+        self._student.model.train()
+        self._student.model, self._optimizer = self._accelerator.prepare(
+            self._student.model, optimizer
+        )
+        self._objectives = self._objectives_of(recipe, root)
+        development = recipe.development
+        self._development = development and DevelopmentSet(
+            root / development.pairs, development.rows, recipe.seed
+        )
+        self._step = 0
+        self._best = -np.inf
+        self._measures: dict[str, float] = {}
+        self._restore()
+
+    def run(self) -> TrainingReport:
+        """Run what is left of the steps."""
+        recipe = self._recipe
+        begun, words = time.monotonic(), 0
+        try:
+            while self._step < recipe.steps:
+                losses = self._learn()
+                self._step += 1
+                words += losses.pop("words", 0)
+                last = self._step == recipe.steps
+                every = recipe.development.every if recipe.development else recipe.steps
+                if last or self._step % every == 0:
+                    self._measure()
+                if last or self._step % recipe.save_every == 0:
+                    self._save()
+                rate = words / max(time.monotonic() - begun, 1e-9)
+                if self._accelerator.is_main_process:
+                    self._run.log(
+                        {"step": self._step, "losses": losses, "measures": self._measures}
+                    )
+                    if self._progress:
+                        self._progress(
+                            Progress(self._step, recipe.steps, losses, rate, self._measures)
+                        )
+        except KeyboardInterrupt:
+            self._save()
+            raise
+        return TrainingReport(
+            self._run.folder / BEST, self._step, recipe.steps, dict(self._measures)
+        )
+
+    def _objectives_of(self, recipe: Recipe, root: Path) -> Sequence[Objective]:
+        sources = [(root / text.path, text.weight) for text in recipe.text]
+        passages = Passages(sources, recipe.passage_words)
+        objectives: list[Objective] = []
+        device = str(self._accelerator.device)
+        if wanted := recipe.distillation:
+            teacher = load_teacher(_folder(root, wanted.teacher or recipe.base), device)
+            objectives.append(SpanDistillation(wanted, passages, teacher))
+        self._triples = recipe.slice and Triples(recipe.slice, root / recipe.slice.triples)
+        if self._triples:
+            objectives.append(self._triples)
+        for pairs in recipe.pairs:
+            rows = read_pairs(root / pairs.path, pairs.most)
+            objectives.append(PairsInContext(pairs, rows, passages))
+        return objectives
+
+    def _learn(self) -> dict[str, Any]:
+        """Take a step; return its losses."""
+        recipe, accelerator = self._recipe, self._accelerator
+        for group in self._optimizer.param_groups:
+            group["lr"] = recipe.learning_rate * _schedule(self._step, recipe)
+        found: dict[str, float] = {}
+        for part in range(recipe.accumulate):
+            seed = [recipe.seed, self._step, part, accelerator.process_index]
+            rng = np.random.default_rng(seed)
+            for objective in self._objectives:
+                with accelerator.autocast():
+                    losses = objective.losses(self._student, rng)
+                total = torch.stack([*losses.values()]).sum()
+                accelerator.backward(total / recipe.accumulate)
+                for name, loss in losses.items():
+                    found[name] = found.get(name, 0.0) + loss.item() / recipe.accumulate
+        accelerator.clip_grad_norm_(self._student.model.parameters(), 1.0)
+        if not np.isfinite(sum(found.values())):
+            self._optimizer.zero_grad()
+            raise TrainingError(
+                f"The loss is not a number at step {self._step + 1}: lower learning_rate, or use "
+                "the precision fp32; the last state is kept."
+            )
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        found["words"] = self._student.seen
+        self._student.seen = 0
+        return found
+
+    def _measure(self) -> None:
+        """Measure the averaged weights, and keep them if they are the best."""
+        if not self._accelerator.is_main_process:
+            return
+        model = self._accelerator.unwrap_model(self._student.model)
+        learned = {name: value.clone() for name, value in model.state_dict().items()}
+        share = self._recipe.average
+        model.load_state_dict(_averaged(self._base, learned, share))
+        model.eval()
+        measures = self._development.measure(self._student) if self._development else {}
+        score = measures.get("mean", float(self._step))
+        if not np.isfinite(score):
+            raise TrainingError("The measures are not numbers: lower learning_rate.")
+        if score > self._best:
+            self._best = score
+            self._measures = {**measures, "step": self._step}
+            self._run.keep(BEST, model, self._tokenizer, self._card())
+        if self._step == self._recipe.steps:
+            self._run.keep(LAST, model, self._tokenizer, self._card())
+        model.load_state_dict(learned)
+        model.train()
+
+    def _save(self) -> None:
+        if not self._accelerator.is_main_process:
+            return
+        model = self._accelerator.unwrap_model(self._student.model)
+        scaler = self._accelerator.scaler
+        self._run.save(
+            {
+                "step": self._step,
+                "best": float(self._best),
+                "measures": self._measures,
+                "model": model.state_dict(),
+                "optimizer": self._optimizer.state_dict(),
+                "scaler": scaler.state_dict() if scaler else None,
+            }
+        )
+
+    def _restore(self) -> None:
+        state = self._run.load()
+        if state is None:
+            return
+        self._step, self._best = state["step"], state["best"]
+        self._measures = state["measures"]
+        self._accelerator.unwrap_model(self._student.model).load_state_dict(state["model"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        if self._accelerator.scaler and state["scaler"]:
+            self._accelerator.scaler.load_state_dict(state["scaler"])
+        if self._triples:
+            self._triples.skip(self._step * self._recipe.accumulate)
+
+    def _card(self) -> str:
+        licence = f"license: {self._recipe.licence}\n" if self._recipe.licence else ""
+        return (
+            f"---\n{licence}---\n# {self._recipe.name}\n\nMade by `slice-os train`, step "
+            f"{self._step} of {self._recipe.steps}; run.json beside this folder says from what.\n"
+        )
+
+
+def _folder(root: Path, name: str) -> Path:
+    """Return the folder that a recipe names; ``package:NAME/FOLDER`` is in an installed package."""
+    if not name.startswith(PACKAGED):
+        return root / name
+    package, _, inner = name.removeprefix(PACKAGED).partition("/")
+    spec = find_spec(package) if package.isidentifier() else None
+    if spec is None or not spec.submodule_search_locations:
+        raise TrainingError(f"The recipe names {name}, but there is no such package: install it.")
+    return Path(spec.submodule_search_locations[0]) / inner
+
+
+def _schedule(step: int, recipe: Recipe) -> float:
+    """Return the share of the learning rate at a step: linear warm-up, then linear decay."""
+    warm = max(1, round(recipe.warmup * recipe.steps))
+    if step < warm:
+        return (step + 1) / warm
+    return (recipe.steps - step) / max(1, recipe.steps - warm)
+
+
+def _averaged(
+    base: Mapping[str, torch.Tensor], learned: Mapping[str, torch.Tensor], share: float
+) -> dict[str, torch.Tensor]:
+    return {
+        name: torch.lerp(base[name].to(value), value, share) if value.is_floating_point() else value
+        for name, value in learned.items()
+    }

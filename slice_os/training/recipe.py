@@ -1,0 +1,173 @@
+"""A recipe: the TOML file that says what an encoder is trained from, on and with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from slice_os.errors import MissingExtraError, TrainingError
+
+try:
+    from msgspec import Meta, Struct, ValidationError, field, toml
+except ImportError as exc:
+    raise MissingExtraError("Training an encoder", "train") from exc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Positive = Annotated[int, Meta(ge=1)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Weight = Annotated[float, Meta(gt=0)]
+
+
+class Part(Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of a recipe; a key that it does not know is an error."""
+
+
+class Text(Part, frozen=True):
+    """Plain text that passages are drawn from, as often as `weight` says."""
+
+    path: str
+    weight: Weight = 1.0
+
+
+class Distillation(Part, frozen=True):
+    """Span distillation (design 3.6): spans in context are drawn to the teacher's spans alone.
+
+    Attributes:
+        teacher: An encoder folder or a checkpoint; the base itself if empty.
+        passages: Passages a step.
+        spans: Spans a passage.
+        short: The share of spans of one to five words; the others have six to twenty.
+        alone: How many of a step's spans the student encodes alone too, so that it serves both
+            ways.
+        pull: Weight of 1 - cosine with the teacher's vector.
+        matrix: Weight of the Kullback-Leibler divergence of the batch's similarity matrices.
+        temperature: Of those matrices.
+        degrees: Weight of the squared difference of the matrices: what a degree means.
+    """
+
+    teacher: str = ""
+    passages: Positive = 24
+    spans: Positive = 8
+    short: Share = 0.5
+    alone: int = 48
+    pull: float = 5.0
+    matrix: float = 1.0
+    temperature: Weight = 0.05
+    degrees: float = 0.0
+
+
+class Slice(Part, frozen=True):
+    """SLICE's loss (design 3.6) over triples of query, positive and negative passage.
+
+    Attributes:
+        triples: A file of triples, as MS MARCO's ``triples.train.small.tsv``, perhaps .gz.
+        weight: Of the loss.
+        batch: Triples a step.
+        scale: The loss's lambda.
+        in_batch: Whether the other passages of the batch are negatives too.
+        max_words: The longest span.
+    """
+
+    triples: str
+    weight: Weight = 1.0
+    batch: Positive = 16
+    scale: Weight = 30.0
+    in_batch: bool = False
+    max_words: Positive = 10
+
+
+class Pairs(Part, frozen=True):
+    """Pairs of known similarity, the second said inside a passage.
+
+    Attributes:
+        path: A TSV file with a header: ``score``, ``sentence1``, ``sentence2``.
+        weight: Of the squared difference between the best span's degree and the pair's.
+        batch: Pairs a step.
+        most: The score that means the same.
+        least: The degree of a score of 0.
+    """
+
+    path: str
+    weight: Weight = 1.0
+    batch: Positive = 8
+    most: Weight = 5.0
+    least: Share = 0.55
+
+
+class Development(Part, frozen=True):
+    """What is measured on the way, and decides which step is kept.
+
+    Attributes:
+        pairs: A TSV file like that of `Pairs`; its pairs are also measured inside passages.
+        every: Steps between measures.
+        rows: How many pairs are measured.
+    """
+
+    pairs: str
+    every: Positive = 200
+    rows: Positive = 500
+
+
+class Recipe(Part, frozen=True):
+    """See docs/training.md. Paths are relative to the recipe's folder, or to `--data`."""
+
+    name: str
+    base: str
+    text: list[Text]
+    steps: Positive
+    distillation: Distillation | None = None
+    slice: Slice | None = None
+    pairs: list[Pairs] = field(default_factory=list)
+    development: Development | None = None
+    seed: int = 0
+    passage_words: tuple[Positive, Positive] = (20, 60)
+    learning_rate: Weight = 1e-4
+    weight_decay: float = 0.01
+    warmup: Share = 0.05
+    accumulate: Positive = 1
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    average: Share = 1.0
+    save_every: Positive = 100
+    licence: str = ""
+
+    def paths(self) -> Iterator[str]:
+        """Yield every path that the recipe names."""
+        yield from (text.path for text in self.text)
+        yield from (pairs.path for pairs in self.pairs)
+        for one in (self.slice and self.slice.triples, self.development and self.development.pairs):
+            if one:
+                yield one
+
+
+def read_recipe(path: str | Path) -> Recipe:
+    """Read a recipe.
+
+    Raises:
+        TrainingError: It is not there, is not TOML, or says what is not understood.
+    """
+    path = Path(path)
+    try:
+        recipe = toml.decode(path.read_bytes(), type=Recipe)
+    except OSError as exc:
+        raise TrainingError(f"{path} cannot be read ({exc.strerror}): check the path.") from exc
+    except ValidationError as exc:
+        text = str(exc).replace("Object contains", "it has").replace("Object missing", "it misses")
+        raise TrainingError(
+            f"The recipe {path} is not usable, {text[0].lower()}{text[1:]}: "
+            "docs/training.md lists the keys."
+        ) from exc
+    except ValueError as exc:
+        raise TrainingError(f"{path} is not TOML ({exc}): correct it.") from exc
+    if not recipe.distillation and not recipe.slice and not recipe.pairs:
+        raise TrainingError(
+            f"The recipe {path} has nothing to learn from: give it a table [distillation], "
+            "[slice] or [[pairs]]."
+        )
+    low, high = recipe.passage_words
+    if low > high:
+        raise TrainingError(
+            f"The recipe {path} wants passages of {low} to {high} words: swap them."
+        )
+    return recipe

@@ -1,0 +1,173 @@
+"""A run's folder: what made it, its log, the state to go on from, and the best checkpoint.
+
+Everything is written beside its place and renamed, so a folder never holds half of anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import shutil
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from slice_os.errors import TrainingError
+
+STATE, LOG, ABOUT, BEST, LAST = "state.pt", "log.jsonl", "run.json", "best", "last"
+_PACKAGES = ("slice-os", "torch", "transformers", "accelerate", "tokenizers", "numpy")
+
+
+class Run:
+    """The folder of a training run.
+
+    Attributes:
+        folder: Where it is.
+    """
+
+    def __init__(self, folder: Path, about: dict[str, Any]) -> None:
+        """Make `folder`, or take up the run in it.
+
+        Args:
+            folder: The run's folder.
+            about: What makes the run: its recipe and data. A run goes on only with the same.
+
+        Raises:
+            TrainingError: The folder holds another run, or something else, or cannot be made.
+        """
+        self.folder = folder
+        known = folder / ABOUT
+        about = json.loads(json.dumps(about))  # as it will be read
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if known.is_file():
+                before = json.loads(known.read_text(encoding="utf-8")).get("made_of")
+                if before != about:
+                    raise TrainingError(
+                        f"{folder} holds a run of another recipe or other data ("
+                        f"{_difference(before, about)}): give another folder with --output, or "
+                        "remove it."
+                    )
+            elif any(folder.iterdir()):
+                raise TrainingError(f"{folder} is not empty and holds no run: give another folder.")
+            else:
+                self._write(ABOUT, json.dumps({"made_of": about, "with": _versions()}, indent=2))
+        except OSError as exc:
+            raise TrainingError(f"{folder} cannot be written ({exc.strerror}).") from exc
+        except ValueError as exc:
+            raise TrainingError(f"{known} is not JSON ({exc}): remove {folder}.") from exc
+
+    def load(self) -> dict[str, Any] | None:
+        """Return the state to go on from, if there is one.
+
+        Raises:
+            TrainingError: The state is damaged.
+        """
+        import torch
+
+        path = self.folder / STATE
+        if not path.is_file():
+            return None
+        try:
+            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as exc:  # torch raises many kinds
+            raise TrainingError(
+                f"{path} cannot be read ({exc}): remove it to begin the run again."
+            ) from exc
+        return state
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Keep `state`, in place of the one before.
+
+        Raises:
+            TrainingError: The disk is full, or refuses.
+        """
+        import torch
+
+        partial = self.folder / f".{STATE}.partial"
+        try:
+            with partial.open("wb") as file:
+                torch.save(state, file)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(self.folder / STATE)
+        except (OSError, RuntimeError) as exc:  # torch's writer raises RuntimeError on a full disk
+            partial.unlink(missing_ok=True)
+            raise TrainingError(
+                f"The state of the run cannot be written to {self.folder} ({exc}): make room; the "
+                "run goes on from the state before it."
+            ) from exc
+
+    def keep(self, name: str, model: Any, tokenizer: Any, card: str) -> Path:
+        """Write a checkpoint folder `name`, whole, in place of the one before."""
+        partial, old = self.folder / f".{name}.partial", self.folder / f".{name}.old"
+        place = self.folder / name
+        try:
+            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
+            model.save_pretrained(partial)
+            tokenizer.save_pretrained(partial)
+            (partial / "README.md").write_text(card, encoding="utf-8")
+            if place.exists():
+                place.rename(old)
+            partial.rename(place)
+            shutil.rmtree(old, ignore_errors=True)
+        except Exception as exc:  # safetensors raises its own kinds on a full disk
+            shutil.rmtree(partial, ignore_errors=True)
+            if old.exists() and not place.exists():
+                old.rename(place)
+            raise TrainingError(
+                f"The checkpoint cannot be written to {self.folder} ({exc}): make room, and run "
+                "the same command again."
+            ) from exc
+        return place
+
+    def log(self, line: dict[str, Any]) -> None:
+        """Add a line to the log; a run that goes on repeats the steps since its last state."""
+        with contextlib.suppress(OSError), (self.folder / LOG).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def _write(self, name: str, text: str) -> None:
+        partial = self.folder / f".{name}.partial"
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(self.folder / name)
+
+
+def data_hash(path: Path) -> str:
+    """Return the BLAKE2 hash of a file, or of all files of a folder with their names."""
+    digest = hashlib.blake2b(digest_size=16)
+    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    for file in files:
+        try:
+            with file.open("rb") as stream:
+                digest.update(file.relative_to(path).as_posix().encode())
+                while block := stream.read(1 << 20):
+                    digest.update(block)
+        except OSError as exc:
+            raise TrainingError(f"{file} cannot be read ({exc.strerror}): check the path.") from exc
+    return digest.hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "machine": platform.machine()}
+    for package in _PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
+
+
+def _difference(before: Any, after: dict[str, Any]) -> str:
+    if not isinstance(before, dict):
+        return "it has no description"
+    keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+    inner = [
+        f"{key}.{name}"
+        for key in keys
+        if isinstance(before.get(key), dict) and isinstance(after.get(key), dict)
+        for name in {**before[key], **after[key]}
+        if before[key].get(name) != after[key].get(name)
+    ]
+    return f"{', '.join(inner or keys)} differ"

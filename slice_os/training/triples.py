@@ -1,0 +1,101 @@
+"""Triples of a query, a passage that answers it and one that does not, as MS MARCO has them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from slice_os.errors import TrainingError
+
+LONGEST_ROW = 1 << 20
+"""Bytes. MS MARCO's longest row has some thousands; a file that is no text may have no line end."""
+
+_FORM = "query<TAB>positive<TAB>negative, as in MS MARCO's triples.train.small.tsv"
+_FIELDS = ("query", "positive passage", "negative passage")
+
+
+class Triple(NamedTuple):
+    """A query, a passage that answers it, a passage that does not."""
+
+    query: str
+    positive: str
+    negative: str
+
+
+def read_triples(path: str | Path, skip: int = 0) -> Iterator[Triple]:
+    """Yield the triples of a file with rows ``query<TAB>positive<TAB>negative``, UTF-8.
+
+    A name that ends in ``.gz`` is unpacked. Rows are read as they are asked for, so memory does not
+    grow with the file; the first `skip` are passed over unread, which resumes a run. Errors come
+    when the row that has them is asked for.
+
+    Raises:
+        TrainingError: The file is missing, empty, not text or has fewer than `skip` rows; a row
+            has not three fields with text in UTF-8.
+        ValueError: `skip` is negative.
+
+    """
+    if skip < 0:
+        raise ValueError(f"{skip} rows cannot be skipped.")
+    number = 0
+    try:
+        with _open(Path(path)) as file:
+            while row := file.readline(LONGEST_ROW):
+                number += 1
+                if len(row) == LONGEST_ROW:
+                    raise TrainingError(
+                        f"{path}, line {number}, is longer than {LONGEST_ROW:,} bytes: give a text "
+                        f"file with rows {_FORM}."
+                    )
+                if number > skip:
+                    yield _triple(row, f"{path}, line {number},", number)
+    except FileNotFoundError as exc:
+        raise TrainingError(f"There are no triples at {path}: check the path.") from exc
+    except (EOFError, zlib.error, gzip.BadGzipFile) as exc:
+        raise TrainingError(
+            f"{path} cannot be unpacked past line {number} ({exc}): download or pack it again."
+        ) from exc
+    except OSError as exc:
+        raise TrainingError(
+            f"{path} cannot be read past line {number} ({exc.strerror or exc}): give a file that "
+            "can be."
+        ) from exc
+    if not number:
+        raise TrainingError(f"{path} is empty: give a file with rows {_FORM}.")
+    if number < skip:
+        raise TrainingError(
+            f"{path} has {number:,} rows, fewer than the {skip:,} that were read of it before: "
+            "resume with the file that the run began with."
+        )
+
+
+def _open(path: Path) -> io.BufferedIOBase:
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+
+
+def _triple(row: bytes, place: str, number: int) -> Triple:
+    """Return the triple of a row, or raise; `place` begins a sentence about it."""
+    if b"\0" in row:
+        raise TrainingError(
+            f"{place} holds zero bytes, so it is not UTF-8 text: give rows {_FORM}."
+        )
+    try:
+        text = row.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as exc:
+        raise TrainingError(
+            f"{place} is not UTF-8 at byte {exc.start + 1}: convert the file to UTF-8 or remove "
+            "the line."
+        ) from exc
+    fields = text.removesuffix("\n").removesuffix("\r").split("\t")
+    if len(fields) != len(_FIELDS):
+        raise TrainingError(
+            f"{place} has {len(fields)} columns instead of 3: make it {_FORM}, or remove the line."
+        )
+    for name, field in zip(_FIELDS, fields, strict=True):
+        if not field.strip():
+            raise TrainingError(f"{place} has an empty {name}: fill it in or remove the line.")
+    return Triple(*fields)
