@@ -15,7 +15,7 @@ import click
 
 from slice_os import __version__
 
-NAMES = ("throughput", "scan", "memory", "retrieval", "cluster", "hybrid", "cover")
+NAMES = ("throughput", "scan", "memory", "retrieval", "cluster", "hybrid", "cover", "objective")
 
 
 def machine() -> str:

@@ -35,9 +35,9 @@ from tests.cluster.launcher import start_cluster
 TITLE = "OpenSearch: searching and mining"
 SIZE = 10
 TIMED = 60
-WARM_UP = 40
+WARM_UP = 60
 PHRASES = 200
-DEGREES = (0.8, 0.85, 0.9)
+DEGREES = (0.8, 0.9)
 Ranking = dict[tuple[str, int], float]
 
 
