@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
+# A shell's background job ignores Ctrl-C, and so would every process that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Two threads of torch wait for each other on a busy machine, many times longer than one needs.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 pytest_plugins = ["support.checkpoints", "support.cluster"]

@@ -29,6 +29,7 @@ except ImportError as exc:
 
 from slice_os.training.distillation import SpanDistillation
 from slice_os.training.labelled import PairsInContext, Triples
+from slice_os.training.ranking import RankingDistillation
 
 PACKAGED = "package:"
 
@@ -190,6 +191,10 @@ class _Loop:
         if wanted := recipe.distillation:
             teacher = load_teacher(_folder(root, wanted.teacher or recipe.base), device)
             objectives.append(SpanDistillation(wanted, passages, teacher))
+        if recipe.ranking:
+            base = Student(load_checkpoint(_folder(root, recipe.base)))
+            base.model.to(self._accelerator.device)
+            objectives.append(RankingDistillation(recipe.ranking, passages, base))
         self._triples = recipe.slice and Triples(recipe.slice, root / recipe.slice.triples)
         if self._triples:
             objectives.append(self._triples)

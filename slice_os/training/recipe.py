@@ -58,6 +58,25 @@ class Distillation(Part, frozen=True):
     degrees: float = 0.0
 
 
+class Ranking(Part, frozen=True):
+    """Ranking distillation: passages keep the order that the base gives them.
+
+    Attributes:
+        weight: Of the divergence from the base's scores.
+        texts: Texts a step; each gives one query.
+        passages: Neighbouring passages a text.
+        temperature: Of the scores.
+        mean: The share of the passage's own mean vector in the base's scores; the rest is the
+            best span's.
+    """
+
+    weight: Weight = 1.0
+    texts: Positive = 8
+    passages: Positive = 3
+    temperature: Weight = 0.05
+    mean: Share = 0.2
+
+
 class Slice(Part, frozen=True):
     """SLICE's loss (design 3.6) over triples of query, positive and negative passage.
 
@@ -118,6 +137,7 @@ class Recipe(Part, frozen=True):
     text: list[Text]
     steps: Positive
     distillation: Distillation | None = None
+    ranking: Ranking | None = None
     slice: Slice | None = None
     pairs: list[Pairs] = field(default_factory=list)
     development: Development | None = None
@@ -160,10 +180,10 @@ def read_recipe(path: str | Path) -> Recipe:
         ) from exc
     except ValueError as exc:
         raise TrainingError(f"{path} is not TOML ({exc}): correct it.") from exc
-    if not recipe.distillation and not recipe.slice and not recipe.pairs:
+    if not (recipe.distillation or recipe.ranking or recipe.slice or recipe.pairs):
         raise TrainingError(
             f"The recipe {path} has nothing to learn from: give it a table [distillation], "
-            "[slice] or [[pairs]]."
+            "[ranking], [slice] or [[pairs]]."
         )
     low, high = recipe.passage_words
     if low > high:

@@ -70,6 +70,12 @@ class Passages:
             drawn.append(" ".join(words[:most]) if len(words) > most else text)
         return drawn
 
+    def draw_run(self, rng: np.random.Generator, count: int) -> list[str]:
+        """Return up to `count` neighbouring passages, most often of one document."""
+        texts = self._texts[int(rng.choice(len(self._texts), p=self._shares))]
+        start = int(rng.integers(max(1, len(texts) - count + 1)))
+        return texts[start : start + count]
+
 
 def read_pairs(path: Path, most: float = 5.0) -> list[Pair]:
     """Read a TSV file with the columns ``score``, ``sentence1`` and ``sentence2``.

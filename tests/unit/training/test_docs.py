@@ -23,12 +23,16 @@ def test_the_recipe_in_the_documentation_is_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "table", [Recipe, recipes.Distillation, recipes.Slice, recipes.Pairs, recipes.Development]
+    "table",
+    [
+        *(Recipe, recipes.Distillation, recipes.Ranking, recipes.Slice),
+        *(recipes.Pairs, recipes.Development),
+    ],
 )
 def test_every_key_and_default_is_documented(table):
     for field in msgspec.structs.fields(table):
         row = next((line for line in TEXT.splitlines() if f"`{field.name}`" in line), None)
-        if field.name in ("text", "distillation", "slice", "pairs", "development"):
+        if field.name in ("text", "distillation", "ranking", "slice", "pairs", "development"):
             assert re.search(rf"\[{field.name}\]", TEXT)
         else:
             assert row, field.name

@@ -21,7 +21,8 @@ from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.parity import sentences
 from slice_os.training import run as runs
 from slice_os.training.distillation import SpanDistillation
-from slice_os.training.recipe import Distillation
+from slice_os.training.ranking import RankingDistillation
+from slice_os.training.recipe import Distillation, Ranking
 from slice_os.training.sampling import Passages
 from slice_os.training.student import Student
 from slice_os.training.teacher import load_teacher
@@ -51,6 +52,7 @@ every = 2
 rows = 20
 """
 SLICE = '[slice]\ntriples = "triples.tsv"\nbatch = 3\nin_batch = {in_batch}\n'
+RANKING = "[ranking]\ntexts = 3\npassages = 2\n"
 PAIRS = '[[pairs]]\npath = "pairs.tsv"\nbatch = 3\n'
 
 
@@ -100,7 +102,8 @@ def test_a_student_pools_as_the_exported_encoder_does(checkpoint, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "tables", [(), (SLICE.format(in_batch="false"), PAIRS), (SLICE.format(in_batch="true"),)]
+    "tables",
+    [(), (SLICE.format(in_batch="false"), PAIRS, RANKING), (SLICE.format(in_batch="true"),)],
 )
 def test_a_run_makes_a_checkpoint_that_exports(room, tmp_path, tables):
     seen = []
@@ -108,6 +111,7 @@ def test_a_run_makes_a_checkpoint_that_exports(room, tmp_path, tables):
     assert [one.step for one in seen] == [1, 2, 3, 4]
     assert seen[-1].rate > 0
     names = {"context", "matrix", "alone", "crossed"} | ({"slice"} if tables else set())
+    names |= {"ranking", "pairs", "pairs alone"} if RANKING in tables else set()
     assert names <= set(seen[-1].losses)
     assert set(report.measures) == {"alone", "single", "window", "mean", "step"}
     assert not same(weights(tmp_path / "run"), load_file(tmp_path / "base/model.safetensors"))
@@ -136,6 +140,18 @@ def test_learning_lowers_the_loss(room, tmp_path):
     assert before["alone"] == pytest.approx(0, abs=1e-5)  # it is its own teacher
     assert after["context"] < 0.85 * before["context"]
     assert after["matrix"] < before["matrix"]
+
+
+def test_the_base_ranks_as_itself(room, tmp_path):
+    room()
+    passages = Passages([(tmp_path / "text.txt", 1.0)], (6, 20))
+    base, student = (Student(load_checkpoint(tmp_path / "base")) for _ in range(2))
+    objective = RankingDistillation(Ranking(mean=0.0), passages, base)
+    loss = objective.losses(student, np.random.default_rng(3))["ranking"]
+    assert loss.item() == pytest.approx(0, abs=1e-5)
+    loss.backward()
+    other = RankingDistillation(Ranking(mean=1.0), passages, base)
+    assert other.losses(student, np.random.default_rng(3))["ranking"].item() > 0.01
 
 
 def test_weights_are_averaged_with_the_base(room, tmp_path):
