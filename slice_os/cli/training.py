@@ -65,6 +65,10 @@ def train(recipe: Path, output: Path, data: Path | None, device: str, as_json: b
 
     with bar:
         report = train_encoder(recipe, output, data=data, device=device, progress=show)
+    from accelerate import PartialState
+
+    if not PartialState().is_main_process:  # several processes train together: one speaks
+        return
     measures = dict(report.measures)
     if as_json:
         echo_json({"checkpoint": str(report.checkpoint), "steps": report.steps, **measures})

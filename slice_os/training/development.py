@@ -8,14 +8,17 @@ from pathlib import Path
 import numpy as np
 
 from slice_os.corpus import count_words
+from slice_os.encoder.words import WordMap
 from slice_os.records import Float32
 from slice_os.spans import (
     best_span,
     fit_window,
     full_range,
     length_window,
+    pick,
     span_cosines,
     span_norms,
+    verified_degrees,
 )
 from slice_os.spans.scores import word_scores
 from slice_os.training.sampling import Pair, place, read_pairs
@@ -58,8 +61,9 @@ class DevelopmentSet:
         """Return Pearson correlations with the pairs' likeness.
 
         `alone` is of the two texts; `single` of the first and the best span of any length of the
-        passage; `window` of the best span within the query's length window; `mean` is what decides
-        which step is the best: of `alone` and `window`.
+        passage; `window` of the best span within the query's length window; `verified` of the best
+        of that window's first spans encoded alone, as a search verifies; `mean`, of the last two,
+        decides which step is the best.
 
         """
         from scipy.stats import pearsonr
@@ -67,18 +71,28 @@ class DevelopmentSet:
         queries = _encode(student, [pair.first for pair in self.pairs])
         targets = _encode(student, [pair.second for pair in self.pairs])
         gold = [pair.likeness for pair in self.pairs]
-        found: dict[str, list[float]] = {"alone": [], "single": [], "window": []}
+        found: dict[str, list[float]] = {"single": [], "window": [], "verified": []}
         found["alone"] = np.einsum("nd,nd->n", queries, targets).tolist()
-        for pair, query, words in zip(
+        said: list[str] = []
+        ends = []
+        for pair, query, passage in zip(
             self.pairs, queries, _words(student, self.passages), strict=True
         ):
+            text, at, words = passage
             norms = span_norms(words, 20)
             window = fit_window(length_window(count_words(pair.first)), len(words))
+            scores = word_scores(words, query)
             for name, lengths in (("single", full_range()), ("window", window)):
-                cosines = span_cosines(word_scores(words, query), norms, lengths)
+                cosines = span_cosines(scores, norms, lengths)
                 found[name].append(best_span(cosines, lengths).cosine)
+            spans = pick(cosines, window)
+            said += [text[at.starts[span.i] : at.ends[span.j - 1]] for span in spans]
+            ends.append(len(said))
+        alone = _encode(student, said)
+        for query, start, end in zip(queries, [0, *ends], ends, strict=False):
+            found["verified"].append(float(verified_degrees(query, alone[start:end]).max()))
         measures = {name: float(pearsonr(one, gold)[0]) for name, one in found.items()}
-        measures["mean"] = (measures["alone"] + measures["window"]) / 2
+        measures["mean"] = (measures["verified"] + measures["window"]) / 2
         return {name: round(value, 4) for name, value in measures.items()}
 
 
@@ -98,15 +112,17 @@ def _encode(student: Student, texts: Sequence[str]) -> Float32:
     return vectors
 
 
-def _words(student: Student, texts: Sequence[str]) -> list[Float32]:
+def _words(student: Student, texts: Sequence[str]) -> list[tuple[str, WordMap, Float32]]:
+    """Return of each text what was read of it, its words' places and their vectors."""
     import torch
 
     order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
-    words: list[Float32] = [np.zeros((0, 0), np.float32)] * len(texts)
+    found: dict[int, tuple[str, WordMap, Float32]] = {}
     for start in range(0, len(order), BATCH):
         rows = order[start : start + BATCH]
         with torch.no_grad():
             batch = student.words([texts[row] for row in rows])
-        for row, vectors, count in zip(rows, batch.vectors, batch.counts.tolist(), strict=True):
-            words[row] = vectors[:count].cpu().numpy()
-    return words
+        for k, row in enumerate(rows):
+            vectors = batch.vectors[k, : int(batch.counts[k])].cpu().numpy()
+            found[row] = batch.texts[k].text, batch.texts[k].words, vectors
+    return [found[row] for row in range(len(texts))]

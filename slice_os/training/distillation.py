@@ -9,29 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from slice_os.training.ranking import RankingDistillation
 from slice_os.training.recipe import Distillation
+from slice_os.training.relations import blended, matrix_loss, similarities
 from slice_os.training.sampling import Passages, spans_of
 from slice_os.training.student import Student, WordVectors
 from slice_os.training.teacher import Teacher
-
-
-def matrix_loss(student: Tensor, teacher: Tensor, temperature: float = 0.05) -> Tensor:
-    """Return the divergence of two matrices of cosines, a mean over rows.
-
-    KL(softmax(T / t) || softmax(S / t)) of each row (design 3.6): which texts are nearer than
-    others, whatever the cosines are.
-
-    Args:
-        student: Float ``[m, n]``, with a gradient.
-        teacher: Float ``[m, n]``.
-        temperature: The t of the formula.
-    """
-    return functional.kl_div(
-        functional.log_softmax(student / temperature, dim=1),
-        functional.log_softmax(teacher / temperature, dim=1),
-        reduction="batchmean",
-        log_target=True,
-    )
 
 
 def span_vectors(words: WordVectors, spans: Sequence[tuple[int, int, int]]) -> Tensor:
@@ -51,34 +34,73 @@ def span_texts(words: WordVectors, spans: Sequence[tuple[int, int, int]]) -> lis
 
 
 class SpanDistillation:
-    """The objective: random spans of running text, in context and alone, against the teacher."""
+    """The objective: random spans of running text, in context and alone, against the teacher.
 
-    def __init__(self, settings: Distillation, passages: Passages, teacher: Teacher) -> None:
+    Of a second teacher, whose space is another, only the similarities are learnt: span by span,
+    the goal is a blend of both teachers' cosines, and a span in context is drawn as much to what
+    the student itself makes of its words alone as to the first teacher.
+    """
+
+    def __init__(
+        self,
+        settings: Distillation,
+        passages: Passages,
+        teacher: Teacher,
+        second: Teacher | None = None,
+        ranking: RankingDistillation | None = None,
+    ) -> None:
+        """Take the teachers.
+
+        Args:
+            settings: The recipe's table.
+            passages: What is drawn from.
+            teacher: Of the student's space.
+            second: Of any space.
+            ranking: Its passages, once encoded, serve both objectives.
+        """
         self._settings = settings
         self._passages = passages
         self._teacher = teacher
+        self._second = second
+        self._ranking = ranking
 
     def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, Tensor]:
         """Return the weighted losses of a batch drawn with `rng`."""
         wanted = self._settings
-        words = student.words(self._passages.draw(rng, wanted.passages))
+        if self._ranking:
+            queries, texts = self._ranking.draw(rng)
+            words = student.words(texts)
+            losses = {**self._ranking.compare(student, queries, texts, words)}
+        else:
+            words = student.words(self._passages.draw(rng, wanted.passages))
+            losses = {}
         spans = spans_of(rng, words.counts.tolist(), wanted.spans, wanted.short)
-        texts = span_texts(words, spans)
+        said = span_texts(words, spans)
         inside = span_vectors(words, spans)
-        teacher = torch.from_numpy(self._teacher.encode(texts)).to(inside)
-        chosen = rng.permutation(len(texts))[: wanted.alone].tolist()
-        alone = student.encode([texts[k] for k in chosen]) if chosen else teacher[:0]
-        likeness = teacher @ teacher.T
-        losses = {
-            "context": wanted.pull * (1 - (inside * teacher).sum(dim=1)).mean(),
-            "matrix": wanted.matrix * matrix_loss(inside @ teacher.T, likeness, wanted.temperature),
-        }
+        teacher = torch.from_numpy(self._teacher.encode(said)).to(inside)
+        goal, mix = teacher @ teacher.T, 0.0
+        if self._second:
+            mix = wanted.mix
+            goal = blended(goal, similarities(self._second, said, like=inside), mix)
+        away = (1 - mix) * (1 - (inside * teacher).sum(dim=1)).mean()
+        chosen = rng.permutation(len(said))[: wanted.alone].tolist()
         if chosen:
-            losses["alone"] = wanted.pull * (1 - (alone * teacher[chosen]).sum(dim=1)).mean()
-            crossed = alone @ inside.T
-            losses["crossed"] = wanted.matrix * matrix_loss(
-                crossed, likeness[chosen], wanted.temperature
-            )
-            if wanted.degrees:
-                losses["degrees"] = wanted.degrees * functional.mse_loss(crossed, likeness[chosen])
+            alone = student.encode([said[k] for k in chosen])
+            losses["alone"] = wanted.anchor * (1 - (alone * teacher[chosen]).sum(dim=1)).mean()
+            if mix:
+                away = away + mix * (1 - (inside[chosen] * alone).sum(dim=1)).mean()
+            crossed, own = alone @ inside.T, alone @ alone.T
+            pairs = [(crossed, goal[chosen]), (own, goal[chosen][:, chosen])]
+        else:
+            pairs = [(inside @ teacher.T, goal)]
+        losses["context"] = wanted.pull * away
+        for name, weight, loss in (
+            ("matrix", wanted.matrix, lambda s, t: matrix_loss(s, t, wanted.temperature)),
+            ("degrees", wanted.degrees, functional.mse_loss),
+        ):
+            if weight:
+                losses[name] = weight / len(pairs) * torch.stack([loss(*p) for p in pairs]).sum()
         return losses
+
+    def skip(self, steps: int) -> None:
+        """Do nothing: batches are drawn."""

@@ -21,12 +21,16 @@ from slice_os.training.sampling import Pair, Passages, place
 from slice_os.training.student import Student
 from slice_os.training.triples import Triple, read_triples
 
+RUNNING = 0.3
+"""The share of running text among the sentences around a pair's."""
+
 
 class Triples:
     """SLICE's loss over a file of triples, read in order and again from the start at its end."""
 
-    def __init__(self, settings: Slice, path: Path) -> None:
+    def __init__(self, settings: Slice, path: Path, process: int = 0, processes: int = 1) -> None:
         self._settings = settings
+        self._process, self._processes = process, processes
         self._path = path
         self._rows: Iterator[Triple] = read_triples(path)
 
@@ -53,26 +57,30 @@ class Triples:
         return {"slice": wanted.weight * loss}
 
     def _next(self) -> list[Triple]:
-        batch = list(islice(self._rows, self._settings.batch))
-        while len(batch) < self._settings.batch:
+        """Return a batch: of as many rows as all processes take, every so many-th."""
+        rows = self._settings.batch * self._processes
+        batch = list(islice(self._rows, rows))
+        while len(batch) < rows:
             self._rows = read_triples(self._path)
-            more = list(islice(self._rows, self._settings.batch - len(batch)))
+            more = list(islice(self._rows, rows - len(batch)))
             if not more:
                 raise TrainingError(f"{self._path} holds no triple: give another file.")
             batch += more
-        return batch
+        return batch[self._process :: self._processes]
 
 
 class PairsInContext:
     """The best span of a passage that says one text is as near to the other as people judged.
 
-    The passage's other sentences are drawn from the text that distillation reads.
+    Its other sentences are those of other pairs, and now and then running text: they must not be
+    told from the one that counts by how they are written.
     """
 
     def __init__(self, settings: Pairs, pairs: Sequence[Pair], passages: Passages) -> None:
         self._settings = settings
         self._pairs = pairs
         self._passages = passages
+        self._texts = [text for pair in pairs for text in (pair.first, pair.second)]
 
     def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, Tensor]:
         """Return the weighted loss of pairs drawn with `rng`, in context and alone."""
@@ -80,10 +88,7 @@ class PairsInContext:
         pairs = [self._pairs[k] for k in rng.integers(len(self._pairs), size=wanted.batch)]
         if rng.random() < 0.5:  # alike is alike both ways
             pairs = [Pair(pair.second, pair.first, pair.likeness) for pair in pairs]
-        passages = [
-            place(rng, pair.second, self._passages.draw(rng, int(rng.integers(1, 3))))[0]
-            for pair in pairs
-        ]
+        passages = [place(rng, pair.second, self._fillers(rng))[0] for pair in pairs]
         queries = student.encode([pair.first for pair in pairs])
         targets = student.encode([pair.second for pair in pairs])
         words = student.words(passages)
@@ -97,3 +102,17 @@ class PairsInContext:
             "pairs": wanted.weight * functional.mse_loss(inside, goal),
             "pairs alone": wanted.weight * functional.mse_loss(alone, goal),
         }
+
+    def skip(self, steps: int) -> None:
+        """Do nothing: pairs are drawn."""
+
+    def _fillers(self, rng: np.random.Generator) -> list[str]:
+        """Return one to three texts to stand around the one that counts."""
+        fillers = []
+        for _ in range(int(rng.integers(1, 4))):
+            if rng.random() < RUNNING:
+                words = self._passages.draw(rng, 1)[0].split(" ")
+                fillers.append(" ".join(words[: int(rng.integers(6, 19))]))
+            else:
+                fillers.append(self._texts[int(rng.integers(len(self._texts)))])
+        return fillers

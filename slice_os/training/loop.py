@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,9 +16,7 @@ from slice_os.exporters.checkpoint import load_checkpoint, quiet
 from slice_os.training.development import DevelopmentSet
 from slice_os.training.recipe import Recipe, read_recipe
 from slice_os.training.run import BEST, LAST, Run, data_hash
-from slice_os.training.sampling import Passages, read_pairs
 from slice_os.training.student import Student
-from slice_os.training.teacher import load_teacher
 
 try:
     import torch
@@ -27,11 +24,7 @@ try:
 except ImportError as exc:
     raise MissingExtraError("Training an encoder", "train") from exc
 
-from slice_os.training.distillation import SpanDistillation
-from slice_os.training.labelled import PairsInContext, Triples
-from slice_os.training.ranking import RankingDistillation
-
-PACKAGED = "package:"
+from slice_os.training.objectives import folder_of, objectives_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +46,6 @@ class TrainingReport:
     step: int
     steps: int
     measures: Mapping[str, float]
-
-
-class Objective(Protocol):
-    """What gives a step its loss."""
-
-    def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, torch.Tensor]:
-        """Return weighted losses by name."""
 
 
 def train(
@@ -104,7 +90,10 @@ def train(
         "data": {name: data_hash(root / name) for name in wanted.paths()},
     }
     with quiet():
-        return _Loop(wanted, root, Run(Path(output), about), device, progress).run()
+        accelerator = _accelerator(device, wanted.precision)
+        with accelerator.main_process_first():
+            run = Run(Path(output), about)
+        return _Loop(wanted, root, run, accelerator, progress).run()
 
 
 class _Loop:
@@ -113,36 +102,37 @@ class _Loop:
         recipe: Recipe,
         root: Path,
         run: Run,
-        device: str,
+        accelerator: Accelerator,
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self._recipe = recipe
         self._run = run
+        self._accelerator = accelerator
         self._progress = progress
         torch.manual_seed(recipe.seed)
-        on_gpu = device != "cpu" and torch.cuda.is_available()
-        precision = recipe.precision
-        if precision == "auto":
-            precision = "bf16" if on_gpu else "fp32"
-        self._accelerator = Accelerator(
-            cpu=not on_gpu, mixed_precision="no" if precision == "fp32" else precision
-        )
-        checkpoint = load_checkpoint(_folder(root, recipe.base))
+        checkpoint = load_checkpoint(folder_of(root, recipe.base))
         self._tokenizer = checkpoint.tokenizer
         self._student = Student(checkpoint)
         self._base = {
             name: value.clone() for name, value in self._student.model.state_dict().items()
         }
-        optimizer = torch.optim.AdamW(
-            self._student.model.parameters(),
-            lr=recipe.learning_rate,
-            weight_decay=recipe.weight_decay,
+        self._student.model.to(accelerator.device).train()
+        # Gradients are averaged once a step, below: a wrapped model would want one forward pass a
+        # backward pass, and the objectives take several.
+        self._optimizer = accelerator.prepare_optimizer(
+            torch.optim.AdamW(
+                self._student.model.parameters(),
+                lr=recipe.learning_rate,
+                weight_decay=recipe.weight_decay,
+            )
         )
-        self._student.model.train()
-        self._student.model, self._optimizer = self._accelerator.prepare(
-            self._student.model, optimizer
+        self._objectives = objectives_of(
+            recipe,
+            root,
+            str(accelerator.device),
+            accelerator.process_index,
+            accelerator.num_processes,
         )
-        self._objectives = self._objectives_of(recipe, root)
         development = recipe.development
         self._development = development and DevelopmentSet(
             root / development.pairs, development.rows, recipe.seed
@@ -183,26 +173,6 @@ class _Loop:
             self._run.folder / BEST, self._step, recipe.steps, dict(self._measures)
         )
 
-    def _objectives_of(self, recipe: Recipe, root: Path) -> Sequence[Objective]:
-        sources = [(root / text.path, text.weight) for text in recipe.text]
-        passages = Passages(sources, recipe.passage_words)
-        objectives: list[Objective] = []
-        device = str(self._accelerator.device)
-        if wanted := recipe.distillation:
-            teacher = load_teacher(_folder(root, wanted.teacher or recipe.base), device)
-            objectives.append(SpanDistillation(wanted, passages, teacher))
-        if recipe.ranking:
-            base = Student(load_checkpoint(_folder(root, recipe.base)))
-            base.model.to(self._accelerator.device)
-            objectives.append(RankingDistillation(recipe.ranking, passages, base))
-        self._triples = recipe.slice and Triples(recipe.slice, root / recipe.slice.triples)
-        if self._triples:
-            objectives.append(self._triples)
-        for pairs in recipe.pairs:
-            rows = read_pairs(root / pairs.path, pairs.most)
-            objectives.append(PairsInContext(pairs, rows, passages))
-        return objectives
-
     def _learn(self) -> dict[str, Any]:
         """Take a step; return its losses."""
         recipe, accelerator = self._recipe, self._accelerator
@@ -219,6 +189,7 @@ class _Loop:
                 accelerator.backward(total / recipe.accumulate)
                 for name, loss in losses.items():
                     found[name] = found.get(name, 0.0) + loss.item() / recipe.accumulate
+        found = self._shared(found)
         accelerator.clip_grad_norm_(self._student.model.parameters(), 1.0)
         if not np.isfinite(sum(found.values())):
             self._optimizer.zero_grad()
@@ -228,15 +199,26 @@ class _Loop:
             )
         self._optimizer.step()
         self._optimizer.zero_grad()
-        found["words"] = self._student.seen
+        found["words"] = self._student.seen * accelerator.num_processes
         self._student.seen = 0
         return found
+
+    def _shared(self, found: dict[str, float]) -> dict[str, float]:
+        """Average gradients and losses over the processes."""
+        accelerator = self._accelerator
+        if accelerator.num_processes == 1:
+            return found
+        for parameter in self._student.model.parameters():
+            if parameter.grad is not None:
+                parameter.grad = accelerator.reduce(parameter.grad, "mean")
+        losses = accelerator.reduce(torch.tensor([*found.values()]).to(accelerator.device), "mean")
+        return dict(zip(found, losses.tolist(), strict=True))
 
     def _measure(self) -> None:
         """Measure the averaged weights, and keep them if they are the best."""
         if not self._accelerator.is_main_process:
             return
-        model = self._accelerator.unwrap_model(self._student.model)
+        model = self._student.model
         learned = {name: value.clone() for name, value in model.state_dict().items()}
         share = self._recipe.average
         model.load_state_dict(_averaged(self._base, learned, share))
@@ -257,7 +239,7 @@ class _Loop:
     def _save(self) -> None:
         if not self._accelerator.is_main_process:
             return
-        model = self._accelerator.unwrap_model(self._student.model)
+        model = self._student.model
         scaler = self._accelerator.scaler
         self._run.save(
             {
@@ -276,12 +258,12 @@ class _Loop:
             return
         self._step, self._best = state["step"], state["best"]
         self._measures = state["measures"]
-        self._accelerator.unwrap_model(self._student.model).load_state_dict(state["model"])
+        self._student.model.load_state_dict(state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
         if self._accelerator.scaler and state["scaler"]:
             self._accelerator.scaler.load_state_dict(state["scaler"])
-        if self._triples:
-            self._triples.skip(self._step * self._recipe.accumulate)
+        for objective in self._objectives:
+            objective.skip(self._step * self._recipe.accumulate)
 
     def _card(self) -> str:
         licence = f"license: {self._recipe.licence}\n" if self._recipe.licence else ""
@@ -291,15 +273,11 @@ class _Loop:
         )
 
 
-def _folder(root: Path, name: str) -> Path:
-    """Return the folder that a recipe names; ``package:NAME/FOLDER`` is in an installed package."""
-    if not name.startswith(PACKAGED):
-        return root / name
-    package, _, inner = name.removeprefix(PACKAGED).partition("/")
-    spec = find_spec(package) if package.isidentifier() else None
-    if spec is None or not spec.submodule_search_locations:
-        raise TrainingError(f"The recipe names {name}, but there is no such package: install it.")
-    return Path(spec.submodule_search_locations[0]) / inner
+def _accelerator(device: str, precision: str) -> Accelerator:
+    on_gpu = device != "cpu" and torch.cuda.is_available()
+    if precision == "auto":
+        precision = "bf16" if on_gpu else "fp32"
+    return Accelerator(cpu=not on_gpu, mixed_precision="no" if precision == "fp32" else precision)
 
 
 def _schedule(step: int, recipe: Recipe) -> float:

@@ -17,37 +17,64 @@ from torch.nn import functional
 from slice_os.corpus import count_words
 from slice_os.spans import length_window
 from slice_os.training.best_spans import best_spans
-from slice_os.training.distillation import matrix_loss
 from slice_os.training.recipe import Ranking
+from slice_os.training.relations import blended, matrix_loss, similarities
 from slice_os.training.sampling import Passages
 from slice_os.training.student import Student, WordVectors
+from slice_os.training.teacher import Teacher
 
 
 class RankingDistillation:
     """The objective: best spans rank passages as the frozen base's best spans and means do."""
 
-    def __init__(self, settings: Ranking, passages: Passages, base: Student) -> None:
+    def __init__(
+        self,
+        settings: Ranking,
+        passages: Passages,
+        base: Student,
+        second: Teacher | None = None,
+    ) -> None:
         self._settings = settings
         self._passages = passages
         self._base = base
+        self._second = second
         base.model.requires_grad_(False).eval()
+
+    def draw(self, rng: np.random.Generator) -> tuple[list[str], list[str]]:
+        """Return queries, and the passages that they are to rank."""
+        queries, passages = [], []
+        for _ in range(self._settings.texts):
+            query, rest = _cut(rng, self._passages.draw_run(rng, self._settings.passages))
+            queries.append(query)
+            passages += rest
+        return queries, passages
+
+    def compare(
+        self,
+        student: Student,
+        queries: Sequence[str],
+        passages: Sequence[str],
+        words: WordVectors,
+    ) -> Mapping[str, Tensor]:
+        """Return the weighted loss; `words` are the student's of `passages`."""
+        wanted = self._settings
+        with torch.no_grad():
+            asked, own = self._base.encode(queries), self._base.words(passages)
+            goal = (1 - wanted.mean) * _scores(asked, own, queries)
+            goal = goal + wanted.mean * asked @ functional.normalize(own.vectors.sum(1), dim=-1).T
+            if self._second and wanted.second:
+                other = similarities(self._second, queries, passages, like=goal)
+                goal = blended(goal, other, wanted.second)
+        found = _scores(student.encode(queries), words, queries)
+        return {"ranking": wanted.weight * matrix_loss(found, goal, wanted.temperature)}
 
     def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, Tensor]:
         """Return the weighted loss of runs of passages drawn with `rng`."""
-        wanted = self._settings
-        queries, passages = [], []
-        for _ in range(wanted.texts):
-            run = self._passages.draw_run(rng, wanted.passages)
-            query, rest = _cut(rng, run)
-            queries.append(query)
-            passages += rest
-        with torch.no_grad():
-            asked = self._base.encode(queries)
-            words = self._base.words(passages)
-            goal = (1 - wanted.mean) * _scores(asked, words, queries)
-            goal = goal + wanted.mean * asked @ functional.normalize(words.vectors.sum(1), dim=-1).T
-        found = _scores(student.encode(queries), student.words(passages), queries)
-        return {"ranking": wanted.weight * matrix_loss(found, goal, wanted.temperature)}
+        queries, passages = self.draw(rng)
+        return self.compare(student, queries, passages, student.words(passages))
+
+    def skip(self, steps: int) -> None:
+        """Do nothing: batches are drawn."""
 
 
 def _scores(asked: Tensor, words: WordVectors, queries: Sequence[str]) -> Tensor:

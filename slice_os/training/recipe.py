@@ -36,26 +36,32 @@ class Distillation(Part, frozen=True):
 
     Attributes:
         teacher: An encoder folder or a checkpoint; the base itself if empty.
-        passages: Passages a step.
+        second: Another encoder, of any dimension: only its similarities are learnt from.
+        mix: The second teacher's share of what is learnt.
+        passages: Passages a step; with a table [ranking], its passages are taken.
         spans: Spans a passage.
         short: The share of spans of one to five words; the others have six to twenty.
         alone: How many of a step's spans the student encodes alone too, so that it serves both
             ways.
-        pull: Weight of 1 - cosine with the teacher's vector.
+        pull: Weight of 1 - cosine of a span in context with its words alone.
+        anchor: Weight of 1 - cosine of the student's words alone with the teacher's.
         matrix: Weight of the Kullback-Leibler divergence of the batch's similarity matrices.
         temperature: Of those matrices.
         degrees: Weight of the squared difference of the matrices: what a degree means.
     """
 
     teacher: str = ""
+    second: str = ""
+    mix: Share = 0.5
     passages: Positive = 24
     spans: Positive = 8
     short: Share = 0.5
     alone: int = 48
-    pull: float = 5.0
+    pull: float = 2.0
+    anchor: float = 1.0
     matrix: float = 1.0
     temperature: Weight = 0.05
-    degrees: float = 0.0
+    degrees: float = 5.0
 
 
 class Ranking(Part, frozen=True):
@@ -68,6 +74,7 @@ class Ranking(Part, frozen=True):
         temperature: Of the scores.
         mean: The share of the passage's own mean vector in the base's scores; the rest is the
             best span's.
+        second: The share of the second teacher of [distillation] in the scores.
     """
 
     weight: Weight = 1.0
@@ -75,6 +82,7 @@ class Ranking(Part, frozen=True):
     passages: Positive = 3
     temperature: Weight = 0.05
     mean: Share = 0.2
+    second: Share = 0.0
 
 
 class Slice(Part, frozen=True):

@@ -71,10 +71,14 @@ class Passages:
         return drawn
 
     def draw_run(self, rng: np.random.Generator, count: int) -> list[str]:
-        """Return up to `count` neighbouring passages, most often of one document."""
+        """Return up to `count` neighbouring passages, most often of one document.
+
+        All are cut to one length of the recipe's range.
+        """
         texts = self._texts[int(rng.choice(len(self._texts), p=self._shares))]
         start = int(rng.integers(max(1, len(texts) - count + 1)))
-        return texts[start : start + count]
+        most = int(rng.integers(self._words[0], self._words[1] + 1))
+        return [" ".join(text.split(" ")[:most]) for text in texts[start : start + count]]
 
 
 def read_pairs(path: Path, most: float = 5.0) -> list[Pair]:

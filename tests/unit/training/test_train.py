@@ -23,6 +23,7 @@ from slice_os.training import run as runs
 from slice_os.training.distillation import SpanDistillation
 from slice_os.training.ranking import RankingDistillation
 from slice_os.training.recipe import Distillation, Ranking
+from slice_os.training.relations import blended, similarities
 from slice_os.training.sampling import Passages
 from slice_os.training.student import Student
 from slice_os.training.teacher import load_teacher
@@ -45,6 +46,7 @@ path = "text.txt"
 passages = 4
 spans = 4
 alone = 8
+{distillation}
 
 [development]
 pairs = "pairs.tsv"
@@ -68,8 +70,12 @@ def room(checkpoint, tmp_path):
     triples = "".join(f"{lines[k][:20]}\t{lines[k]}\t{lines[k + 1]}\n" for k in range(10))
     (tmp_path / "triples.tsv").write_text(triples, encoding="utf-8")
 
-    def write(*tables, name="recipe.toml", steps=4, save_every=1, rate=1e-4, more=""):
-        text = RECIPE.format(steps=steps, save_every=save_every, rate=rate, more=more)
+    def write(
+        *tables, name="recipe.toml", steps=4, save_every=1, rate=1e-4, more="", distillation=""
+    ):
+        text = RECIPE.format(
+            steps=steps, save_every=save_every, rate=rate, more=more, distillation=distillation
+        )
         (tmp_path / name).write_text(text + "\n".join(tables), encoding="utf-8")
         return tmp_path / name
 
@@ -110,10 +116,10 @@ def test_a_run_makes_a_checkpoint_that_exports(room, tmp_path, tables):
     report = slice_os.train(room(*tables), tmp_path / "run", progress=seen.append)
     assert [one.step for one in seen] == [1, 2, 3, 4]
     assert seen[-1].rate > 0
-    names = {"context", "matrix", "alone", "crossed"} | ({"slice"} if tables else set())
+    names = {"context", "matrix", "alone", "degrees"} | ({"slice"} if tables else set())
     names |= {"ranking", "pairs", "pairs alone"} if RANKING in tables else set()
     assert names <= set(seen[-1].losses)
-    assert set(report.measures) == {"alone", "single", "window", "mean", "step"}
+    assert set(report.measures) == {"alone", "single", "window", "verified", "mean", "step"}
     assert not same(weights(tmp_path / "run"), load_file(tmp_path / "base/model.safetensors"))
     info = slice_os.export(report.checkpoint, tmp_path / "encoder", "fp32")
     assert info.licence == "Apache-2.0"
@@ -140,6 +146,40 @@ def test_learning_lowers_the_loss(room, tmp_path):
     assert before["alone"] == pytest.approx(0, abs=1e-5)  # it is its own teacher
     assert after["context"] < 0.85 * before["context"]
     assert after["matrix"] < before["matrix"]
+
+
+@pytest.mark.parametrize("kind", ["mpnet", "xlm-roberta", "modernbert"])
+def test_every_architecture_trains_exports_and_searches(room, checkpoint, tmp_path, kind):
+    recipe = room(SLICE.format(in_batch="false"), PAIRS, RANKING, steps=2)
+    recipe.write_text(recipe.read_text().replace('base = "base"', f'base = "{checkpoint(kind)}"'))
+    report = slice_os.train(recipe, tmp_path / "run")
+    slice_os.export(report.checkpoint, tmp_path / "encoder", "int8")
+    with slice_os.open(tmp_path / "i.slice", encoder=tmp_path / "encoder") as index:
+        index.add([slice_os.Document(str(k), text) for k, text in enumerate(sentences()[:20])])
+        (hit,) = index.search(sentences()[7], size=1)
+    assert hit.document == "7"
+
+
+def test_a_second_teacher_of_another_space_gives_relations(room, checkpoint, tmp_path):
+    (tmp_path / "other").symlink_to(checkpoint("mpnet"))
+    second = 'second = "other"\nmix = 0.5'
+    recipe = room("[ranking]\ntexts = 3\nsecond = 0.4\n", steps=40, rate=3e-4, distillation=second)
+    slice_os.train(recipe, tmp_path / "run")
+    other = load_teacher(tmp_path / "other")
+    texts = sentences()[:40]
+    goal = similarities(other, texts, like=torch.zeros(1))
+    found = []
+    for folder in ("base", "run/last"):
+        with torch.no_grad():
+            own = similarities(load_teacher(tmp_path / folder), texts, like=goal)
+        found.append(np.corrcoef(own.flatten(), goal.flatten())[0, 1])
+    assert found[1] > found[0] + 0.02
+
+
+def test_two_teachers_agree_on_what_is_far():
+    first = torch.tensor([[1.0, 0.2], [0.2, 1.0]])
+    second = torch.tensor([[1.0, 0.6], [0.6, 1.0]])  # the same likeness, spread over less
+    torch.testing.assert_close(blended(first, second, 0.4), first)
 
 
 def test_the_base_ranks_as_itself(room, tmp_path):

@@ -1,0 +1,88 @@
+"""From a recipe's tables to what gives a step its loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from torch import Tensor
+
+from slice_os.errors import TrainingError
+from slice_os.exporters.checkpoint import load_checkpoint
+from slice_os.training.distillation import SpanDistillation
+from slice_os.training.labelled import PairsInContext, Triples
+from slice_os.training.ranking import RankingDistillation
+from slice_os.training.recipe import Recipe
+from slice_os.training.sampling import Passages, read_pairs
+from slice_os.training.student import Student
+from slice_os.training.teacher import load_teacher
+
+PACKAGED = "package:"
+
+
+class Objective(Protocol):
+    """What gives a step its loss."""
+
+    def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, Tensor]:
+        """Return weighted losses by name, of a batch drawn with `rng`."""
+
+    def skip(self, steps: int) -> None:
+        """Pass over what `steps` steps have seen, if it is not drawn but read in order."""
+
+
+def objectives_of(
+    recipe: Recipe, root: Path, device: str, process: int = 0, processes: int = 1
+) -> Sequence[Objective]:
+    """Return the objectives of `recipe`, its data read and its teachers loaded.
+
+    Args:
+        recipe: What is wanted.
+        root: What its paths are relative to.
+        device: Where teachers run.
+        process: Which of the processes that train together this is.
+        processes: How many there are.
+
+    Raises:
+        TrainingError: The data cannot be used.
+        EncoderError: A teacher's encoder folder is not usable.
+        ExportError: A checkpoint is not usable.
+    """
+    passages = Passages(
+        [(root / text.path, text.weight) for text in recipe.text], recipe.passage_words
+    )
+    objectives: list[Objective] = []
+    wanted = recipe.distillation
+    second = None
+    if wanted and wanted.second:
+        second = load_teacher(folder_of(root, wanted.second), device)
+    ranking = None
+    if recipe.ranking:
+        base = Student(load_checkpoint(folder_of(root, recipe.base)))
+        base.model.to(device)
+        ranking = RankingDistillation(recipe.ranking, passages, base, second)
+    if wanted:
+        teacher = load_teacher(folder_of(root, wanted.teacher or recipe.base), device)
+        objectives.append(SpanDistillation(wanted, passages, teacher, second, ranking))
+    elif ranking:
+        objectives.append(ranking)
+    if recipe.slice:
+        path = root / recipe.slice.triples
+        objectives.append(Triples(recipe.slice, path, process, processes))
+    for pairs in recipe.pairs:
+        rows = read_pairs(root / pairs.path, pairs.most)
+        objectives.append(PairsInContext(pairs, rows, passages))
+    return objectives
+
+
+def folder_of(root: Path, name: str) -> Path:
+    """Return the folder that a recipe names; ``package:NAME/FOLDER`` is in an installed package."""
+    if not name.startswith(PACKAGED):
+        return root / name
+    package, _, inner = name.removeprefix(PACKAGED).partition("/")
+    spec = find_spec(package) if package.isidentifier() else None
+    if spec is None or not spec.submodule_search_locations:
+        raise TrainingError(f"The recipe names {name}, but there is no such package: install it.")
+    return Path(spec.submodule_search_locations[0]) / inner
