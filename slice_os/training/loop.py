@@ -180,8 +180,9 @@ class _Loop:
             group["lr"] = recipe.learning_rate * _schedule(self._step, recipe)
         found: dict[str, float] = {}
         for part in range(recipe.accumulate):
-            seed = [recipe.seed, self._step, part, accelerator.process_index]
-            rng = np.random.default_rng(seed)
+            # Two processes see what one that accumulates two batches sees.
+            batch = part * accelerator.num_processes + accelerator.process_index
+            rng = np.random.default_rng([recipe.seed, self._step, batch])
             for objective in self._objectives:
                 with accelerator.autocast():
                     losses = objective.losses(self._student, rng)
