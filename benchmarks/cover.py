@@ -18,11 +18,12 @@ from threadpoolctl import threadpool_limits
 import slice_os
 from benchmarks.exact import Floats, best_cosines
 from benchmarks.hybrid import merge
-from benchmarks.retrieval import SETS, Qrels, ndcg
+from benchmarks.retrieval import ndcg
 from slice_os.backends.opensearch import OpenSearchBackend
 from slice_os.backends.opensearch.retrieve import BLOCK
 from slice_os.corpus import count_words, split
 from slice_os.encoder import load_encoder
+from slice_os.evaluation.collections import read_collection
 from slice_os.query import VectorType, field_vectors
 from slice_os.records import Document
 from slice_os.spans import cover, dequantize, length_window, quantize, span_norms
@@ -36,14 +37,16 @@ SAMPLE = 100
 """Documents that are put into a node for their size."""
 PART = 200
 """Passages that are scored at once."""
+Relevance = dict[str, dict[str, int]]
 
 
 def run(data: Path | None) -> list[str]:
     """Return the curve."""
     if data is None:
         return []
-    documents, queries, qrels = SETS["SciFact"](data / "retrieval" / "scifact")
-    corpus = list(documents)
+    collection = read_collection(data / "retrieval" / "scifact")
+    corpus, queries = list(collection.documents()), collection.queries
+    relevance = collection.qrels.relevance
     passages = [passage for document in corpus for passage in split(document)]
     names = [passage.document for passage in passages]
     with load_encoder() as encoder:
@@ -54,7 +57,7 @@ def run(data: Path | None) -> list[str]:
         lengths = [length_window(count_words(query)) for query in queries.values()]
         sizes = _sizes(corpus[:SAMPLE])
     exact = np.concatenate([_exact(dequantize(*one), vectors, lengths)[None] for one in stored])
-    best = _ndcg(exact, names, list(queries), qrels)
+    best = _ndcg(exact, names, list(queries), relevance)
     words = sum(len(scales) for _, scales in stored)
     rows = [
         f"SciFact: {len(corpus):,} documents, {words:,} words, {len(queries)} queries, the encoder "
@@ -72,7 +75,7 @@ def run(data: Path | None) -> list[str]:
             scores = _rescored(approximate[kind, dimensions], exact)
             found = np.argsort(-scores, axis=0, kind="stable")[:10]
             recall = np.mean([len({*a} & {*b}) / 10 for a, b in zip(found.T, top.T, strict=True)])
-            value = _ndcg(scores, names, list(queries), qrels)
+            value = _ndcg(scores, names, list(queries), relevance)
             fixed, each = sizes[kind, dimensions]
             size = fixed + each * kept / words
             rows.append(
@@ -133,14 +136,14 @@ def _rescored(approximate: Floats, exact: Floats) -> Floats:
     return scores
 
 
-def _ndcg(scores: Floats, names: list[str], queries: list[str], qrels: Qrels) -> float:
+def _ndcg(scores: Floats, names: list[str], queries: list[str], relevance: Relevance) -> float:
     rankings = {}
     for column, query in enumerate(queries):
         ranking: dict[str, float] = {}
         for row in np.argsort(-scores[:, column], kind="stable")[:200]:
             ranking.setdefault(names[row], float(scores[row, column]))
         rankings[query] = ranking
-    return ndcg(rankings, qrels)
+    return ndcg(rankings, relevance)
 
 
 def _sizes(documents: list[Document]) -> dict[tuple[VectorType, int], tuple[float, float]]:

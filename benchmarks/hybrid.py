@@ -20,12 +20,13 @@ import orjson
 
 import slice_os
 from benchmarks.exact import best_cosines
-from benchmarks.retrieval import SETS, Qrels, ndcg
+from benchmarks.retrieval import ndcg
 from benchmarks.timing import seconds
 from slice_os.backends.base import Retrieval
 from slice_os.backends.opensearch import OpenSearchBackend
 from slice_os.backends.opensearch.retrieve import STORED, exact_degree, stored_passage
 from slice_os.encoder import load_encoder
+from slice_os.evaluation.collections import read_collection
 from slice_os.fusion import get_fusion
 from slice_os.query import lexical_query
 from slice_os.retrieval import encode_queries, explain, query_lengths
@@ -45,8 +46,9 @@ def run(data: Path | None) -> list[str]:
     """Measure searches stage by stage, what they find, and mining."""
     if data is None:
         return []
-    documents, queries, qrels = SETS["SciFact"](data / "retrieval" / "scifact")
-    with _index(documents) as index, load_encoder() as encoder:
+    collection = read_collection(data / "retrieval" / "scifact")
+    queries = collection.queries
+    with _index(collection.documents()) as index, load_encoder() as encoder:
         backend = index._backend
         assert isinstance(backend, OpenSearchBackend)
         status = index.status()
@@ -62,7 +64,7 @@ def run(data: Path | None) -> list[str]:
             "",
             *_latency(backend, encoder, texts[:TIMED]),
             "",
-            *_found(index, backend, encoder, queries, qrels),
+            *_found(index, backend, encoder, queries, collection.qrels.relevance),
             "",
             *_mining(index, texts[:PHRASES]),
         ]
@@ -181,7 +183,7 @@ def _found(
     backend: OpenSearchBackend,
     encoder: Any,
     queries: dict[str, str],
-    qrels: Qrels,
+    relevance: dict[str, dict[str, int]],
 ) -> list[str]:
     """Return recall@10 and nDCG@10 against the exact ranking of all passages."""
     exact = _exact_rankings(backend, encoder, list(queries.values()))
@@ -198,7 +200,7 @@ def _found(
             recall.append(len({*keys[:SIZE]} & {*top[:SIZE]}) / SIZE)
             found[number] = _by_document({k: h.score for k, h in zip(keys, hits, strict=True)})
             best[number] = _by_document({key: ranking[key] for key in top[:100]})
-        ours, theirs = ndcg(found, qrels), ndcg(best, qrels)
+        ours, theirs = ndcg(found, relevance), ndcg(best, relevance)
         rows.append(
             f"| {mode} | {np.mean(recall):.3f} | {ours:.4f} | {theirs:.4f} | "
             f"{100 * ours / theirs:.1f} % |"

@@ -50,7 +50,7 @@ def run(data: Path | None) -> list[str]:
     ours, theirs = statistics.median(rates["index"]), statistics.median(rates["st"])
     per_word = statistics.median(rates["ngram"]) / MAX_WORDS
     return [
-        "The same weights (all-MiniLM-L6-v2) and threads; medians of "
+        "The same architecture (all-MiniLM-L6-v2, 22.6 M parameters) and threads; medians of "
         f"{ROUNDS} rounds in turns over {words:,} words of examples/.",
         "",
         "| what | words/s | slice-os is faster by |",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 from click.testing import CliRunner
 
 from slice_os.cli import main
@@ -17,8 +18,9 @@ def verbs() -> Iterator[list[str]]:
     for name in VERBS:
         yield [name]
         command = main.get_command(None, name)
-        for inner in getattr(command, "commands", ()):
-            yield [name, inner]
+        if isinstance(command, click.Group):
+            for inner in command.list_commands(click.Context(command)):
+                yield [name, inner]
 
 
 if __name__ == "__main__":

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from slice_os.diagnosis import doctor
     from slice_os.encoder import encoder_info, load_encoder
     from slice_os.errors import SliceOSError
+    from slice_os.evaluation import (
+        build_context,
+        calibrate,
+        evaluate_context,
+        evaluate_phrases,
+        evaluate_retrieval,
+        evaluate_spans,
+    )
     from slice_os.exporters import export
     from slice_os.records import Document, Hit, Match, Passage, Reject, SpanMatch
     from slice_os.request import build_request
@@ -32,7 +40,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "build_context": "evaluation",
     "build_request": "request",
+    "calibrate": "evaluation",
     "apply_template": "templates",
     "list_templates": "templates",
     "show_template": "templates",
@@ -47,6 +57,10 @@ _HOMES = {
     "SpanMatch": "records",
     "doctor": "diagnosis",
     "encoder_info": "encoder",
+    "evaluate_context": "evaluation",
+    "evaluate_phrases": "evaluation",
+    "evaluate_retrieval": "evaluation",
+    "evaluate_spans": "evaluation",
     "export": "exporters",
     "index": "api",
     "load_encoder": "encoder",
@@ -67,9 +81,15 @@ __all__ = [
     "SliceOSError",
     "SpanMatch",
     "apply_template",
+    "build_context",
     "build_request",
+    "calibrate",
     "doctor",
     "encoder_info",
+    "evaluate_context",
+    "evaluate_phrases",
+    "evaluate_retrieval",
+    "evaluate_spans",
     "export",
     "index",
     "list_templates",

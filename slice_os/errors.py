@@ -31,6 +31,10 @@ class TrainingError(SliceOSError):
     """A recipe, its data or a training run is not usable."""
 
 
+class EvaluationError(SliceOSError):
+    """A set to evaluate on, or what is compared on it, is not usable."""
+
+
 class MissingExtraError(SliceOSError):
     """An optional package is needed; the message holds the pip line that brings it."""
 

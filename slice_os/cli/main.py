@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
-from importlib import import_module
 from typing import Any
 
 import click
 
 from slice_os import __version__
+from slice_os.cli.groups import LazyGroup
 from slice_os.errors import SliceOSError
 
 VERBS = {
@@ -22,6 +21,9 @@ VERBS = {
     "doctor": "diagnosing",
     "templates": "clusters",
     "query": "clusters",
+    "evaluate": "evaluating",
+    "calibrate": "evaluating_spans",
+    "dataset": "building",
     "train": "training",
     "export": "encoders",
     "encoder-info": "encoders",
@@ -31,29 +33,8 @@ VERBS = {
 DEBUG = "SLICE_OS_DEBUG"
 
 
-class Verbs(click.Group):
-    """Loads a verb when it is called, names the nearest verb for a typo, and maps errors."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the verbs in the order of the help."""
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a verb."""
-        if cmd_name not in VERBS:
-            return None
-        module = import_module(f"slice_os.cli.{VERBS[cmd_name]}")
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb, or name the nearest."""
-        near = difflib.get_close_matches(args[0], VERBS, 1)
-        if near and args[0] not in VERBS:
-            ctx.fail(f"There is no command '{args[0]}'. Did you mean '{near[0]}'?")
-        return super().resolve_command(ctx, args)
+class Verbs(LazyGroup):
+    """The verbs; maps errors."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb; every error is one sentence."""
@@ -84,6 +65,7 @@ class Verbs(click.Group):
 @click.group(
     name="slice-os",
     cls=Verbs,
+    modules=VERBS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:

@@ -31,10 +31,10 @@ encoder_option: Decorator = click.option(
 )
 device_option: Decorator = click.option(
     "--device",
-    type=click.Choice(["auto", "cpu", "cuda"]),
+    type=click.Choice(["auto", "cpu", "cuda", "tensorrt", "openvino"]),
     default="auto",
     show_default=True,
-    help="Where the encoder runs.",
+    help="Where the encoder runs; auto is a GPU by CUDA, if it works.",
 )
 threads_option: Decorator = click.option(
     "--threads", type=click.IntRange(min=1), help="Threads of the encoder; default: all cores."

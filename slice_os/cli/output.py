@@ -24,6 +24,16 @@ def echo_json(value: Any, *, indent: int | None = 2) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
+def echo_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows below a header; the first column is aligned left, the others right."""
+    lines = [header, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    for line in lines:
+        first = line[0].ljust(widths[0])
+        rest = (text.rjust(width) for text, width in zip(line[1:], widths[1:], strict=True))
+        click.echo("  ".join([first, *rest]).rstrip())
+
+
 def is_terminal() -> bool:
     """Tell whether a person looks at stdout."""
     return sys.stdout.isatty()

@@ -20,11 +20,15 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row as its format gives it, or the `problem` for which it cannot be read."""
+    """One row as its format gives it, or the `problem` for which it cannot be read.
+
+    `line` is the line of the file that it begins at, where that is not its number.
+    """
 
     number: int
     values: Values
     problem: str = ""
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)

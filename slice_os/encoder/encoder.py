@@ -22,7 +22,7 @@ from slice_os.records import Float32, Words
 
 # Padded tokens a batch. On a CPU a text is a batch of its own: more is not faster, and an int8
 # graph has one scale a batch, so that a text's vectors would depend on its neighbours.
-_BUDGET = {"cpu": 1, "cuda": 16384}
+_CPU_BUDGET, _GPU_BUDGET = 1, 16384
 # What is read ahead: two chunks of this many texts or characters, whichever is less.
 _CHUNK_TEXTS, _CHUNK_CHARACTERS = 64, 1 << 18
 
@@ -34,7 +34,8 @@ def load_encoder(
 
     Args:
         folder: An encoder folder, such as slice-os export makes.
-        device: "cpu", "cuda", or "auto": a GPU where there is one that works.
+        device: "auto" (a GPU where there is one that works), "cpu", "cuda", "tensorrt" or
+            "openvino".
         threads: How many cores to use on a CPU; all that the process may use if None.
 
     Raises:
@@ -52,7 +53,7 @@ class Encoder:
 
     Attributes:
         info: What the encoder's folder says about it.
-        device: "cpu" or "cuda".
+        device: "cpu", "cuda", "tensorrt" or "openvino".
         threads: How many batches run at once.
     """
 
@@ -65,7 +66,7 @@ class Encoder:
         self._graph = Graph(folder / GRAPH, device, self.info.dimension)
         self.device = self._graph.device
         # On a GPU one thread runs the graph while the other pools.
-        self.threads = 2 if self.device == "cuda" else threads or usable_cores()
+        self.threads = 2 if self._graph.on_gpu else threads or usable_cores()
         self._special = len(self._tokenizer.prefix) + len(self._tokenizer.suffix)
         self._capacity = self.info.max_tokens - self._special
         self._pool = Pool(self.threads)
@@ -142,7 +143,8 @@ class Encoder:
         if self._closed:
             raise EncoderError("This encoder is closed: load it again.")
         rows = [row for i, text in enumerate(texts) for row in segments(i, text, self._capacity)]
-        planned = list(batches(rows, _BUDGET[self.device], self._special))
+        budget = _GPU_BUDGET if self._graph.on_gpu else _CPU_BUDGET
+        planned = list(batches(rows, budget, self._special))
         chunk = Chunk(texts, self.info.dimension)
         if len(planned) == 1:
             # One query: a thread would only add its own delay.

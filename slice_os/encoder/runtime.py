@@ -14,7 +14,18 @@ from slice_os.errors import EncoderError, MissingExtraError, SliceOSError
 from slice_os.records import Float32
 
 Int64 = npt.NDArray[np.int64]
-_CUDA = "CUDAExecutionProvider"
+PROVIDERS = {
+    "cuda": ("CUDAExecutionProvider", "pip install 'slice-os[gpu]'"),
+    "tensorrt": (
+        "TensorrtExecutionProvider",
+        "pip install 'slice-os[gpu]' and NVIDIA's TensorRT libraries",
+    ),
+    "openvino": ("OpenVINOExecutionProvider", "pip install onnxruntime-openvino"),
+}
+"""Device -> onnxruntime's execution provider, and what brings it. What it lacks runs on the CPU."""
+DEVICES = ("auto", "cpu", *PROVIDERS)
+_ON_GPU = ("cuda", "tensorrt")
+_NAMES = {"cuda": "CUDA", "tensorrt": "TensorRT", "openvino": "OpenVINO"}
 
 
 class MissingRuntimeError(MissingExtraError):
@@ -42,47 +53,48 @@ class Graph:
     Every run uses one core (on a GPU: one run at a time); use as many threads as there are cores.
 
     Attributes:
-        device: "cpu" or "cuda".
+        device: "cpu" or a key of `PROVIDERS`.
+        on_gpu: Whether that is an NVIDIA GPU.
     """
 
     def __init__(self, path: Path, device: str, dimension: int) -> None:
-        """Load `path` on `device` ("auto", "cpu" or "cuda").
+        """Load `path` on `device`, one of `DEVICES`; "auto" is a GPU by CUDA where there is one.
 
         Raises:
             EncoderError: The graph is broken or of another dimension, or the device is not there.
             MissingExtraError: onnxruntime is not installed.
         """
-        if device not in ("auto", "cpu", "cuda"):
-            raise EncoderError(f"There is no device {device!r}: use auto, cpu or cuda.")
+        if device not in DEVICES:
+            raise EncoderError(f"There is no device {device!r}: use {', '.join(DEVICES)}.")
         try:
             import onnxruntime as ort
         except ImportError as exc:
             raise MissingRuntimeError("onnxruntime") from exc
-        if device == "cuda" and _CUDA not in ort.get_available_providers():
-            raise EncoderError(
-                "The installed onnxruntime has no CUDA: pip uninstall onnxruntime, then pip "
-                "install 'slice-os[gpu]'."
-            )
-        wanted = [_CUDA] if device != "cpu" and _CUDA in ort.get_available_providers() else []
-        if wanted and hasattr(ort, "preload_dlls"):
+        wanted = _provider(device, ort.get_available_providers())
+        if wanted and PROVIDERS["openvino"][0] != wanted and hasattr(ort, "preload_dlls"):
             ort.preload_dlls()  # finds the CUDA libraries of NVIDIA's own Python packages
         options = ort.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
+        providers = [wanted] if wanted else []
+        if device == "tensorrt":  # what it lacks stays on the card
+            providers.append(PROVIDERS["cuda"][0])
         try:
             self._session = ort.InferenceSession(
-                str(path), options, providers=[*wanted, "CPUExecutionProvider"]
+                str(path), options, providers=[*providers, "CPUExecutionProvider"]
             )
         except Exception as exc:  # onnxruntime has one class an error code, all private
             raise EncoderError(
                 f"onnxruntime cannot load {path} ({str(exc).splitlines()[0]}): export the encoder "
                 "again with slice-os export."
             ) from exc
-        self.device = "cuda" if _CUDA in self._session.get_providers() else "cpu"
-        if device == "cuda" and self.device == "cpu":
+        used = self._session.get_providers()
+        self.device = next((name for name, one in PROVIDERS.items() if one[0] == used[0]), "cpu")
+        self.on_gpu = self.device in _ON_GPU
+        if device not in ("auto", self.device):
             raise EncoderError(
-                "onnxruntime found no usable GPU or no CUDA libraries: check nvidia-smi and pip "
-                "install 'slice-os[gpu]', or use the device cpu."
+                f"onnxruntime found no usable GPU or no {_NAMES[device]} libraries: check "
+                f"nvidia-smi and {PROVIDERS[device][1]}, or use the device cpu."
             )
         self._one_at_a_time = threading.Lock()
         self._inputs = {one.name: _int_type(path, one) for one in self._session.get_inputs()}
@@ -120,7 +132,7 @@ class Graph:
             "position_ids": np.broadcast_to(np.arange(width), ids.shape),
         }
         feed = {name: given[name].astype(kind, copy=False) for name, kind in self._inputs.items()}
-        if self.device == "cuda":
+        if self.on_gpu:
             return self._run_bound(feed)
         vectors: Float32 = self._session.run([self._output], feed)[0]
         return vectors.astype(np.float32, copy=False)
@@ -135,6 +147,27 @@ class Graph:
             self._session.run_with_iobinding(binding)
             vectors: Float32 = binding.copy_outputs_to_cpu()[0]
         return vectors.astype(np.float32, copy=False)
+
+
+def _provider(device: str, available: list[str]) -> str:
+    """Return the provider of `device`, "" for the CPU.
+
+    Raises:
+        EncoderError: The installed onnxruntime has it not.
+
+    """
+    if device == "auto":
+        cuda = PROVIDERS["cuda"][0]
+        return cuda if cuda in available else ""
+    if device == "cpu":
+        return ""
+    provider, install = PROVIDERS[device]
+    if provider not in available:
+        raise EncoderError(
+            f"The installed onnxruntime has no {_NAMES[device]}: pip uninstall onnxruntime, then "
+            f"{install}."
+        )
+    return provider
 
 
 def _int_type(path: Path, entry: Any) -> type[np.int64] | type[np.int32]:

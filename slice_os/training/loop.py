@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -112,6 +113,8 @@ class _Loop:
         torch.manual_seed(recipe.seed)
         checkpoint = load_checkpoint(folder_of(root, recipe.base))
         self._tokenizer = checkpoint.tokenizer
+        self._tokenizer.model_max_length = checkpoint.max_tokens  # the export reads as much
+        self._base_card = checkpoint.card
         self._student = Student(checkpoint)
         self._base = {
             name: value.clone() for name, value in self._student.model.state_dict().items()
@@ -267,10 +270,21 @@ class _Loop:
             objective.skip(self._step * self._recipe.accumulate)
 
     def _card(self) -> str:
-        licence = f"license: {self._recipe.licence}\n" if self._recipe.licence else ""
-        return (
-            f"---\n{licence}---\n# {self._recipe.name}\n\nMade by `slice-os train`, step "
-            f"{self._step} of {self._recipe.steps}; run.json beside this folder says from what.\n"
+        recipe, base = self._recipe, self._base_card
+        texts = [text.path for text in recipe.text] + [pairs.path for pairs in recipe.pairs]
+        front = {
+            "license": recipe.licence or base.licence,
+            "language": list(base.languages),
+            "datasets": [*filter(None, base.training_data.split(", ")), *texts],
+        }
+        lines = [f"{name}: {json.dumps(value)}" for name, value in front.items() if value]
+        return "\n".join(
+            [
+                *("---", *lines, "---"),
+                f"# {recipe.name}\n",
+                f"Made by `slice-os train`, step {self._step} of {recipe.steps}; run.json beside "
+                "this folder says from what.\n",
+            ]
         )
 
 

@@ -35,7 +35,7 @@ def keys(hits):
 @pytest.mark.parametrize(
     ("mode", "fusion", "tie"),
     [
-        ("dense", "saturation", 0.002),
+        ("dense", "saturation", 0.003),
         ("hybrid", "saturation", 0.01),
         ("lexical", "saturation", 0.35),
         ("hybrid", "rrf", 0.002),

@@ -43,15 +43,15 @@ def _parse(stream: BinaryIO, delimiter: str | None) -> Iterator[Row]:
             except csv.Error as exc:
                 number += 1
                 problem = f"is not CSV (from line {line} to {reader.line_num}): {exc}"
-                yield Row(number, {}, problem)
+                yield Row(number, {}, problem, line)
                 continue
             if values:
                 number += 1
                 problem = _problem(values, header, text.encoding)
                 if problem:
-                    yield Row(number, {}, f"{problem} (line {line})")
+                    yield Row(number, {}, f"{problem} (line {line})", line)
                 else:
-                    yield Row(number, dict(zip(header, values, strict=True)))
+                    yield Row(number, dict(zip(header, values, strict=True)), "", line)
 
 
 def _problem(values: list[str], header: list[str], encoding: str) -> str:

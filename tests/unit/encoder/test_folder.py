@@ -7,6 +7,7 @@ import pytest
 
 from slice_os.encoder import EncoderInfo, encoder_info, load_encoder
 from slice_os.encoder.info import DEFAULT_FOLDER
+from slice_os.encoder.runtime import PROVIDERS
 from slice_os.errors import EncoderError, MissingExtraError
 
 
@@ -25,7 +26,7 @@ def refused(folder, match, **settings):
 
 def test_the_packaged_encoder():
     info = encoder_info(check=True)
-    assert (info.name, info.precision, info.dimension) == ("all-MiniLM-L6-v2", "int8", 384)
+    assert (info.name, info.precision, info.dimension) == ("slice-english-v1", "int8", 384)
     assert (info.max_tokens, info.pooling, info.span_range) == (256, "mean", (1, 20))
     assert (info.languages, info.licence) == (("en",), "Apache-2.0")
     assert len(info.family) == 32
@@ -132,6 +133,19 @@ def test_cuda_that_is_not_there():
     refused(None, r"no CUDA.*slice-os\[gpu\]", device="cuda")
     with load_encoder(device="auto") as encoder:
         assert encoder.device == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        ("openvino", "no OpenVINO.*pip install onnxruntime-openvino"),
+        ("tensorrt", r"no TensorRT.*slice-os\[gpu\].*TensorRT libraries"),
+    ],
+)
+def test_a_provider_that_is_not_installed(device, message):
+    if PROVIDERS[device][0] in ort.get_available_providers():
+        pytest.skip("it is installed here")
+    refused(None, message, device=device)
 
 
 @pytest.mark.skipif("CUDAExecutionProvider" in ort.get_available_providers(), reason="has CUDA")

@@ -123,6 +123,8 @@ def test_a_run_makes_a_checkpoint_that_exports(room, tmp_path, tables):
     assert not same(weights(tmp_path / "run"), load_file(tmp_path / "base/model.safetensors"))
     info = slice_os.export(report.checkpoint, tmp_path / "encoder", "fp32")
     assert info.licence == "Apache-2.0"
+    assert "text.txt" in info.training_data
+    assert info.max_tokens == load_checkpoint(tmp_path / "base").max_tokens
     about = json.loads((tmp_path / "run/run.json").read_text())
     assert set(about["made_of"]["data"]) >= {"text.txt", "pairs.tsv"}
     assert about["with"]["torch"]

@@ -1,0 +1,30 @@
+"""The verbs of evaluate: one a task, each in a file of its own."""
+
+from __future__ import annotations
+
+import click
+
+from slice_os.cli.groups import LazyGroup
+
+TASKS = {
+    "context": "evaluating_context",
+    "phrases": "evaluating_phrases",
+    "retrieval": "evaluating_retrieval",
+    "spans": "evaluating_spans",
+}
+"""Task -> the module of slice_os.cli that holds its command."""
+
+
+@click.group(
+    cls=LazyGroup,
+    modules=TASKS,
+    epilog="""\b
+Examples:
+  slice-os evaluate context pairs.csv
+  slice-os evaluate phrases phrases/ --encoder my-encoder
+  slice-os evaluate retrieval scifact/ --index scifact.slice
+  slice-os evaluate spans gold.jsonl --index demo.slice
+""",
+)
+def evaluate() -> None:
+    """Measure how good an encoder or an index is (docs/evaluation.md)."""

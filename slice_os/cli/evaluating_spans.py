@@ -1,0 +1,194 @@
+"""The verbs evaluate spans and calibrate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from tqdm import tqdm
+
+from slice_os.cli.options import json_option, opened
+from slice_os.cli.output import counted, echo_columns, echo_json
+from slice_os.errors import EvaluationError
+from slice_os.records import Match
+
+LEAST = 0.6
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  slice-os evaluate spans gold.jsonl --index demo.slice
+  slice-os evaluate spans gold.csv --index demo.slice --verify --json
+"""
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@opened
+@click.option(
+    "--degree",
+    type=click.FloatRange(0, 1),
+    default=LEAST,
+    show_default=True,
+    help="The least degree of a match.",
+)
+@click.option("--verify", is_flag=True, help="Let the degree of the words encoded alone decide.")
+@json_option
+def spans(
+    file: Path,
+    place: str,
+    encoder: str | None,
+    device: str,
+    threads: int | None,
+    degree: float,
+    verify: bool,
+    as_json: bool,
+) -> None:
+    """Compare what mining finds with spans that people marked.
+
+    FILE is a .jsonl, .csv or .tsv with query, document, start and end (characters of the document,
+    half-open). Matches in documents that it does not name are left out.
+    """
+    from slice_os import open as open_index
+    from slice_os.evaluation.spans import evaluate_spans
+
+    with (
+        open_index(place, encoder=encoder, device=device, threads=threads) as index,
+        _share() as told,
+    ):
+        report = evaluate_spans(file, index, degree=degree, verify=verify, progress=told)
+    if as_json:
+        echo_json(report.to_dict())
+        return
+    click.echo(
+        f"{counted(report.gold, 'span')} in {counted(report.documents, 'document')}: "
+        f"best-span F1 {report.best_span_f1:.3f}, overlap {report.overlap:.3f}, average precision "
+        f"{report.average_precision:.3f}"
+    )
+    echo_columns(
+        ["degree", "precision", "recall", "F1", "matches"],
+        [
+            [
+                f"{one.degree:.2f}",
+                f"{one.precision:.3f}",
+                f"{one.recall:.3f}",
+                f"{one.f1:.3f}",
+                f"{one.matches:,}",
+            ]
+            for one in report.thresholds
+        ],
+    )
+    if report.unjudged:
+        click.echo(f"Left out, in documents that nobody judged: {report.unjudged:,}.", err=True)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  slice-os calibrate gold.jsonl --precision 0.9 --index demo.slice
+  slice-os calibrate phrases.txt --draw 100 --output sample.csv --index demo.slice
+  slice-os calibrate sample.csv --precision 0.9 --plot sample.png     # labelled by you
+"""
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--index", "place", metavar="PLACE", help="The index that is mined, if one is.")
+@click.option("--encoder", metavar="FOLDER", help="An encoder folder; default: the index's kind.")
+@click.option("--precision", type=click.FloatRange(0, 1, min_open=True), help="To be reached.")
+@click.option("--recall", type=click.FloatRange(0, 1, min_open=True), help="To be reached.")
+@click.option("--draw", type=click.IntRange(min=1), help="Draw so many matches to label instead.")
+@click.option(
+    "--output", type=click.Path(path_type=Path), metavar="FILE", help="The .csv of --draw."
+)
+@click.option(
+    "--degree",
+    type=click.FloatRange(0, 1),
+    default=LEAST,
+    show_default=True,
+    help="The least degree of a match.",
+)
+@click.option("--verify", is_flag=True, help="Let the degree of the words encoded alone decide.")
+@click.option(
+    "--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw precision and recall."
+)
+@json_option
+def calibrate(
+    file: Path,
+    place: str | None,
+    encoder: str | None,
+    precision: float | None,
+    recall: float | None,
+    draw: int | None,
+    output: Path | None,
+    degree: float,
+    verify: bool,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Find the degree that reaches a precision or a recall on your own texts.
+
+    FILE is either marked spans (.jsonl: query, document, start, end; with --index), or a .csv drawn
+    by --draw from a file of phrases, in which you wrote yes or no into the column correct.
+    """
+    from slice_os.evaluation import calibration
+
+    if draw:
+        if output is None or place is None:
+            raise EvaluationError("A sample needs --output and --index.")
+        with _mined(file, place, encoder, degree, verify) as matches:
+            count = calibration.draw_sample(matches, output, draw)
+        click.echo(
+            f"{counted(count, 'match').replace('matchs', 'matches')} in {output}: write yes or no "
+            "into the column correct, then run slice-os calibrate on it."
+        )
+        return
+    if place is not None:
+        from slice_os import open as open_index
+
+        with open_index(place, encoder=encoder) as index, _share() as told:
+            labels = calibration.labels_from_gold(file, index, degree, verify=verify, progress=told)
+    else:
+        labels = calibration.read_labels(file)
+    found = calibration.calibrate(labels, precision=precision, recall=recall)
+    if plot:
+        calibration.plot_curve(labels, plot, found)
+    if as_json:
+        echo_json(found.to_dict())
+        return
+    rows = [
+        ("degree", found.degree, found.degree_interval),
+        ("precision", found.precision, found.precision_interval),
+        ("recall", found.recall, found.recall_interval),
+    ]
+    click.echo(f"From {counted(found.labels, 'labelled match').replace('matchs', 'matches')}:")
+    echo_columns(
+        ["", "value", "95 % interval"],
+        [
+            [name, f"{value:.3f}", f"{interval[0]:.3f} to {interval[1]:.3f}"]
+            for name, value, interval in rows
+        ],
+    )
+
+
+@contextmanager
+def _share() -> Iterator[Callable[[float], object]]:
+    """Give a function that shows which share of the mining is done."""
+    with tqdm(
+        total=1.0,
+        delay=1,
+        leave=False,
+        disable=None,
+        bar_format="{percentage:3.0f}% |{bar:20}| {remaining} left",
+    ) as bar:
+        yield lambda done: bar.update(done - bar.n)
+
+
+@contextmanager
+def _mined(
+    file: Path, place: str, encoder: str | None, degree: float, verify: bool
+) -> Iterator[Iterator[Match]]:
+    from slice_os import open as open_index
+    from slice_os.mining import read_phrases
+
+    with open_index(place, encoder=encoder) as index, _share() as told:
+        yield index.mine(read_phrases(file), degree=degree, verify=verify, on_progress=told)

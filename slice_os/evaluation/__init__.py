@@ -1,0 +1,84 @@
+"""Evaluation: how good an encoder or an index is, on sets from papers and on one's own.
+
+Names are looked up when they are used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from slice_os.evaluation.building import BuildReport, build_context
+    from slice_os.evaluation.calibration import (
+        Calibration,
+        calibrate,
+        draw_sample,
+        labels_from_gold,
+        read_labels,
+    )
+    from slice_os.evaluation.context import ContextReport, evaluate_context, plot_context
+    from slice_os.evaluation.correlation import compare, correlate, williams_test
+    from slice_os.evaluation.endpoint import Endpoint
+    from slice_os.evaluation.phrases import PhraseReport, evaluate_phrases, lexical_diversity
+    from slice_os.evaluation.report import RetrievalReport
+    from slice_os.evaluation.retrieval import evaluate_retrieval
+    from slice_os.evaluation.spans import SpanReport, evaluate_spans
+
+_HOMES = {
+    "BuildReport": "building",
+    "Calibration": "calibration",
+    "ContextReport": "context",
+    "Endpoint": "endpoint",
+    "PhraseReport": "phrases",
+    "RetrievalReport": "report",
+    "SpanReport": "spans",
+    "build_context": "building",
+    "calibrate": "calibration",
+    "compare": "correlation",
+    "correlate": "correlation",
+    "draw_sample": "calibration",
+    "evaluate_context": "context",
+    "evaluate_phrases": "phrases",
+    "evaluate_retrieval": "retrieval",
+    "evaluate_spans": "spans",
+    "labels_from_gold": "calibration",
+    "lexical_diversity": "phrases",
+    "plot_context": "context",
+    "read_labels": "calibration",
+    "williams_test": "correlation",
+}
+
+__all__ = [
+    "BuildReport",
+    "Calibration",
+    "ContextReport",
+    "Endpoint",
+    "PhraseReport",
+    "RetrievalReport",
+    "SpanReport",
+    "build_context",
+    "calibrate",
+    "compare",
+    "correlate",
+    "draw_sample",
+    "evaluate_context",
+    "evaluate_phrases",
+    "evaluate_retrieval",
+    "evaluate_spans",
+    "labels_from_gold",
+    "lexical_diversity",
+    "plot_context",
+    "read_labels",
+    "williams_test",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'slice_os.evaluation' has no attribute {name!r}")
+    return getattr(import_module(f"slice_os.evaluation.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,0 +1,195 @@
+"""Building a phrase-in-context set: a language model writes the passages around the paraphrases.
+
+A row of the output is a pair with its passage. Rows are appended as they come, so a run that was
+broken off goes on from what is there, and nothing that was paid for is asked for again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from slice_os.corpus import count_words
+from slice_os.errors import EvaluationError
+from slice_os.evaluation.endpoint import Endpoint
+from slice_os.evaluation.rows import field, read_rows, score
+
+FIRST, SECOND = ("phrase", "sentence1", "line", "query"), ("paraphrase", "sentence2", "target")
+SCORE = ("score", "goldsim", "gold")
+PROMPT = (
+    "Write one passage of {low} to {high} words, as it could stand in a letter, an article, a "
+    "report or a conversation. It must contain the following words exactly, letter for letter, "
+    'as a part of a sentence: "{paraphrase}". Say other things before and after them. Answer '
+    "with the passage alone."
+)
+WORDS = (20, 60)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A pair to build a passage for, and the line of the file that holds it."""
+
+    line: int
+    phrase: str
+    paraphrase: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What `build_context` did: `failures` counts pairs without a passage by reason."""
+
+    pairs: int
+    built: int
+    known: int
+    failures: Mapping[str, int]
+
+
+def build_context(
+    pairs: str | Path,
+    out: str | Path,
+    endpoint: Endpoint,
+    *,
+    prompt: str = PROMPT,
+    words: tuple[int, int] = WORDS,
+    attempts: int = 3,
+    workers: int = 4,
+    most: float = 5.0,
+    progress: Callable[[int, int, Mapping[str, int]], None] | None = None,
+) -> BuildReport:
+    """Ask a language model for a passage around each pair's paraphrase, and check it.
+
+    Args:
+        pairs: A .csv, .tsv or .jsonl with the columns phrase, paraphrase and score (or sentence1,
+            sentence2, score).
+        out: The .jsonl to write, for `slice-os evaluate context`; what it holds is kept. Beside
+            it, OUT.about.json says the model and the prompt.
+        endpoint: The model.
+        prompt: With {paraphrase}, {low} and {high}.
+        words: The fewest and the most words of a passage.
+        attempts: How often the model is asked for a passage that passes the check.
+        workers: How many pairs are asked for at once.
+        most: The score that means the same.
+        progress: Is told how many pairs are done of how many, and the failures.
+
+    Raises:
+        EvaluationError: The pairs cannot be read, the output belongs to another prompt or model or
+            cannot be written, or the endpoint refuses.
+
+    """
+    out = Path(out)
+    if out.suffix != ".jsonl":
+        raise EvaluationError(f"{out} must end in .jsonl: rows are added to it one by one.")
+    if "{paraphrase}" not in prompt:
+        raise EvaluationError("The prompt does not say {paraphrase}: add it.")
+    wanted = list(_read(pairs, most))
+    if not wanted:
+        raise EvaluationError(f"{pairs} holds no pair: give a file with rows below its header.")
+    about = {"model": endpoint.model, "prompt": prompt, "words": list(words)}
+    known = _resume(out, about)
+    failures: dict[str, int] = {}
+    built = 0
+    rest = iter([pair for pair in wanted if (pair.phrase, pair.paraphrase) not in known])
+
+    def ask(pair: Pair) -> tuple[Pair, str, str]:
+        passage, reason = _passage(endpoint, pair, prompt, words, attempts)
+        return pair, passage, reason
+
+    pool = ThreadPoolExecutor(workers, "slice-os-build")
+    running: set[Future[tuple[Pair, str, str]]] = set()
+    try:
+        with out.open("a", encoding="utf-8") as file:
+            try:
+                while True:
+                    while len(running) < 2 * workers and (pair := next(rest, None)):
+                        running.add(pool.submit(ask, pair))
+                    if not running:
+                        break
+                    for one in wait(running, return_when=FIRST_COMPLETED).done:
+                        running.remove(one)
+                        pair, passage, reason = one.result()
+                        if passage:
+                            _add(file, pair, passage)
+                            built += 1
+                        else:
+                            failures[reason] = failures.get(reason, 0) + 1
+                        if progress:
+                            count = len(known) + built + sum(failures.values())
+                            progress(count, len(wanted), failures)
+            finally:  # Ctrl-C, or a server that refuses: what was answered is kept
+                pool.shutdown(wait=True, cancel_futures=True)
+                for one in running:
+                    if not one.cancelled() and not one.exception() and one.result()[1]:
+                        _add(file, *one.result()[:2])
+    except OSError as exc:
+        raise EvaluationError(f"{out} cannot be written ({exc.strerror}): make room.") from exc
+    return BuildReport(len(wanted), built, len(known), failures)
+
+
+def _passage(
+    endpoint: Endpoint, pair: Pair, prompt: str, words: tuple[int, int], attempts: int
+) -> tuple[str, str]:
+    """Return a passage that passes the check, or "" and why the last one did not."""
+    low, high = words
+    asked = prompt.format(paraphrase=pair.paraphrase, low=low, high=high)
+    reason = ""
+    for _ in range(attempts):
+        text = " ".join(endpoint.complete(asked).split()).strip('"“”')
+        if pair.paraphrase not in text:
+            reason = "without the paraphrase"
+        elif not low <= count_words(text) <= high:
+            reason = f"not of {low} to {high} words"
+        elif count_words(text) <= count_words(pair.paraphrase):
+            reason = "nothing but the paraphrase"
+        else:
+            return text, ""
+    return "", reason
+
+
+def _read(path: str | Path, most: float) -> Iterator[Pair]:
+    for line, values in read_rows(path):
+        first, second = (field(path, line, values, names) for names in (FIRST, SECOND))
+        gold = score(path, line, values, SCORE, (0.0, most))
+        yield Pair(line, " ".join(first.split()), " ".join(second.split()).rstrip(" ."), gold)
+
+
+def _add(file: TextIO, pair: Pair, passage: str) -> None:
+    row = {
+        "line": pair.phrase,
+        "paraphrase": pair.paraphrase,
+        "passage": passage,
+        "goldsim": pair.score,
+    }
+    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    file.flush()
+
+
+def _resume(out: Path, about: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """Return the pairs that `out` holds; a last line that is cut short is removed."""
+    described = out.with_name(f"{out.name}.about.json")
+    try:
+        if not out.exists():
+            partial = described.with_name(f".{described.name}.partial")
+            partial.write_text(json.dumps(about, ensure_ascii=False, indent=2), encoding="utf-8")
+            partial.replace(described)
+            return set()
+        if not described.is_file() or json.loads(described.read_text("utf-8")) != about:
+            raise EvaluationError(
+                f"{out} was made with another model or prompt (see {described.name}): give another "
+                "file."
+            )
+        data = out.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if whole != data:
+            with out.open("r+b") as file:
+                file.truncate(len(whole))
+        rows: Sequence[Any] = [json.loads(line) for line in whole.decode("utf-8").splitlines()]
+        return {(row["line"], row["paraphrase"]) for row in rows}
+    except (ValueError, KeyError, TypeError) as exc:
+        raise EvaluationError(f"{out} is damaged ({exc}): remove it, or give another.") from exc
+    except OSError as exc:
+        raise EvaluationError(f"{out} cannot be written ({exc.strerror}): check the path.") from exc

@@ -1,0 +1,182 @@
+"""What can be evaluated: an encoder folder, a checkpoint, a file of static word vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from slice_os.encoder import load_encoder
+from slice_os.encoder.info import DESCRIPTION
+from slice_os.errors import EvaluationError
+from slice_os.records import Float32, Words
+
+if TYPE_CHECKING:
+    from slice_os.training.student import Student
+
+BATCH = 32
+
+
+class WordEncoder(AbstractContextManager["WordEncoder", None], Protocol):
+    """What turns texts into unit vectors and into word vectors, as `slice_os.encoder.Encoder`."""
+
+    def encode(self, texts: Sequence[str]) -> Float32:
+        """Return the unit vectors of `texts`, float32 ``[n, d]``."""
+
+    def encode_words(self, texts: Iterable[str]) -> Iterator[Words]:
+        """Yield the words of each text with their vectors."""
+
+
+class Checkpoint:
+    """A Hugging Face or sentence-transformers folder, run by torch."""
+
+    def __init__(self, folder: Path) -> None:
+        """Load the checkpoint.
+
+        Raises:
+            ExportError: The folder is not a usable checkpoint.
+            MissingExtraError: torch or transformers is not installed.
+        """
+        from slice_os.exporters.checkpoint import load_checkpoint
+        from slice_os.training.student import Student
+
+        self._student: Student = Student(load_checkpoint(folder))
+        self._student.model.requires_grad_(False).eval()
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """There is nothing to close."""
+
+    def encode(self, texts: Sequence[str]) -> Float32:
+        """Return the unit vectors of `texts`, float32 ``[n, d]``."""
+        vectors: Float32 = self._student.encode(texts).numpy()
+        return vectors
+
+    def encode_words(self, texts: Iterable[str]) -> Iterator[Words]:
+        """Yield the words of each text with their vectors, in order."""
+        rest = iter(texts)
+        while batch := list(islice(rest, BATCH)):
+            found = self._student.words(batch)
+            for row, text in enumerate(found.texts):
+                count = int(found.counts[row])
+                vectors: Float32 = found.vectors[row, :count].numpy()
+                yield Words(text.words.starts[:count], text.words.ends[:count], vectors)
+
+
+class StaticVectors:
+    """Averaged static word vectors, from GloVe's text format: a word and its numbers a line.
+
+    Words are looked up in lower case, without punctuation around them; unknown ones are nothing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read the vectors.
+
+        Raises:
+            EvaluationError: The file cannot be read, or a line of it is not a word and numbers.
+        """
+        import regex
+
+        self._word = regex.compile(r"\S+")
+        self._inner = regex.compile(r"[\p{L}\p{N}]+(?:['\u2019.-][\p{L}\p{N}]+)*")
+        self._places: dict[str, int] = {}
+        rows: list[Float32] = []
+        try:
+            with path.open(encoding="utf-8") as lines:
+                for number, line in enumerate(lines, start=1):
+                    word, *numbers = line.rstrip().split(" ")
+                    if number == 1 and len(numbers) == 1:  # word2vec's first line: counts
+                        continue
+                    try:
+                        row = np.array(numbers, np.float32)
+                    except ValueError:
+                        row = np.zeros(0, np.float32)
+                    if not len(row) or (rows and len(row) != len(rows[0])):
+                        raise EvaluationError(
+                            f"{path}, line {number}, is not a word and its "
+                            f"{len(rows[0]) if rows else ''} numbers: give a file in GloVe's text "
+                            "format."
+                        )
+                    self._places.setdefault(word, len(rows))
+                    rows.append(row)
+        except (OSError, UnicodeDecodeError) as exc:
+            raise EvaluationError(f"{path} cannot be read as UTF-8 text ({exc}).") from exc
+        if not rows:
+            raise EvaluationError(f"{path} holds no vector: give a file in GloVe's text format.")
+        self._vectors = np.stack(rows)
+
+    def __enter__(self) -> StaticVectors:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """There is nothing to close."""
+
+    def encode(self, texts: Sequence[str]) -> Float32:
+        """Return the unit vectors of `texts`, float32 ``[n, d]``; a row of zeros if unknown."""
+        sums = np.stack([words.vectors.sum(axis=0) for words in self.encode_words(texts)])
+        norms = np.linalg.norm(sums, axis=1, keepdims=True)
+        unit: Float32 = np.divide(sums, norms, out=np.zeros_like(sums), where=norms > 0)
+        return unit
+
+    def encode_words(self, texts: Iterable[str]) -> Iterator[Words]:
+        """Yield the words of each text with their vectors, in order."""
+        for text in texts:
+            runs = list(self._word.finditer(text))
+            vectors = np.zeros((len(runs), self._vectors.shape[1]), np.float32)
+            for row, run in enumerate(runs):
+                for piece in self._inner.findall(run.group().lower()):
+                    if (place := self._places.get(piece)) is not None:
+                        vectors[row] += self._vectors[place]
+            starts = np.array([run.start() for run in runs], np.int32)
+            yield Words(starts, np.array([run.end() for run in runs], np.int32), vectors)
+
+
+def load_any(place: str | Path | None = None, device: str = "auto") -> WordEncoder:
+    """Load what `place` is: an encoder folder, a checkpoint folder, a file of static vectors.
+
+    Raises:
+        EvaluationError: There is nothing at `place`, or static vectors that cannot be used.
+        EncoderError: The encoder folder is not usable.
+        ExportError: The checkpoint is not usable.
+        MissingExtraError: A checkpoint, but torch or transformers is not installed.
+
+    """
+    if place is None:
+        return load_encoder(None, device)
+    path = Path(place)
+    if (path / DESCRIPTION).is_file():
+        return load_encoder(path, device)
+    if path.is_dir():
+        return Checkpoint(path)
+    if path.is_file():
+        return StaticVectors(path)
+    raise EvaluationError(
+        f"There is no encoder at {path}: give an encoder folder, a checkpoint folder or a file of "
+        "word vectors in GloVe's text format."
+    )
+
+
+def borrowed(
+    encoder: str | Path | WordEncoder | None, device: str = "auto"
+) -> AbstractContextManager[WordEncoder]:
+    """Return what `load_any` loads, or a loaded encoder as it is, for its owner to close."""
+    if encoder is None or isinstance(encoder, (str, Path)):
+        return load_any(encoder, device)
+    return nullcontext(encoder)

@@ -1,0 +1,108 @@
+"""Relevance judgements (qrels) of TREC, BEIR and SMART, with the lines that they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from slice_os.errors import EvaluationError
+from slice_os.evaluation.lines import columns, numbered_lines, whole_number
+
+BEIR_COLUMNS = ("query-id", "corpus-id", "score")
+TREC_COLUMNS = 4
+
+
+@dataclass(slots=True)
+class Qrels:
+    """The judgements of a file: query -> document -> relevance.
+
+    `query_lines` and `document_lines` tell in which line an id first stands, for error messages.
+    """
+
+    file: Path
+    relevance: dict[str, dict[str, int]] = field(default_factory=dict)
+    query_lines: dict[str, int] = field(default_factory=dict)
+    document_lines: dict[str, int] = field(default_factory=dict)
+
+    def add(self, line: int, query: str, document: str, relevance: int) -> None:
+        """Take a judgement in; EvaluationError if another line contradicts it."""
+        known = self.relevance.setdefault(query, {}).setdefault(document, relevance)
+        if known != relevance:
+            raise EvaluationError(
+                f"{self.file}, line {line}, gives document {document!r} the relevance {relevance} "
+                f"for query {query!r}, an earlier line {known}: remove one of them."
+            )
+        self.query_lines.setdefault(query, line)
+        self.document_lines.setdefault(document, line)
+
+
+def read_trec_qrels(path: Path) -> Qrels:
+    """Read lines ``query iteration document relevance``, separated by white space.
+
+    Raises:
+        EvaluationError: The file or a line of it is not so.
+    """
+    qrels = Qrels(path)
+    for number, line in numbered_lines(path):
+        place = f"{path}, line {number},"
+        values = line.split()
+        if len(values) != TREC_COLUMNS:
+            raise EvaluationError(
+                f"{place} has {columns(values)} instead of {TREC_COLUMNS}: make it query, "
+                "iteration, document, relevance."
+            )
+        query, _, document, relevance = values
+        qrels.add(number, query, document, whole_number(relevance, place, "relevance"))
+    return qrels
+
+
+def read_beir_qrels(path: Path) -> Qrels:
+    """Read a .tsv whose first line names the columns query-id, corpus-id and score.
+
+    Raises:
+        EvaluationError: The file or a line of it is not so.
+    """
+    qrels = Qrels(path)
+    rows = _rows(path)
+    number, header = next(rows)
+    missing = [name for name in BEIR_COLUMNS if name not in header]
+    if missing:
+        raise EvaluationError(
+            f"{path}, line {number}, misses the column {missing[0]}: make the first line the names "
+            f"{', '.join(BEIR_COLUMNS)}, with tabs between them."
+        )
+    places = [header.index(name) for name in BEIR_COLUMNS]
+    for number, values in rows:
+        place = f"{path}, line {number},"
+        if len(values) != len(header):
+            raise EvaluationError(
+                f"{place} has {columns(values)}, the first line {len(header)}: make them the same."
+            )
+        query, document, score = (values[column] for column in places)
+        qrels.add(number, query, document, whole_number(score, place, "score"))
+    if not qrels.relevance:
+        raise EvaluationError(f"{path} holds no judgement below its first line: add some.")
+    return qrels
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    for number, line in numbered_lines(path):
+        yield number, [value.strip() for value in line.split("\t")]
+
+
+def read_smart_qrels(path: Path) -> Qrels:
+    """Read lines ``query document …`` of a SMART .REL file; each says that one is relevant.
+
+    Raises:
+        EvaluationError: The file or a line of it is not so.
+    """
+    qrels = Qrels(path)
+    for number, line in numbered_lines(path):
+        values = line.split()
+        if len(values) < 2:
+            raise EvaluationError(
+                f"{path}, line {number}, has one column: make it query, document."
+            )
+        qrels.add(number, values[0], values[1], 1)
+    return qrels

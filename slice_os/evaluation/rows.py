@@ -1,0 +1,90 @@
+"""Rows of a set to evaluate on: CSV, TSV or JSON lines, in any encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from slice_os.corpus.formats.delimited import parse_csv, parse_tsv
+from slice_os.corpus.formats.json_lines import parse as parse_json_lines
+from slice_os.errors import CorpusError, EvaluationError
+
+_PARSERS = {
+    ".csv": parse_csv,
+    ".tsv": parse_tsv,
+    ".jsonl": parse_json_lines,
+    ".ndjson": parse_json_lines,
+}
+
+
+def read_rows(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the line number and the values of each row of a .csv, .tsv or .jsonl file.
+
+    Raises:
+        EvaluationError: The file cannot be read, or a row of it is not what its name says; the
+            line is named.
+
+    """
+    path = Path(path)
+    parse = _PARSERS.get(path.suffix.lower())
+    if parse is None:
+        raise EvaluationError(
+            f"{path} is not read by its name: give a file that ends in {', '.join(_PARSERS)}."
+        )
+    try:
+        with path.open("rb") as stream:
+            for row in parse(stream):
+                line = row.line or row.number
+                if row.problem:
+                    raise EvaluationError(f"{path}, line {line}, {row.problem}: correct it.")
+                yield line, row.values
+    except OSError as exc:
+        raise EvaluationError(f"{path} cannot be read ({exc.strerror}): check the path.") from exc
+    except CorpusError as exc:
+        raise EvaluationError(f"{path} cannot be used, {exc}: correct the file.") from exc
+
+
+def field(path: str | Path, line: int, values: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    """Return the text of the first of `names` that a row has.
+
+    Raises:
+        EvaluationError: It has none of them, or no text there.
+
+    """
+    name = next((name for name in names if name in values), None)
+    if name is None:
+        raise EvaluationError(
+            f"{path}, line {line}, has no column {' or '.join(names)}, only "
+            f"{', '.join(values) or 'none'}: rename its columns."
+        )
+    text = str(values[name]).strip()
+    if not text:
+        raise EvaluationError(f"{path}, line {line}, has nothing in the column {name}: fill it.")
+    return text
+
+
+def score(
+    path: str | Path,
+    line: int,
+    values: Mapping[str, Any],
+    names: tuple[str, ...],
+    bounds: tuple[float, float],
+) -> float:
+    """Return the number of the first of `names` that a row has, within `bounds`.
+
+    Raises:
+        EvaluationError: It has none of them, or it is no such number.
+
+    """
+    text = field(path, line, values, names)
+    low, high = bounds
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not low <= number <= high:
+        raise EvaluationError(
+            f"{path}, line {line}: {text!r} is not a score from {low:g} to {high:g}: correct it."
+        )
+    return number

@@ -1,0 +1,116 @@
+"""Rankings in and out: TREC run files, written whole or not at all."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from slice_os.errors import EvaluationError
+from slice_os.evaluation.lines import columns, numbered_lines
+
+Ranking = Mapping[str, float]
+"""Document -> score."""
+Run = dict[str, Ranking]
+"""Query -> its ranking."""
+_COLUMNS = 6
+
+
+def read_run(path: str | Path) -> Run:
+    """Read lines ``query Q0 document rank score tag``, of which the score alone ranks.
+
+    Raises:
+        EvaluationError: The file or a line of it is not so, or names a document twice for a query.
+    """
+    path = Path(path)
+    run: dict[str, dict[str, float]] = {}
+    for number, line in numbered_lines(path):
+        place = f"{path}, line {number},"
+        values = line.split()
+        if len(values) != _COLUMNS:
+            raise EvaluationError(
+                f"{place} has {columns(values)} instead of {_COLUMNS}: make it query, Q0, "
+                "document, rank, score, tag."
+            )
+        query, _, document, _, text, _ = values
+        ranking = run.setdefault(query, {})
+        if document in ranking:
+            raise EvaluationError(
+                f"{place} names the document {document!r} again for query {query!r}: remove one."
+            )
+        ranking[document] = _score(text, place)
+    return {**run}
+
+
+def _score(text: str, place: str) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = math.nan
+    if not math.isfinite(score):
+        raise EvaluationError(f"{place} has the score {text!r}: make it a number.")
+    return score
+
+
+def run_lines(run: Run, tag: str) -> list[str]:
+    """Return a run as lines of a TREC run file, each query's best score first.
+
+    Scores are written in full, so a run that is read again measures the same.
+
+    Raises:
+        EvaluationError: An id holds white space, which the format cannot hold.
+    """
+    for name in {*run, *(document for ranking in run.values() for document in ranking)}:
+        if len(name.split()) != 1:
+            raise EvaluationError(
+                f"The id {name!r} cannot stand in a TREC run file: leave the output out, or give "
+                "ids without spaces."
+            )
+    return [
+        f"{query} Q0 {document} {rank} {score!r} {tag}"
+        for query, ranking in run.items()
+        for rank, (document, score) in enumerate(
+            sorted(ranking.items(), key=lambda item: -item[1]), start=1
+        )
+    ]
+
+
+def run_name(label: str) -> str:
+    """Return the name of a setting's run file."""
+    return f"{re.sub('[^A-Za-z0-9._-]+', '-', label)}.run"
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for results where there is none.
+
+    Raises:
+        EvaluationError: It cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise EvaluationError(
+            f"{folder} cannot be made ({exc.strerror or exc}): give another output folder."
+        ) from exc
+
+
+def write_lines(file: Path, lines: Iterable[str]) -> None:
+    """Write a file so that under its name it is whole, or as it was.
+
+    Raises:
+        EvaluationError: It cannot be written.
+    """
+    partial = file.with_name(f".{file.name}.partial")
+    try:
+        partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        partial.replace(file)
+    except OSError as exc:
+        raise EvaluationError(
+            f"{file} cannot be written ({exc.strerror or exc}): give another output folder, or "
+            "make room."
+        ) from exc
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)

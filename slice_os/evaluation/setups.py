@@ -1,0 +1,236 @@
+"""Ways to score a passage for a query: what phrase-in-context sets compare."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from slice_os.corpus import count_words
+from slice_os.evaluation.encoders import WordEncoder
+from slice_os.lexical import K1, B, inverse_document_frequency, terms
+from slice_os.records import Float32, Words
+from slice_os.spans import (
+    MAX_WORDS,
+    best_span,
+    enumerate_spans,
+    fit_window,
+    full_range,
+    length_window,
+    pick,
+    span_cosines,
+    span_norms,
+    verified_degrees,
+    word_scores,
+)
+
+Progress = Callable[[str, int, int], None]
+BLOCK = 32
+"""Passages whose n-grams are encoded at once: memory, against texts that occur twice."""
+
+
+class Encoded:
+    """Queries and passages with their vectors, each made once, when it is first asked for."""
+
+    def __init__(
+        self,
+        encoder: WordEncoder,
+        queries: Sequence[str],
+        passages: Sequence[str],
+        said: Sequence[tuple[str, int]],
+        progress: Progress,
+    ) -> None:
+        """Take what belongs together by place.
+
+        Args:
+            encoder: What encodes.
+            queries: The queries.
+            passages: One a query.
+            said: What each passage says of its query, and where it begins there.
+            progress: Is told a set-up, how much is done, and of how much.
+        """
+        self.encoder = encoder
+        self.queries = queries
+        self.passages = passages
+        self.said = said
+        self.progress = progress
+
+    @cached_property
+    def asked(self) -> Float32:
+        """The queries' unit vectors, float32 ``[n, d]``."""
+        return self.encoder.encode(list(self.queries))
+
+    @cached_property
+    def words(self) -> list[Words]:
+        """The passages' words with their vectors."""
+        found = []
+        for words in self.encoder.encode_words(self.passages):
+            found.append(words)
+            self.progress("single pass", len(found), len(self.passages))
+        return found
+
+    @cached_property
+    def windows(self) -> list[range]:
+        """Each query's length window, fitted to its passage."""
+        return [
+            fit_window(length_window(max(1, count_words(query))), len(words))
+            for query, words in zip(self.queries, self.words, strict=True)
+        ]
+
+    def cosines(self, row: int, lengths: range) -> Float32:
+        """Return the cosines ``[lengths, N]`` of a passage's spans with its query."""
+        vectors = self.words[row].vectors
+        scores = word_scores(vectors, self.asked[row])
+        return span_cosines(scores, span_norms(vectors, MAX_WORDS), lengths)
+
+    def text(self, row: int, i: int, j: int) -> str:
+        """Return words i to j (half-open) of a passage as they stand there."""
+        words = self.words[row]
+        return self.passages[row][words.starts[i] : words.ends[j - 1]]
+
+
+def full_context(encoded: Encoded) -> list[float]:
+    """Score the whole passage, encoded as one text."""
+    vectors = encoded.encoder.encode(list(encoded.passages))
+    return _dots(vectors, encoded.asked)
+
+
+def single_pass(encoded: Encoded) -> list[float]:
+    """Score the best span of 1 to 20 words, the passage encoded once (SLICE)."""
+    return [_best(encoded, row, full_range()) for row in range(len(encoded.queries))]
+
+
+def window(encoded: Encoded) -> list[float]:
+    """Score the best span of a length near the query's, as a search does."""
+    return [_best(encoded, row, encoded.windows[row]) for row in range(len(encoded.queries))]
+
+
+def verified(encoded: Encoded) -> list[float]:
+    """Score the best of the window's 8 first spans, each encoded alone, as a search shows."""
+    said: list[str] = []
+    ends = [0]
+    for row, lengths in enumerate(encoded.windows):
+        spans = pick(encoded.cosines(row, lengths), lengths) if len(encoded.words[row]) else []
+        said += [encoded.text(row, span.i, span.j) for span in spans]
+        ends.append(len(said))
+    alone = encoded.encoder.encode(said)
+    return [
+        float(max(verified_degrees(query, alone[start:end]), default=0.0))
+        for query, start, end in zip(encoded.asked, ends, ends[1:], strict=False)
+    ]
+
+
+def n_grams(encoded: Encoded) -> list[float]:
+    """Score the best of all spans of 1 to 20 words, each encoded alone (hours without a GPU)."""
+    # What is to be encoded is known only when all passages are cut, so progress counts them first.
+    best = np.full(len(encoded.queries), -1.0)
+    texts = [_unique(encoded, start) for start in range(0, len(best), BLOCK)]
+    count, done = sum(map(len, texts)), 0
+    for block in texts:
+        # Sorted by length, so that a batch pads little.
+        order = sorted(block, key=len)
+        for first in range(0, len(order), 4096):
+            some = order[first : first + 4096]
+            for text, vector in zip(some, encoded.encoder.encode(some), strict=True):
+                for row in block[text]:
+                    best[row] = max(best[row], float(encoded.asked[row] @ vector))
+            done += len(some)
+            encoded.progress("n-grams", done, count)
+    scores: list[float] = best.tolist()
+    return scores
+
+
+def start_and_end(encoded: Encoded) -> list[float]:
+    """Score the best span by its first and last word's vectors, joined (as DensePhrases does)."""
+    found = []
+    for query, words in zip(
+        encoded.encoder.encode_words(encoded.queries), encoded.words, strict=True
+    ):
+        if not len(query) or not len(words):
+            found.append(-1.0)
+            continue
+        heads, tails = words.vectors @ query.vectors[0], words.vectors @ query.vectors[-1]
+        squares = np.einsum("nd,nd->n", words.vectors, words.vectors)
+        size = np.sqrt((query.vectors[[0, -1]] ** 2).sum())
+        spans = enumerate_spans(len(words))
+        i, j = spans[:, 0], spans[:, 1] - 1
+        norms = np.maximum(np.sqrt(squares[i] + squares[j]) * size, 1e-12)
+        found.append(float(((heads[i] + tails[j]) / norms).max()))
+    return found
+
+
+def target_in_context(encoded: Encoded) -> list[float]:
+    """Score the span that is known to be meant, the passage encoded once: a limit."""
+    found = []
+    for row, (text, start) in enumerate(encoded.said):
+        words = encoded.words[row]
+        i = int(np.searchsorted(words.ends, start, side="right"))
+        j = int(np.searchsorted(words.starts, start + len(text), side="left"))
+        vector = words.vectors[i:j].sum(axis=0)
+        norm = float(np.linalg.norm(vector))
+        found.append(float(vector @ encoded.asked[row]) / norm if norm else -1.0)
+    return found
+
+
+def target_alone(encoded: Encoded) -> list[float]:
+    """Score the words that are known to be meant, encoded alone: the limit of an encoder."""
+    return _dots(encoded.encoder.encode([text for text, _ in encoded.said]), encoded.asked)
+
+
+def bm25(encoded: Encoded) -> list[float]:
+    """Score the passage by BM25, all passages being the collection."""
+    passages = [Counter(terms(text)) for text in encoded.passages]
+    lengths = [sum(passage.values()) for passage in passages]
+    mean = sum(lengths) / max(1, len(lengths))
+    holding = Counter(term for passage in passages for term in passage)
+    found = []
+    for query, passage, length in zip(encoded.queries, passages, lengths, strict=True):
+        total = 0.0
+        for term in terms(query):
+            frequency = passage[term]
+            if frequency:
+                idf = inverse_document_frequency(len(passages), holding[term])
+                total += idf * frequency / (frequency + K1 * (1 - B + B * length / mean))
+        found.append(total)
+    return found
+
+
+SETUPS: Mapping[str, Callable[[Encoded], list[float]]] = {
+    "bm25": bm25,
+    "full context": full_context,
+    "start and end": start_and_end,
+    "single pass": single_pass,
+    "window": window,
+    "verified": verified,
+    "n-grams": n_grams,
+    "target in context": target_in_context,
+    "target alone": target_alone,
+}
+DEFAULT_SETUPS = tuple(name for name in SETUPS if name != "n-grams")
+
+
+def _best(encoded: Encoded, row: int, lengths: range) -> float:
+    if not len(encoded.words[row]):
+        return -1.0
+    return best_span(encoded.cosines(row, lengths), lengths).cosine
+
+
+def _unique(encoded: Encoded, start: int) -> dict[str, set[int]]:
+    """Return the texts of all spans of a block of passages, and whose they are."""
+    block: dict[str, set[int]] = {}
+    for row in range(start, min(start + BLOCK, len(encoded.queries))):
+        for i, j in _spans(len(encoded.words[row])):
+            block.setdefault(encoded.text(row, i, j), set()).add(row)
+    return block
+
+
+def _spans(words: int) -> Iterator[tuple[int, int]]:
+    for i, j in enumerate_spans(words):
+        yield int(i), int(j)
+
+
+def _dots(one: Float32, other: Float32) -> list[float]:
+    found: list[float] = np.einsum("nd,nd->n", one, other).tolist()
+    return found

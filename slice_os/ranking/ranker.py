@@ -1,0 +1,228 @@
+"""Documents in memory, ranked by how their sentences compare with a query's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from slice_os.encoder import Encoder
+from slice_os.errors import QueryError
+from slice_os.ranking import baselines
+from slice_os.ranking.bm25 import BM25
+from slice_os.ranking.doc2vec import Doc2Vec
+from slice_os.ranking.sentences import cut_sentences
+from slice_os.ranking.stack import Stack
+from slice_os.ranking.subsequence import THRESHOLD, lcs_pairs, lcs_scores
+from slice_os.records import Document, Float32
+
+Text = str | Sequence[str]
+"""A text, which is cut into sentences, or its sentences."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePair:
+    """A sentence of the query, one of the document that matches it, and their cosine."""
+
+    query: str
+    document: str
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class RankedDocument:
+    """A document, its score by the method that ranked it, and the sentences that match.
+
+    `pairs` are those of the best matching of `slice_os.ranking.subsequence`, whatever ranked.
+    """
+
+    id: str
+    score: float
+    pairs: tuple[SentencePair, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document as plain JSON types."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Query:
+    sentences: list[str]
+    encoder: Encoder
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.sentences)
+
+    @cached_property
+    def vectors(self) -> Float32:
+        return self.encoder.encode(self.sentences)
+
+
+class SentenceRanker:
+    """Documents, encoded sentence by sentence, that are ranked for one query after the other.
+
+    Their vectors are held in memory, float32: 77 MB for 1,000 documents of 50 sentences and 384
+    dimensions. A sentence that occurs again is encoded once. What a baseline needs beyond that is
+    made when it is first asked for.
+
+    Args:
+        encoder: A loaded encoder, see `slice_os.load_encoder`; it stays the caller's to close.
+        documents: By id, or `Document` records, or texts alone, which then have their numbers from
+            0 as ids. A text is a string or a list of its sentences.
+        threshold: The cosine above which two sentences match.
+        language: The language whose rules cut texts into sentences, a code such as "en".
+
+    Raises:
+        QueryError: There is no document, one has no sentence, or two have one id.
+        MissingExtraError: A text has to be cut; it needs the extra ``ranking``.
+        EncoderError: The encoder gave a vector that is not finite, or is closed.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        documents: Mapping[str, Text] | Iterable[Document | Text],
+        *,
+        threshold: float = THRESHOLD,
+        language: str = "en",
+    ) -> None:
+        self._encoder = encoder
+        self._threshold = threshold
+        self._language = language
+        named = list(_named(documents))
+        if not named:
+            raise QueryError("There is no document to rank: give at least one.")
+        self.ids = [name for name, _ in named]
+        if len(set(self.ids)) < len(self.ids):
+            raise QueryError("Two documents have the same id: give each its own.")
+        self._sentences = [self._cut(f"Document {name!r}", text) for name, text in named]
+        places: dict[str, int] = {}
+        rows = [places.setdefault(s, len(places)) for text in self._sentences for s in text]
+        counts = np.array([len(text) for text in self._sentences], np.int64)
+        self._stack = Stack(encoder.encode(list(places))[rows], counts)
+        lcs, bm25 = self._lcs, self._bm25
+        self._methods: dict[str, Callable[[_Query], Float32]] = {
+            "lcs": partial(lcs, weighted=True),
+            "lcs-count": partial(lcs, weighted=False),
+            "average": lambda query: baselines.average_scores(query.vectors, self._means),
+            "maximum": lambda query: baselines.maximum_scores(query.vectors, self._stack),
+            "all-pairs": lambda query: baselines.all_pairs_scores(query.vectors, self._means),
+            "vector": self._vector,
+            "doc2vec": lambda query: self._doc2vec.scores(query.text),
+            "bm25": partial(bm25, stem=True, idf=True),
+            "bm25-no-stem": partial(bm25, stem=False, idf=True),
+            "bm25-no-idf": partial(bm25, stem=True, idf=False),
+            "bm25-no-stem-no-idf": partial(bm25, stem=False, idf=False),
+        }
+        self._postings: dict[tuple[bool, bool], BM25] = {}
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The names of the methods that rank."""
+        return tuple(self._methods)
+
+    def rank(
+        self, query: Text, method: str = "lcs", size: int = 10, *, length_weighted: bool = False
+    ) -> list[RankedDocument]:
+        """Return the best `size` documents for a query, best first, equal ones in their order.
+
+        Documents that score 0 or less share nothing with the query and are left out.
+
+        Args:
+            query: A text, or its sentences.
+            method: One of `methods`; docs/ranking.md has their formulas.
+            size: At most how many.
+            length_weighted: Multiply scores by `baselines.length_weights`.
+
+        Raises:
+            QueryError: The query has no sentence, the method is unknown, or the size is below 1.
+            MissingExtraError: The method, or cutting the query, needs the extra ``ranking``.
+            EncoderError: The encoder gave a vector that is not finite, or is closed.
+        """
+        if size < 1:
+            raise QueryError(f"{size} documents cannot be shown: ask for at least 1.")
+        asked = self._asked(query)
+        scores = self._scored(asked, method, length_weighted)
+        best = np.argsort(-scores, kind="stable")[:size]
+        return [
+            RankedDocument(self.ids[k], float(scores[k]), self._pairs(asked, k))
+            for k in best.tolist()
+            if scores[k] > 0
+        ]
+
+    def scores(self, query: Text, method: str = "lcs", *, length_weighted: bool = False) -> Float32:
+        """Return all documents' scores in the order of `ids`, float32 ``[D]``; see `rank`."""
+        return self._scored(self._asked(query), method, length_weighted)
+
+    def _asked(self, query: Text) -> _Query:
+        return _Query(self._cut("The query", query), self._encoder)
+
+    def _cut(self, name: str, text: Text) -> list[str]:
+        cut = cut_sentences(text, self._language) if isinstance(text, str) else text
+        found = [sentence for sentence in cut if sentence.strip()]
+        if not found:
+            raise QueryError(f"{name} holds no sentence: leave it out, or write at least one.")
+        return found
+
+    def _scored(self, query: _Query, method: str, length_weighted: bool) -> Float32:
+        if method not in self._methods:
+            raise QueryError(
+                f"There is no method {method!r}: use one of {', '.join(self.methods)}."
+            )
+        scores = self._methods[method](query)
+        if not length_weighted:
+            return scores
+        weights = baselines.length_weights(len(query.sentences), self._stack.counts)
+        return baselines.weight_lengths(scores, weights)
+
+    def _pairs(self, query: _Query, number: int) -> tuple[SentencePair, ...]:
+        sentences = self._sentences[number]
+        found = lcs_pairs(query.vectors, self._stack.document(number), self._threshold)
+        return tuple(
+            SentencePair(query.sentences[pair.query], sentences[pair.document], pair.cosine)
+            for pair in found
+        )
+
+    def _lcs(self, query: _Query, weighted: bool) -> Float32:
+        return lcs_scores(query.vectors, self._stack, None, self._threshold, weighted=weighted)
+
+    def _vector(self, query: _Query) -> Float32:
+        return baselines.vector_scores(self._encoder.encode([query.text])[0], self._whole)
+
+    def _bm25(self, query: _Query, stem: bool, idf: bool) -> Float32:
+        if (stem, idf) not in self._postings:
+            self._postings[stem, idf] = BM25(self._texts, stem=stem, idf=idf)
+        return self._postings[stem, idf].scores(query.text)
+
+    @property
+    def _texts(self) -> list[str]:
+        return [" ".join(sentences) for sentences in self._sentences]
+
+    @cached_property
+    def _means(self) -> Float32:
+        return baselines.means(self._stack)
+
+    @cached_property
+    def _whole(self) -> Float32:
+        return self._encoder.encode(self._texts)
+
+    @cached_property
+    def _doc2vec(self) -> Doc2Vec:
+        return Doc2Vec(self._texts)
+
+
+def _named(
+    documents: Mapping[str, Text] | Iterable[Document | Text],
+) -> Iterable[tuple[str, Text]]:
+    if isinstance(documents, Mapping):
+        yield from documents.items()
+        return
+    for number, document in enumerate(documents):
+        if isinstance(document, Document):
+            yield document.id, document.text
+        else:
+            yield str(number), document

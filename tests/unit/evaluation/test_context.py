@@ -1,0 +1,232 @@
+"""`slice-os evaluate context`: every step against a naive second computation."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import slice_os
+from slice_os.cli.evaluating_context import SETUPS as SHOWN
+from slice_os.corpus import count_words
+from slice_os.errors import EvaluationError
+from slice_os.evaluation import evaluate_context, plot_context
+from slice_os.evaluation.context import read_context
+from slice_os.evaluation.setups import SETUPS
+from slice_os.exporters.parity import sentences
+from slice_os.spans import fit_window, length_window
+
+SLICE_OS = Path(sys.executable).with_name("slice-os")
+HEADER = ["", "line", "paraphrase", "passage", "goldsim"]
+PAIRS = [
+    ("the customer wants to cancel", "they would like to end the contract", 4.5),
+    ("a café in the old town", "a small café downtown", 3.8),
+    ("the parcel never arrived", "my delivery is lost", 4.0),
+    ("how do I reset my password", "the weather was lovely", 0.2),
+    ("she plays the violin", "he reads a newspaper", 0.8),
+    ("the invoice is wrong", "I was charged too much", 3.5),
+]
+
+
+def rows():
+    fillers = [" ".join(text.split()[:14]).rstrip(".,") for text in sentences()[:12]]
+    for k, (query, target, gold) in enumerate(PAIRS):
+        passage = f"{fillers[k]}. We said that {target}, and then {fillers[-k - 1]}."
+        yield [k, query, target, passage, gold]
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(name="pairs.csv", encoding="cp1252", header=HEADER, more=(), delimiter=","):
+        with (tmp_path / name).open("w", encoding=encoding, newline="") as stream:
+            out = csv.writer(stream, delimiter=delimiter)
+            out.writerow(header)
+            out.writerows([*rows(), *more])
+        return tmp_path / name
+
+    return write
+
+
+def naive(encoder, query, target, passage):
+    """Return every set-up's score by the plainest means."""
+
+    def cosine(one, other):
+        return float(np.dot(one, other) / (np.linalg.norm(one) * np.linalg.norm(other)))
+
+    def alone(text):
+        return encoder.encode([text])[0]
+
+    (words,) = encoder.encode_words([passage])
+    asked = alone(query)
+    scores, texts = {}, {}
+    for i in range(len(words)):
+        for j in range(i + 1, min(i + 20, len(words)) + 1):
+            scores[i, j] = cosine(words.vectors[i:j].sum(axis=0), asked)
+            texts[i, j] = passage[words.starts[i] : words.ends[j - 1]]
+    window = fit_window(length_window(count_words(query)), len(words))
+    inside = sorted((s for s in scores if s[1] - s[0] in window), key=lambda s: -scores[s])
+    start = passage.index(target)
+    i, j = next(
+        (i, j)
+        for i, j in scores
+        if words.starts[i] <= start < words.ends[i]
+        and words.starts[j - 1] < start + len(target) <= words.ends[j - 1]
+    )
+    (asked_words,) = encoder.encode_words([query])
+    ends = np.concatenate([asked_words.vectors[0], asked_words.vectors[-1]])
+    return {
+        "full context": cosine(alone(passage), asked),
+        "start and end": max(
+            cosine(np.concatenate([words.vectors[i], words.vectors[j - 1]]), ends)
+            for i, j in scores
+        ),
+        "single pass": max(scores.values()),
+        "window": scores[inside[0]],
+        "verified": max((1 + cosine(alone(texts[s]), asked)) / 2 for s in inside[:8]),
+        "n-grams": max(cosine(alone(text), asked) for text in texts.values()),
+        "target in context": scores[i, j],
+        "target alone": cosine(alone(target), asked),
+    }
+
+
+def test_every_set_up_agrees_with_a_naive_computation(file):
+    seen = []
+    report = evaluate_context(
+        file(), setups=list(SETUPS), progress=lambda *one: seen.append(one), against="window"
+    )
+    found = {one.name: one for one in report.setups}
+    assert set(found) == set(SETUPS)
+    with slice_os.load_encoder() as encoder:
+        for k, query, target, passage, gold in rows():
+            assert report.gold[k] == pytest.approx(gold / 5)
+            for name, value in naive(encoder, query, target, passage).items():
+                assert found[name].scores[k] == pytest.approx(value, abs=2e-5), name
+    for one in report.setups:
+        assert one.correlation.pearson == stats.pearsonr(one.scores, report.gold)[0]
+        assert one.correlation.spearman == stats.spearmanr(one.scores, report.gold)[0]
+        assert (one.comparison is None) == (one.name == "window")
+    assert {name for name, _, _ in seen} == {"single pass", "n-grams"}
+    assert seen[-1][1] == seen[-1][2]
+    assert found["target alone"].correlation.pearson > 0.8
+
+
+def test_bm25_finds_words_not_meaning(file, tmp_path):
+    said = [
+        9,
+        "lost delivery",
+        "my delivery is lost",
+        "Where is it? my delivery is lost, I fear.",
+        5,
+    ]
+    (row,) = evaluate_context(file(more=[said]), setups=["bm25"]).setups
+    assert row.scores[-1] == max(row.scores) > 0
+    assert row.scores[4] == 0  # "she plays the violin" has no word in common
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding", "delimiter"),
+    [("a.csv", "utf-8", ","), ("a.csv", "cp1252", ";"), ("a.tsv", "utf-16", "\t")],
+)
+def test_any_encoding_is_read(file, name, encoding, delimiter):
+    pairs = read_context(file(name, encoding, delimiter=delimiter))
+    assert [pair.query for pair in pairs] == [query for query, _, _ in PAIRS]
+
+
+def test_json_lines_and_other_names(tmp_path):
+    lines = [
+        json.dumps({"query": q, "target": t, "context": p, "score": g}) for _, q, t, p, g in rows()
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert len(read_context(tmp_path / "a.jsonl")) == len(PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"header": ["", "line", "paraphrase", "passages", "goldsim"]},
+            "line 2.*no column passage",
+        ),
+        ({"more": [[9, "a", "b", "b c", "7"]]}, "line 8.*'7' is not a score from 0 to 5"),
+        ({"more": [[9, "a", "b", "b c", "high"]]}, "line 8.*'high'"),
+        ({"more": [[9, "a", "not there", "b c", "3"]]}, "line 8.*does not say 'not there'"),
+        ({"more": [[9, "", "b", "b c", "3"]]}, "line 8.*nothing in the column line"),
+        ({"more": [[9, "b"]]}, "line 8.*columns"),
+        ({"name": "pairs.xlsx"}, r"ends in \.csv"),
+    ],
+)
+def test_a_file_that_cannot_be_used(file, change, message):
+    with pytest.raises(EvaluationError, match=message) as caught:
+        read_context(file(**change))
+    assert "\n" not in str(caught.value)
+
+
+def test_no_file_no_pairs_no_encoder_no_set_up(file, tmp_path):
+    with pytest.raises(EvaluationError, match="cannot be read"):
+        read_context(tmp_path / "none.csv")
+    (tmp_path / "empty.csv").write_text("")
+    with pytest.raises(EvaluationError, match="no header"):
+        read_context(tmp_path / "empty.csv")
+    (tmp_path / "header.csv").write_text(",".join(HEADER) + "\n")
+    with pytest.raises(EvaluationError, match="holds no pair"):
+        read_context(tmp_path / "header.csv")
+    with pytest.raises(EvaluationError, match="There is no encoder at"):
+        evaluate_context(file(), encoder=tmp_path / "none")
+    with pytest.raises(EvaluationError, match=r"There is no set-up 'best'.*single pass"):
+        evaluate_context(file(), setups=["best"])
+
+
+def test_a_checkpoint_is_what_it_exports_to(file, checkpoint, tmp_path):
+    slice_os.export(checkpoint("bert"), tmp_path / "encoder", "fp32")
+    wanted = ["full context", "single pass", "verified"]
+    one = evaluate_context(file(), encoder=checkpoint("bert"), setups=wanted)
+    other = evaluate_context(file(), encoder=tmp_path / "encoder", setups=wanted)
+    for ours, theirs in zip(one.setups, other.setups, strict=True):
+        np.testing.assert_allclose(ours.scores, theirs.scores, atol=2e-4)
+
+
+def test_static_word_vectors(file, tmp_path):
+    vectors = {"lost": [1, 0], "delivery": [0, 1], "parcel": [0.2, 1], "never": [1, 0.1]}
+    lines = [f"{word} {x} {y}" for word, (x, y) in vectors.items()]
+    (tmp_path / "glove.txt").write_text("\n".join(lines))
+    report = evaluate_context(file(), encoder=tmp_path / "glove.txt", setups=["target alone"])
+    asked = np.add(vectors["parcel"], vectors["never"])
+    cosine = asked @ [1, 1] / (np.linalg.norm(asked) * np.sqrt(2))
+    assert report.setups[0].scores[2] == pytest.approx(cosine)
+    (tmp_path / "glove.txt").write_text("lost 1 0\ndelivery 1\n")
+    with pytest.raises(EvaluationError, match="line 2, is not a word and its 2 numbers"):
+        evaluate_context(file(), encoder=tmp_path / "glove.txt")
+
+
+def test_the_command_line(file, tmp_path):
+    command = [SLICE_OS, "evaluate", "context", file(), "--setup", "single pass"]
+    command += ["--setup", "target alone", "--plot", tmp_path / "plot.png"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "6 pairs" in shown
+    assert shown.splitlines()[1].split() == ["set-up", "Pearson", "Spearman", "p"]
+    assert (tmp_path / "plot.png").read_bytes()[:4] == b"\x89PNG"
+    said = json.loads(subprocess.check_output([*command, "--json"], text=True))
+    assert [one["setup"] for one in said["setups"]] == ["single pass", "target alone"]
+    assert f"{said['setups'][1]['pearson']:.3f}" in shown
+    command = [SLICE_OS, "evaluate", "context", tmp_path / "none.csv"]
+    failed = subprocess.run(command, capture_output=True, text=True)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("Error: ")
+    assert failed.stderr.count("\n") == 1
+
+
+def test_the_help_names_every_set_up():
+    assert tuple(SETUPS) == SHOWN
+
+
+def test_a_plot_of_another_kind(file, tmp_path):
+    report = evaluate_context(file(), setups=["single pass"])
+    with pytest.raises(EvaluationError, match=r"ends in \.png"):
+        plot_context(report, tmp_path / "plot.docx")
+    assert not list(tmp_path.glob(".partial*"))

@@ -1,0 +1,164 @@
+"""`slice-os evaluate phrases`: readers, measures, thresholds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import slice_os
+from slice_os.errors import EvaluationError
+from slice_os.evaluation import evaluate_phrases, lexical_diversity
+from slice_os.evaluation.phrase_sets import read_paws
+from slice_os.evaluation.phrases import _threshold
+
+SLICE_OS = Path(sys.executable).with_name("slice-os")
+BIRD = (
+    "pair\tterm1\tterm2\tterm2: unigram or bigram\tsource\trelation\trelatedness score\tpos\n"
+    + (
+        "x\ttraffic jam\tcongestion\tunigram\tW\tNone\t0.9\tn-n\n"
+        "x\ttraffic jam\tmarmalade\tunigram\tW\tNone\t0.2\tn-n\n"
+        "x\tcourt case\tlawsuit\tunigram\tW\tNone\t0.85\tn-n\n"
+        "x\tcourt case\ttennis\tunigram\tW\tNone\t0.15\tn-n\n"
+    )
+)
+TURNEY = (
+    "bass fiddle | contrabass | bass | fiddle | pitch | violin | speedway | snood\n"
+    "traffic jam | congestion | traffic | jam | guitar | beetle | marriage | noun\n"
+)
+DEV = "in spite of|||despite|||4.8\ntalk to|||speak with|||4.5\nin spite of|||banana|||1\n"
+DEV += "red car|||the parliament|||1.2\nrun away|||escape|||4.4\nof the|||cheese|||1.0\n"
+TEST = "a big house|||a large house|||4.9\nquickly|||rapidly|||4.7\nquickly|||potato|||1.0\n"
+TEST += "the old dog|||the old law|||1.5\nas well as|||in addition to|||3.0\n"
+PIC = {
+    "data": [
+        {"phrase1": a, "phrase2": b, "sentence1": s, "sentence2": s.replace(a, b), "label": label}
+        for a, b, s, label in [
+            ("big house", "large home", "They live in a big house by the sea.", "positive"),
+            ("dark room", "photo laboratory", "He sat in the dark room and wept.", "negative"),
+            ("first glass", "initial drink", "He broke the first glass again.", "negative"),
+            ("fair deal", "just treatment", "It was a fair deal for all.", "positive"),
+        ]
+    ]
+}
+PAWS = "id\tsentence1\tsentence2\tlabel\n" + "".join(
+    f"{k}\t{a}\t{b}\t{label}\n"
+    for k, (a, b, label) in enumerate(
+        [
+            ("He flew from Paris to Rome", "He flew from Rome to Paris", 0),
+            ("She quickly ate it", "She ate it quickly", 1),
+            ("The good old man", "The old good man", 1),
+            ("Dogs chase cats here", "Cats chase dogs here", 0),
+            ("word " * 12, "word " * 12, 1),
+        ]
+    )
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "bird.txt").write_text(BIRD)
+    (tmp_path / "turney.txt").write_text(TURNEY)
+    (tmp_path / "ppdb-dev.txt").write_text(DEV)
+    (tmp_path / "ppdb-test.txt").write_text(TEST)
+    (tmp_path / "pic-ps-train.json").write_text(json.dumps(PIC))
+    (tmp_path / "pic-ps-dev.json").write_text(json.dumps(PIC))
+    (tmp_path / "paws.tsv").write_text(PAWS)
+    return tmp_path
+
+
+def test_figures_agree_with_a_naive_computation(folder):
+    told = []
+    report = evaluate_phrases(folder, progress=told.append)
+    assert told == ["BiRD", "Turney", "PPDB", "PAWS-short", "PiC-PS"]
+    assert report.absent == []
+    found = {(one.task, one.measure): one for one in report.figures}
+    with slice_os.load_encoder() as encoder:
+
+        def cosine(one, other):
+            first, second = encoder.encode([one, other])
+            return float(first @ second)
+
+        rows = [line.split("\t") for line in BIRD.splitlines()[1:]]
+        ours, gold = [cosine(row[1], row[2]) for row in rows], [float(row[6]) for row in rows]
+        assert found["BiRD", "Pearson"].value == pytest.approx(stats.pearsonr(ours, gold)[0])
+        right = {"all choices": 0, "without the components": 0}
+        for line in TURNEY.splitlines():
+            bigram, answer, *others = line.split(" | ")
+            best = cosine(bigram, answer)
+            right["all choices"] += all(best > cosine(bigram, other) for other in others)
+            right["without the components"] += all(
+                best > cosine(bigram, other) for other in others[2:]
+            )
+        for how, count in right.items():
+            assert found[f"Turney, {how}", "accuracy"].value == count / 2
+        pairs = [line.split("|||") for line in TEST.splitlines()]
+        ours, gold = [cosine(a, b) for a, b, _ in pairs], [float(s) for _, _, s in pairs]
+        assert found["PPDB", "Spearman"].value == pytest.approx(stats.spearmanr(ours, gold)[0])
+    assert found["PPDB", "accuracy"].count == 4  # a score of 3 is neither yes nor no
+    assert found["PPDB-filtered", "accuracy"].count == 2  # "house" and "old" are in common
+    assert found["PPDB-filtered", "accuracy"].value == 1
+    assert found["PAWS-short", "accuracy"].count == 4
+    assert found["PiC-PS, in context", "accuracy"].count == 4
+
+
+def test_a_threshold_makes_most_answers_right():
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        cosines, yes = rng.random(12), rng.random(12) < 0.5
+        bounds = [-1, *np.sort(cosines), 1]
+        best = max(((cosines > bound) == yes).sum() for bound in bounds)
+        assert ((cosines > _threshold(cosines, yes)) == yes).sum() == best
+
+
+def test_lexical_diversity():
+    found = lexical_diversity([("the cat sat", "a cat sat down"), ("one", "one")])
+    assert found.new_tokens == pytest.approx((2 / 4 + 0) / 2)
+    assert found.lcs_precision == pytest.approx((2 / 4 + 1) / 2)
+    assert found.levenshtein == pytest.approx((8 / 14 + 0) / 2)
+    with pytest.raises(EvaluationError, match="no pair"):
+        lexical_diversity([])
+
+
+def test_only_short_sentences_of_paws(folder):
+    assert len(read_paws(folder / "paws.tsv")) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("bird.txt", "a\tb\n1\t2\n", "line 2, has not the columns term1"),
+        ("bird.txt", BIRD.replace("0.85", "8.5"), "line 4"),
+        ("turney.txt", "bass fiddle | contrabass\n", "line 1, is not a bigram"),
+        ("ppdb-test.txt", "one|||two\n", r"line 1, is not phrase\|\|\|phrase"),
+        ("pic-ps-dev.json", '{"data": [{"phrase1": 1}]}', "not PiC-PS's JSON"),
+        ("paws.tsv", "id\tsentence1\n1\ta\n", "line 2, has not the columns sentence1"),
+        ("bird.txt", "", "is empty"),
+        ("bird.txt", BIRD.splitlines()[0], "holds nothing"),
+    ],
+)
+def test_a_file_that_cannot_be_used(folder, name, text, message):
+    (folder / name).write_text(text)
+    with pytest.raises(EvaluationError, match=message) as caught:
+        evaluate_phrases(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_command_line(folder, tmp_path):
+    (folder / "paws.tsv").unlink()
+    command = [SLICE_OS, "evaluate", "phrases", folder]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert shown.stdout.splitlines()[0].split() == ["task", "measure", "value", "examples"]
+    assert "Not in the folder: paws." in shown.stderr
+    said = json.loads(subprocess.check_output([*command, "--json"], text=True))
+    assert said["absent"] == ["paws"]
+    (tmp_path / "empty").mkdir()
+    command = [SLICE_OS, "evaluate", "phrases", tmp_path / "empty"]
+    failed = subprocess.run(command, capture_output=True, text=True)
+    assert failed.returncode == 1
+    assert "holds none of bird.txt" in failed.stderr

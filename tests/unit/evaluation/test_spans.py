@@ -1,0 +1,219 @@
+"""`slice-os evaluate spans` and `slice-os calibrate`: marked spans, thresholds, samples."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import slice_os
+from slice_os import Document
+from slice_os.errors import EvaluationError
+from slice_os.evaluation import calibrate, draw_sample, evaluate_spans, labels_from_gold
+from slice_os.evaluation.calibration import Labels, curve, read_labels
+from slice_os.evaluation.spans import GoldSpan, at_threshold, average_precision, judge, read_gold
+from slice_os.exporters.parity import sentences
+from slice_os.records import Match
+
+SLICE_OS = Path(sys.executable).with_name("slice-os")
+QUERY = "the customer wants to cancel"
+SAID = ["I would like to cancel my contract", "please end my subscription", "I want to cancel it"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("spans")
+    fillers = sentences()
+    texts = [f"{fillers[k]} {said}. {fillers[k + 5]}" for k, said in enumerate(SAID)]
+    texts.append(fillers[30])
+    with slice_os.open(folder / "i.slice") as index:
+        index.add([Document(f"d{k}", text) for k, text in enumerate(texts)])
+    rows = [
+        {"query": QUERY, "document": f"d{k}", "start": texts[k].index(said)}
+        for k, said in enumerate(SAID)
+    ]
+    rows = [{**row, "end": row["start"] + len(SAID[k])} for k, row in enumerate(rows)]
+    (folder / "gold.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return folder
+
+
+def match(document, start, end, degree, phrase="q"):
+    return Match(phrase, document, 0, start, end, "", degree, start, end)
+
+
+def test_measures_agree_with_a_naive_computation():
+    gold = [GoldSpan("q", "a", 0, 10), GoldSpan("q", "a", 50, 60), GoldSpan("q", "b", 5, 9)]
+    matches = [
+        match("a", 5, 15, 0.9),  # half of the first
+        match("b", 20, 30, 0.85),  # wrong
+        match("a", 0, 4, 0.8),  # the first again
+        match("b", 5, 9, 0.7),  # right
+        match("z", 0, 5, 0.95),  # nobody judged it
+    ]
+    judged, unjudged = judge(gold, matches)
+    assert unjudged == 1
+    assert [(one.correct, one.first) for one in judged] == [
+        (True, True),
+        (False, False),
+        (True, False),
+        (True, True),
+    ]
+    # The first is found at rank 1 of 1, the third at rank 3 of what is right or wrong, the second
+    # never.
+    assert average_precision(judged, 3) == pytest.approx((1 / 1 + 2 / 3) / 3)
+    found = at_threshold(judged, 3, 0.8)
+    assert (found.precision, found.recall, found.matches) == (2 / 3, 1 / 3, 3)
+    assert found.f1 == pytest.approx(2 * (2 / 3) * (1 / 3) / (2 / 3 + 1 / 3))
+
+
+def test_marked_spans_are_found(place):
+    with slice_os.open(place / "i.slice") as index:
+        report = evaluate_spans(place / "gold.jsonl", index, verify=True)
+        plain = evaluate_spans(place / "gold.jsonl", index, degree=0.7)
+    assert (report.gold, report.documents) == (3, 3)
+    assert report.overlap == 1
+    assert 0.5 < report.best_span_f1 <= 1
+    assert 0.5 < report.average_precision <= 1
+    assert [one.degree for one in plain.thresholds] == [0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
+    recalls = [one.recall for one in report.thresholds]
+    assert recalls == sorted(recalls, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ('{"query": "a", "document": "d", "start": 5, "end": 5}', "line 1: the span 5 to 5"),
+        ('{"query": "a", "document": "d", "start": -5, "end": 5}', "line 1: '-5' is not a score"),
+        ('{"query": "a", "document": "d", "start": 5}', "line 1, has no column end"),
+        ('{"query": "a", "document": ""}', "line 1, has nothing in the column document"),
+        ("", "holds no span"),
+        ("[1]", "line 1, is list, not an object"),
+    ],
+)
+def test_marked_spans_that_cannot_be_used(tmp_path, rows, message):
+    (tmp_path / "gold.jsonl").write_text(rows)
+    with pytest.raises(EvaluationError, match=message):
+        read_gold(tmp_path / "gold.jsonl")
+
+
+def test_documents_that_the_index_has_not(place, tmp_path):
+    row = {"query": QUERY, "document": "elsewhere", "start": 0, "end": 5}
+    (tmp_path / "gold.jsonl").write_text(json.dumps(row))
+    with (
+        slice_os.open(place / "i.slice") as index,
+        pytest.raises(EvaluationError, match="check their ids"),
+    ):
+        evaluate_spans(tmp_path / "gold.jsonl", index)
+
+
+def labels(count=400, seed=0):
+    """Return matches that are right with a probability that grows with the degree."""
+    rng = np.random.default_rng(seed)
+    degrees = rng.uniform(0.6, 1.0, count)
+    correct = rng.random(count) < (degrees - 0.6) / 0.4
+    return Labels(degrees, correct, np.ones(count))
+
+
+def test_the_lowest_degree_of_a_precision_and_the_highest_of_a_recall():
+    one = labels()
+    found = calibrate(one, precision=0.85)
+    kept = one.degrees >= found.degree
+    assert one.correct[kept].mean() == pytest.approx(found.precision)
+    assert found.precision >= 0.85
+    lower = one.degrees[one.degrees < found.degree]
+    assert all(one.correct[one.degrees >= degree].mean() < 0.85 for degree in lower)
+    found = calibrate(one, recall=0.9)
+    assert one.correct[one.degrees >= found.degree].sum() >= 0.9 * one.correct.sum()
+    assert one.correct[one.degrees > found.degree].sum() < 0.9 * one.correct.sum()
+
+
+def test_the_interval_holds_what_is_true():
+    # Matches of degree d are right with (d - 0.6)/0.4, so those from t on with (t - 0.2)/0.8.
+    true = 0.2 + 0.8 * 0.85
+    inside = 0
+    for seed in range(20):
+        low, high = calibrate(labels(seed=seed), precision=0.85).degree_interval
+        inside += low <= true <= high
+    assert inside >= 15
+
+
+def test_weights_stand_for_what_was_not_drawn():
+    degrees = np.array([0.9, 0.8, 0.7])
+    correct = np.array([True, False, True])
+    _, precision, recall = curve(Labels(degrees, correct, np.array([1.0, 3.0, 4.0]), missed=5))
+    np.testing.assert_allclose(precision, [1, 1 / 4, 5 / 8])
+    np.testing.assert_allclose(recall, [1 / 10, 1 / 10, 5 / 10])
+
+
+def test_what_cannot_be_calibrated():
+    with pytest.raises(EvaluationError, match="either a precision or a recall"):
+        calibrate(labels())
+    with pytest.raises(EvaluationError, match="either a precision or a recall"):
+        calibrate(labels(), precision=0.5, recall=0.5)
+    wrong = Labels(np.array([0.9]), np.array([False]), np.ones(1))
+    with pytest.raises(EvaluationError, match="No match is labelled as right"):
+        calibrate(wrong, precision=0.5)
+    one = Labels(np.array([0.9, 0.8]), np.array([False, True]), np.ones(2))
+    with pytest.raises(EvaluationError, match="No degree reaches a precision"):
+        calibrate(one, precision=0.9)
+
+
+def test_labels_from_marked_spans(place):
+    with slice_os.open(place / "i.slice") as index:
+        found = labels_from_gold(place / "gold.jsonl", index, 0.6, verify=True)
+    assert found.correct.sum() + found.missed == 3
+    assert 0.6 <= calibrate(found, recall=0.3).degree <= 1
+
+
+def test_a_sample_is_drawn_labelled_and_read(place, tmp_path):
+    out = tmp_path / "sample.csv"
+    matches = [match("d", k, k + 5, 0.6 + 0.4 * (k / 200) ** 2) for k in range(200)]
+    assert draw_sample(matches, out, 50) == 50
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert sum(float(row["weight"]) for row in rows) == pytest.approx(200, abs=0.1)
+    degrees = np.array([float(row["degree"]) for row in rows])
+    assert (degrees > 0.8).sum() >= 20  # two thirds of the matches are below
+    with pytest.raises(EvaluationError, match="exists, perhaps with labels"):
+        draw_sample(matches, out, 50)
+    with pytest.raises(EvaluationError, match="no labelled row"):
+        read_labels(out)
+    text = out.read_text().splitlines()
+    labelled = [text[0], *("yes" + line for line in text[1:31]), *text[31:]]
+    out.write_text("\n".join(labelled))
+    assert len(read_labels(out).degrees) == 30
+    out.write_text("\n".join([text[0], "maybe" + text[1]]))
+    with pytest.raises(EvaluationError, match="line 2: the column correct says 'maybe'"):
+        read_labels(out)
+    with pytest.raises(EvaluationError, match="Nothing was mined"):
+        draw_sample([], tmp_path / "none.csv")
+
+
+def test_the_command_line(place, tmp_path):
+    gold, index = place / "gold.jsonl", ["--index", place / "i.slice"]
+    command = [SLICE_OS, "evaluate", "spans", gold, *index]
+    shown = subprocess.check_output(command, text=True)
+    assert shown.startswith("3 spans in 3 documents: best-span F1 ")
+    assert json.loads(subprocess.check_output([*command, "--json"], text=True))["gold"] == 3
+    command = [SLICE_OS, "calibrate", gold, *index, "--recall", "0.3"]
+    command += ["--plot", tmp_path / "plot.svg"]
+    shown = subprocess.check_output(command, text=True)
+    assert "95 % interval" in shown
+    assert "<svg" in (tmp_path / "plot.svg").read_text()
+    (tmp_path / "phrases.txt").write_text(QUERY + "\n")
+    out = tmp_path / "sample.csv"
+    command = [SLICE_OS, "calibrate", tmp_path / "phrases.txt", *index]
+    subprocess.run([*command, "--draw", "5", "--output", out], check=True, capture_output=True)
+    lines = out.read_text().splitlines()
+    assert lines[0].startswith("correct,degree,phrase")
+    out.write_text("\n".join([lines[0], *("yes" + line for line in lines[1:])]))
+    shown = subprocess.check_output([SLICE_OS, "calibrate", out, "--precision", "0.9"], text=True)
+    assert "precision  1.000" in shown
+    failed = subprocess.run([SLICE_OS, "calibrate", out], capture_output=True, text=True)
+    assert failed.returncode == 1
+    assert "either a precision or a recall" in failed.stderr
