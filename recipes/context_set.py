@@ -1,0 +1,42 @@
+"""Make a phrase-in-context set from sentence pairs, for `slice-os evaluate context`.
+
+    python recipes/context_set.py stsb-dev.tsv context.jsonl
+
+Each pair's second sentence is put among one to three sentences of other pairs that share few words
+with it, as the training room measures (slice_os.training.development). It needs no language model,
+and is easier than passages that one writes around the sentence.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from slice_os.training.development import DevelopmentSet
+
+
+@click.command()
+@click.argument("pairs", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--rows", type=int, default=1024, show_default=True, help="How many pairs.")
+def main(pairs: Path, out: Path, rows: int) -> None:
+    """Write OUT, a .jsonl, from PAIRS, a .tsv with score, sentence1 and sentence2."""
+    made = DevelopmentSet(pairs, rows)
+    lines = [
+        json.dumps(
+            {
+                "line": pair.first,
+                "paraphrase": pair.second.strip(),
+                "passage": passage,
+                "goldsim": round(5 * pair.likeness, 4),
+            }
+        )
+        for pair, passage in zip(made.pairs, made.passages, strict=True)
+    ]
+    out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
