@@ -16,6 +16,7 @@ from slice_os.evaluation.correlation import Comparison, Correlation, compare, co
 from slice_os.evaluation.encoders import WordEncoder, borrowed
 from slice_os.evaluation.rows import field, read_rows, score
 from slice_os.evaluation.setups import DEFAULT_SETUPS, SETUPS, Encoded
+from slice_os.evaluation.significance import load_stats
 
 QUERY, TARGET = ("line", "query", "phrase"), ("paraphrase", "target")
 PASSAGE, GOLD = ("passage", "context"), ("goldsim", "gold", "score")
@@ -137,6 +138,7 @@ def evaluate_context(
     if not setups:
         raise EvaluationError(f"No set-up is asked for: use some of {', '.join(SETUPS)}.")
     pairs = read_context(file, most)
+    load_stats()  # what takes long finds out first that it is missing
     against = against or (AGAINST if AGAINST in setups else setups[0])
     wanted = list(dict.fromkeys([*setups, against]))
     gold = [pair.gold for pair in pairs]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.errors import EvaluationError, MissingExtraError
+from slice_os.errors import EvaluationError
+from slice_os.evaluation.significance import load_stats
 
 FEWEST = 4
 """Williams' test has n - 3 degrees of freedom."""
@@ -40,7 +40,7 @@ def correlate(
         MissingExtraError: scipy is not installed.
 
     """
-    stats = _stats()
+    stats = load_stats()
     if len(gold) < 2:
         raise EvaluationError("One pair has no correlation: give a file with more.")
     one, other = np.asarray(scores, np.float64), np.asarray(gold, np.float64)
@@ -72,7 +72,7 @@ def williams_test(first: float, second: float, between: float, count: int) -> Co
         MissingExtraError: scipy is not installed.
 
     """
-    stats = _stats()
+    stats = load_stats()
     if count < FEWEST:
         raise EvaluationError(f"Williams' test needs {FEWEST} pairs or more, not {count}.")
     if first == second:  # also where the two series are one, and the quotient is 0 / 0
@@ -96,11 +96,3 @@ def compare(
         correlate(one, np.asarray(other).tolist()).pearson,
         len(gold),
     )
-
-
-def _stats() -> ModuleType:
-    try:
-        from scipy import stats
-    except ImportError as exc:
-        raise MissingExtraError("Evaluating", "evaluate") from exc
-    return stats

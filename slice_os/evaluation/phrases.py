@@ -18,6 +18,7 @@ from slice_os.errors import EvaluationError, MissingExtraError
 from slice_os.evaluation.correlation import correlate
 from slice_os.evaluation.encoders import WordEncoder, borrowed
 from slice_os.evaluation.phrase_sets import FILES, Choice, PhrasePair
+from slice_os.evaluation.significance import load_stats
 from slice_os.lexical import terms
 from slice_os.spans.norms import Float64
 
@@ -94,6 +95,7 @@ def evaluate_phrases(
     if not sets:
         files = ", ".join(file for file, _ in FILES.values())
         raise EvaluationError(f"{folder} holds none of {files}: give the folder that has them.")
+    load_stats()  # what takes long finds out first that it is missing
     figures: list[Figure] = []
     with borrowed(encoder, device) as loaded:
         for name, needed, measure in TASKS:

@@ -34,7 +34,7 @@ def load_stats() -> ModuleType:
     try:
         from scipy import stats
     except ModuleNotFoundError as exc:
-        raise MissingExtraError("Evaluating retrieval", "evaluate") from exc
+        raise MissingExtraError("Evaluating", "evaluate") from exc
     return stats
 
 
