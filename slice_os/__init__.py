@@ -12,8 +12,9 @@ Importing this loads neither a model nor its runtime; names are looked up when t
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from slice_os.lazy import lazy_names
 
 if TYPE_CHECKING:
     from slice_os.api import Index, index, open
@@ -101,12 +102,4 @@ __all__ = [
     "train",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'slice_os' has no attribute {name!r}")
-    return getattr(import_module(f"slice_os.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -8,7 +8,7 @@ from typing import NoReturn
 import click
 from tqdm import tqdm
 
-from slice_os.cli.options import device_option, json_option
+from slice_os.cli.options import any_encoder_option, device_option, json_option
 from slice_os.cli.output import echo_columns, echo_json
 
 SETUPS = (
@@ -26,13 +26,7 @@ Examples:
 """
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--encoder",
-    envvar="SLICE_OS_ENCODER",
-    show_envvar=True,
-    metavar="PLACE",
-    help="An encoder folder, a checkpoint folder or word vectors in GloVe's text format.",
-)
+@any_encoder_option
 @device_option
 @click.option(
     "--setup",

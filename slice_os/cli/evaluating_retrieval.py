@@ -146,7 +146,7 @@ def retrieval(
 
 
 def _echo(report: RetrievalReport) -> None:
-    queries = counted(report.queries, "query").replace("querys", "queries")
+    queries = counted(report.queries, "query", "queries")
     click.echo(f"{report.collection}: {queries}, {counted(report.documents, 'document')}.")
     width = max(map(len, [*report.systems, "setting"]))
     measures = next(iter(report.systems.values())).means

@@ -138,7 +138,7 @@ def calibrate(
         with _mined(file, place, encoder, degree, verify) as matches:
             count = calibration.draw_sample(matches, output, draw)
         click.echo(
-            f"{counted(count, 'match').replace('matchs', 'matches')} in {output}: write yes or no "
+            f"{counted(count, 'match', 'matches')} in {output}: write yes or no "
             "into the column correct, then run slice-os calibrate on it."
         )
         return
@@ -160,7 +160,7 @@ def calibrate(
         ("precision", found.precision, found.precision_interval),
         ("recall", found.recall, found.recall_interval),
     ]
-    click.echo(f"From {counted(found.labels, 'labelled match').replace('matchs', 'matches')}:")
+    click.echo(f"From {counted(found.labels, 'labelled match', 'labelled matches')}:")
     echo_columns(
         ["", "value", "95 % interval"],
         [

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from slice_os.backends import ClusterSettings
+from slice_os.encoder.runtime import DEVICES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -29,9 +30,16 @@ encoder_option: Decorator = click.option(
     metavar="FOLDER",
     help="An encoder folder; default: the one that comes with slice-os.",
 )
+any_encoder_option: Decorator = click.option(
+    "--encoder",
+    envvar="SLICE_OS_ENCODER",
+    show_envvar=True,
+    metavar="PLACE",
+    help="An encoder folder, a checkpoint folder or word vectors in GloVe's text format.",
+)
 device_option: Decorator = click.option(
     "--device",
-    type=click.Choice(["auto", "cpu", "cuda", "tensorrt", "openvino"]),
+    type=click.Choice(DEVICES),
     default="auto",
     show_default=True,
     help="Where the encoder runs; auto is a GPU by CUDA, if it works.",

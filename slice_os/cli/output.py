@@ -99,6 +99,6 @@ def echo_table(rows: Sequence[tuple[str, object]]) -> None:
         click.echo(f"{name:<{width}}  {text}")
 
 
-def counted(number: int, noun: str) -> str:
-    """Return '1 document', '2,000 documents'."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return '1 document', '2,000 documents'; `plural` is given where it is more than an s."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

@@ -203,7 +203,7 @@ def mine(
     for name, count in counts.items():
         click.echo(f"{shorten(name, 60):<{width}}  {count:>8,}", err=output is None)
     where = f" in {output}" if output else ""
-    click.echo(f"{counted(counts.total(), 'match').replace('matchs', 'matches')}{where}.", err=True)
+    click.echo(f"{counted(counts.total(), 'match', 'matches')}{where}.", err=True)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +14,36 @@ from slice_os.errors import EncoderError, MissingExtraError, SliceOSError
 from slice_os.records import Float32
 
 Int64 = npt.NDArray[np.int64]
+
+
+class Provider(NamedTuple):
+    """An execution provider of onnxruntime. What it lacks runs on the next of `names`, or the CPU.
+
+    `title` is what people call it, `install` what brings it; `on_gpu` says whether it runs on an
+    NVIDIA GPU.
+    """
+
+    names: tuple[str, ...]
+    title: str
+    install: str
+    on_gpu: bool
+
+
+_CUDA = "CUDAExecutionProvider"
 PROVIDERS = {
-    "cuda": ("CUDAExecutionProvider", "pip install 'slice-os[gpu]'"),
-    "tensorrt": (
-        "TensorrtExecutionProvider",
+    "cuda": Provider((_CUDA,), "CUDA", "pip install 'slice-os[gpu]'", True),
+    "tensorrt": Provider(
+        ("TensorrtExecutionProvider", _CUDA),
+        "TensorRT",
         "pip install 'slice-os[gpu]' and NVIDIA's TensorRT libraries",
+        True,
     ),
-    "openvino": ("OpenVINOExecutionProvider", "pip install onnxruntime-openvino"),
+    "openvino": Provider(
+        ("OpenVINOExecutionProvider",), "OpenVINO", "pip install onnxruntime-openvino", False
+    ),
 }
-"""Device -> onnxruntime's execution provider, and what brings it. What it lacks runs on the CPU."""
+"""Device -> provider."""
 DEVICES = ("auto", "cpu", *PROVIDERS)
-_ON_GPU = ("cuda", "tensorrt")
-_NAMES = {"cuda": "CUDA", "tensorrt": "TensorRT", "openvino": "OpenVINO"}
 
 
 class MissingRuntimeError(MissingExtraError):
@@ -71,14 +89,12 @@ class Graph:
         except ImportError as exc:
             raise MissingRuntimeError("onnxruntime") from exc
         wanted = _provider(device, ort.get_available_providers())
-        if wanted and PROVIDERS["openvino"][0] != wanted and hasattr(ort, "preload_dlls"):
+        if wanted and wanted.on_gpu and hasattr(ort, "preload_dlls"):
             ort.preload_dlls()  # finds the CUDA libraries of NVIDIA's own Python packages
         options = ort.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        providers = [wanted] if wanted else []
-        if device == "tensorrt":  # what it lacks stays on the card
-            providers.append(PROVIDERS["cuda"][0])
+        providers = wanted.names if wanted else ()
         try:
             self._session = ort.InferenceSession(
                 str(path), options, providers=[*providers, "CPUExecutionProvider"]
@@ -89,12 +105,13 @@ class Graph:
                 "again with slice-os export."
             ) from exc
         used = self._session.get_providers()
-        self.device = next((name for name, one in PROVIDERS.items() if one[0] == used[0]), "cpu")
-        self.on_gpu = self.device in _ON_GPU
-        if device not in ("auto", self.device):
+        running = (name for name, one in PROVIDERS.items() if one.names[0] == used[0])
+        self.device = next(running, "cpu")
+        self.on_gpu = self.device != "cpu" and PROVIDERS[self.device].on_gpu
+        if wanted and device not in ("auto", self.device):
             raise EncoderError(
-                f"onnxruntime found no usable GPU or no {_NAMES[device]} libraries: check "
-                f"nvidia-smi and {PROVIDERS[device][1]}, or use the device cpu."
+                f"onnxruntime found no usable GPU or no {wanted.title} libraries: check "
+                f"nvidia-smi and {wanted.install}, or use the device cpu."
             )
         self._one_at_a_time = threading.Lock()
         self._inputs = {one.name: _int_type(path, one) for one in self._session.get_inputs()}
@@ -149,23 +166,22 @@ class Graph:
         return vectors.astype(np.float32, copy=False)
 
 
-def _provider(device: str, available: list[str]) -> str:
-    """Return the provider of `device`, "" for the CPU.
+def _provider(device: str, available: list[str]) -> Provider | None:
+    """Return the provider of `device`, None for the CPU.
 
     Raises:
         EncoderError: The installed onnxruntime has it not.
 
     """
     if device == "auto":
-        cuda = PROVIDERS["cuda"][0]
-        return cuda if cuda in available else ""
+        return PROVIDERS["cuda"] if _CUDA in available else None
     if device == "cpu":
-        return ""
-    provider, install = PROVIDERS[device]
-    if provider not in available:
+        return None
+    provider = PROVIDERS[device]
+    if provider.names[0] not in available:
         raise EncoderError(
-            f"The installed onnxruntime has no {_NAMES[device]}: pip uninstall onnxruntime, then "
-            f"{install}."
+            f"The installed onnxruntime has no {provider.title}: pip uninstall onnxruntime, then "
+            f"{provider.install}."
         )
     return provider
 

@@ -5,8 +5,9 @@ Names are looked up when they are used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from slice_os.lazy import lazy_names
 
 if TYPE_CHECKING:
     from slice_os.evaluation.building import BuildReport, build_context
@@ -73,12 +74,4 @@ __all__ = [
     "williams_test",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'slice_os.evaluation' has no attribute {name!r}")
-    return getattr(import_module(f"slice_os.evaluation.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

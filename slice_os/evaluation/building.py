@@ -16,6 +16,7 @@ from typing import Any, TextIO
 from slice_os.corpus import count_words
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.endpoint import Endpoint
+from slice_os.evaluation.files import whole
 from slice_os.evaluation.rows import field, read_rows, score
 
 FIRST, SECOND = ("phrase", "sentence1", "line", "query"), ("paraphrase", "sentence2", "target")
@@ -173,9 +174,9 @@ def _resume(out: Path, about: Mapping[str, Any]) -> set[tuple[str, str]]:
     described = out.with_name(f"{out.name}.about.json")
     try:
         if not out.exists():
-            partial = described.with_name(f".{described.name}.partial")
-            partial.write_text(json.dumps(about, ensure_ascii=False, indent=2), encoding="utf-8")
-            partial.replace(described)
+            with whole(described) as partial:
+                text = json.dumps(about, ensure_ascii=False, indent=2)
+                partial.write_text(text, encoding="utf-8")
             return set()
         if not described.is_file() or json.loads(described.read_text("utf-8")) != about:
             raise EvaluationError(
@@ -183,11 +184,11 @@ def _resume(out: Path, about: Mapping[str, Any]) -> set[tuple[str, str]]:
                 "file."
             )
         data = out.read_bytes()
-        whole = data[: data.rfind(b"\n") + 1]
-        if whole != data:
+        complete = data[: data.rfind(b"\n") + 1]
+        if complete != data:
             with out.open("r+b") as file:
-                file.truncate(len(whole))
-        rows: Sequence[Any] = [json.loads(line) for line in whole.decode("utf-8").splitlines()]
+                file.truncate(len(complete))
+        rows: Sequence[Any] = [json.loads(line) for line in complete.decode("utf-8").splitlines()]
         return {(row["line"], row["paraphrase"]) for row in rows}
     except (ValueError, KeyError, TypeError) as exc:
         raise EvaluationError(f"{out} is damaged ({exc}): remove it, or give another.") from exc

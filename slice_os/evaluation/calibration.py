@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slice_os.errors import EvaluationError, MissingExtraError
+from slice_os.evaluation.files import whole
 from slice_os.evaluation.rows import read_rows, score
 from slice_os.evaluation.spans import judge, mined, read_gold
 from slice_os.records import Match
@@ -193,9 +194,8 @@ def draw_sample(
         count = min(len(group), -(-left // (len(groups) - number)))
         rows += [(found[k], len(group) / count) for k in rng.permutation(group)[:count]]
         left -= count
-    partial = path.with_name(f".{path.name}.partial")
     try:
-        with partial.open("w", encoding="utf-8", newline="") as stream:
+        with whole(path) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
             table = csv.writer(stream)
             table.writerow(COLUMNS)
             for k in rng.permutation(len(rows)):  # in no order, which would tell what is expected
@@ -212,9 +212,7 @@ def draw_sample(
                         f"{weight:.4f}",
                     ]
                 )
-        partial.replace(path)
     except OSError as exc:
-        partial.unlink(missing_ok=True)
         raise EvaluationError(f"{path} cannot be written ({exc.strerror}).") from exc
     return len(rows)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.correlation import Comparison, Correlation, compare, correlate
-from slice_os.evaluation.encoders import WordEncoder, borrowed
+from slice_os.evaluation.encoders import WordEncoder, opened
 from slice_os.evaluation.rows import field, read_rows, score
 from slice_os.evaluation.setups import DEFAULT_SETUPS, SETUPS, Encoded
 from slice_os.evaluation.significance import load_stats
@@ -143,7 +143,7 @@ def evaluate_context(
     wanted = list(dict.fromkeys([*setups, against]))
     gold = [pair.gold for pair in pairs]
     tell = progress or (lambda name, done, count: None)
-    with borrowed(encoder, device) as loaded:
+    with opened(encoder, device) as loaded:
         encoded = Encoded(
             loaded,
             [pair.query for pair in pairs],

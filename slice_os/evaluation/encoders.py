@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -16,13 +14,8 @@ from slice_os.encoder.info import DESCRIPTION
 from slice_os.errors import EvaluationError
 from slice_os.records import Float32, Words
 
-if TYPE_CHECKING:
-    from slice_os.training.student import Student
 
-BATCH = 32
-
-
-class WordEncoder(AbstractContextManager["WordEncoder", None], Protocol):
+class WordEncoder(Protocol):
     """What turns texts into unit vectors and into word vectors, as `slice_os.encoder.Encoder`."""
 
     def encode(self, texts: Sequence[str]) -> Float32:
@@ -30,49 +23,6 @@ class WordEncoder(AbstractContextManager["WordEncoder", None], Protocol):
 
     def encode_words(self, texts: Iterable[str]) -> Iterator[Words]:
         """Yield the words of each text with their vectors."""
-
-
-class Checkpoint:
-    """A Hugging Face or sentence-transformers folder, run by torch."""
-
-    def __init__(self, folder: Path) -> None:
-        """Load the checkpoint.
-
-        Raises:
-            ExportError: The folder is not a usable checkpoint.
-            MissingExtraError: torch or transformers is not installed.
-        """
-        from slice_os.exporters.checkpoint import load_checkpoint
-        from slice_os.training.student import Student
-
-        self._student: Student = Student(load_checkpoint(folder))
-        self._student.model.requires_grad_(False).eval()
-
-    def __enter__(self) -> Checkpoint:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """There is nothing to close."""
-
-    def encode(self, texts: Sequence[str]) -> Float32:
-        """Return the unit vectors of `texts`, float32 ``[n, d]``."""
-        vectors: Float32 = self._student.encode(texts).numpy()
-        return vectors
-
-    def encode_words(self, texts: Iterable[str]) -> Iterator[Words]:
-        """Yield the words of each text with their vectors, in order."""
-        rest = iter(texts)
-        while batch := list(islice(rest, BATCH)):
-            found = self._student.words(batch)
-            for row, text in enumerate(found.texts):
-                count = int(found.counts[row])
-                vectors: Float32 = found.vectors[row, :count].numpy()
-                yield Words(text.words.starts[:count], text.words.ends[:count], vectors)
 
 
 class StaticVectors:
@@ -117,17 +67,6 @@ class StaticVectors:
             raise EvaluationError(f"{path} holds no vector: give a file in GloVe's text format.")
         self._vectors = np.stack(rows)
 
-    def __enter__(self) -> StaticVectors:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """There is nothing to close."""
-
     def encode(self, texts: Sequence[str]) -> Float32:
         """Return the unit vectors of `texts`, float32 ``[n, d]``; a row of zeros if unknown."""
         sums = np.stack([words.vectors.sum(axis=0) for words in self.encode_words(texts)])
@@ -148,35 +87,44 @@ class StaticVectors:
             yield Words(starts, np.array([run.end() for run in runs], np.int32), vectors)
 
 
-def load_any(place: str | Path | None = None, device: str = "auto") -> WordEncoder:
-    """Load what `place` is: an encoder folder, a checkpoint folder, a file of static vectors.
+def opened(
+    encoder: str | Path | WordEncoder | None = None, device: str = "auto"
+) -> AbstractContextManager[WordEncoder]:
+    """Load an encoder folder, a checkpoint folder or static vectors; what is loaded stays open.
+
+    Args:
+        encoder: A place, or a loaded encoder, which its owner closes; the packaged one if None.
+        device: Where an encoder folder runs.
 
     Raises:
-        EvaluationError: There is nothing at `place`, or static vectors that cannot be used.
+        EvaluationError: There is nothing at the place, or static vectors that cannot be used.
         EncoderError: The encoder folder is not usable.
         ExportError: The checkpoint is not usable.
         MissingExtraError: A checkpoint, but torch or transformers is not installed.
 
     """
-    if place is None:
+    if encoder is None:
         return load_encoder(None, device)
-    path = Path(place)
+    if not isinstance(encoder, (str, Path)):
+        return nullcontext(encoder)
+    path = Path(encoder)
     if (path / DESCRIPTION).is_file():
         return load_encoder(path, device)
     if path.is_dir():
-        return Checkpoint(path)
+        from slice_os.training.teacher import Frozen
+
+        return nullcontext(Frozen(path))
     if path.is_file():
-        return StaticVectors(path)
+        return nullcontext(StaticVectors(path))
     raise EvaluationError(
         f"There is no encoder at {path}: give an encoder folder, a checkpoint folder or a file of "
         "word vectors in GloVe's text format."
     )
 
 
-def borrowed(
-    encoder: str | Path | WordEncoder | None, device: str = "auto"
-) -> AbstractContextManager[WordEncoder]:
-    """Return what `load_any` loads, or a loaded encoder as it is, for its owner to close."""
-    if encoder is None or isinstance(encoder, (str, Path)):
-        return load_any(encoder, device)
-    return nullcontext(encoder)
+def said_vector(words: Words, start: int, end: int) -> Float32:
+    """Return the sum ``[d]`` of the words that characters `start` to `end` of their text touch."""
+    i = int(words.ends.searchsorted(start, side="right"))
+    j = int(words.starts.searchsorted(end, side="left"))
+    total: Float32 = words.vectors[i:j].sum(axis=0)
+    return total

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import regex
 
 from slice_os.errors import EvaluationError, MissingExtraError
 from slice_os.evaluation.correlation import correlate
-from slice_os.evaluation.encoders import WordEncoder, borrowed
+from slice_os.evaluation.encoders import WordEncoder, opened, said_vector
 from slice_os.evaluation.phrase_sets import FILES, Choice, PhrasePair
 from slice_os.evaluation.significance import load_stats
 from slice_os.lexical import terms
@@ -24,6 +25,7 @@ from slice_os.spans.norms import Float64
 
 PARAPHRASE, NO_PARAPHRASE = 3.5, 2.5
 """PPDB's scores of 1 to 5: what lies between them is neither."""
+Bools = npt.NDArray[np.bool_]
 _TOKEN = regex.compile(r"[\p{L}\p{N}]+")
 
 
@@ -97,7 +99,7 @@ def evaluate_phrases(
         raise EvaluationError(f"{folder} holds none of {files}: give the folder that has them.")
     load_stats()  # what takes long finds out first that it is missing
     figures: list[Figure] = []
-    with borrowed(encoder, device) as loaded:
+    with opened(encoder, device) as loaded:
         for name, needed, measure in TASKS:
             if all(one in sets for one in needed):
                 if progress:
@@ -136,7 +138,11 @@ def lexical_diversity(pairs: Sequence[tuple[str, str]]) -> Diversity:
 
 
 def _correlation(name: str, encoder: WordEncoder, pairs: list[PhrasePair]) -> Iterator[Figure]:
-    found = correlate(_cosines(encoder, pairs), [pair.score for pair in pairs])
+    yield from _correlated(name, _cosines(encoder, pairs), pairs)
+
+
+def _correlated(name: str, cosines: Float64, pairs: list[PhrasePair]) -> Iterator[Figure]:
+    found = correlate(cosines, [pair.score for pair in pairs])
     yield Figure(name, "Pearson", found.pearson, len(pairs))
     yield Figure(name, "Spearman", found.spearman, len(pairs))
 
@@ -157,20 +163,23 @@ def _turney(name: str, encoder: WordEncoder, examples: list[Choice]) -> Iterator
 def _ppdb(
     name: str, encoder: WordEncoder, dev: list[PhrasePair], test: list[PhrasePair]
 ) -> Iterator[Figure]:
-    yield from _correlation(name, encoder, test)
-    chosen = _judged(dev)
-    threshold = _threshold(_cosines(encoder, chosen), [pair.score > 0 for pair in chosen])
-    for task, pairs in ((name, _judged(test)), (f"{name}-filtered", _unlike(_judged(test)))):
-        yield from _accuracy(task, encoder, pairs, threshold)
+    cosines = _cosines(encoder, test)
+    yield from _correlated(name, cosines, test)
+    judged, yes = _judged(dev)
+    threshold = _threshold(_cosines(encoder, dev)[judged], yes[judged])
+    judged, yes = _judged(test)
+    unlike = np.array([not set(terms(one.first)) & set(terms(one.second)) for one in test])
+    for task, kept in ((name, judged), (f"{name}-filtered", judged & unlike)):
+        yield from _accuracy(task, cosines[kept], yes[kept], threshold)
 
 
 def _yes_or_no(
     name: str, encoder: WordEncoder, train: list[PhrasePair], dev: list[PhrasePair]
 ) -> Iterator[Figure]:
-    threshold = _threshold(_cosines(encoder, train), [pair.score > 0 for pair in train])
-    yield from _accuracy(name, encoder, dev, threshold)
-    threshold = _threshold(_contextual(encoder, train), [pair.score > 0 for pair in train])
-    yield from _accuracy(f"{name}, in context", encoder, dev, threshold, _contextual)
+    yes = np.array([pair.score > 0 for pair in dev])
+    for task, cosines in ((name, _cosines), (f"{name}, in context", _contextual)):
+        threshold = _threshold(cosines(encoder, train), [pair.score > 0 for pair in train])
+        yield from _accuracy(task, cosines(encoder, dev), yes, threshold)
 
 
 def _halves(name: str, encoder: WordEncoder, pairs: list[PhrasePair]) -> Iterator[Figure]:
@@ -194,21 +203,13 @@ TASKS: Sequence[tuple[str, tuple[str, ...], Callable[..., Iterator[Figure]]]] = 
 """A task, the sets that it needs, and what measures it."""
 
 
-def _accuracy(
-    name: str,
-    encoder: WordEncoder,
-    pairs: list[PhrasePair],
-    threshold: float,
-    cosines: Callable[[WordEncoder, list[PhrasePair]], Float64] | None = None,
-) -> Iterator[Figure]:
-    if not pairs:
+def _accuracy(name: str, cosines: Float64, yes: Bools, threshold: float) -> Iterator[Figure]:
+    if not len(yes):
         return
-    yes = np.array([pair.score > 0 for pair in pairs])
-    right = ((cosines or _cosines)(encoder, pairs) > threshold) == yes
-    yield Figure(name, "accuracy", float(right.mean()), len(pairs))
-    yield Figure(
-        name, "accuracy of always the same", float(max(yes.mean(), 1 - yes.mean())), len(pairs)
-    )
+    right = (cosines > threshold) == yes
+    yield Figure(name, "accuracy", float(right.mean()), len(yes))
+    same = float(max(yes.mean(), 1 - yes.mean()))
+    yield Figure(name, "accuracy of always the same", same, len(yes))
 
 
 def _cosines(encoder: WordEncoder, pairs: list[PhrasePair]) -> Float64:
@@ -229,26 +230,16 @@ def _contextual(encoder: WordEncoder, pairs: list[PhrasePair]) -> Float64:
         said, encoder.encode_words(sentence for _, sentence in said), strict=True
     ):
         start = max(0, sentence.lower().find(phrase.lower()))
-        i = int(np.searchsorted(words.ends, start, side="right"))
-        j = int(np.searchsorted(words.starts, start + len(phrase), side="left"))
-        vector = words.vectors[i:j].sum(axis=0, dtype=np.float64)
+        vector = said_vector(words, start, start + len(phrase)).astype(np.float64)
         vectors.append(vector / max(float(np.linalg.norm(vector)), 1e-12))
     cosines: Float64 = np.einsum("nd,nd->n", np.stack(vectors[::2]), np.stack(vectors[1::2]))
     return cosines
 
 
-def _judged(pairs: list[PhrasePair]) -> list[PhrasePair]:
-    """Return PPDB's pairs that people found to be a paraphrase, or not, as 1 and 0."""
-    return [
-        PhrasePair(pair.first, pair.second, float(pair.score >= PARAPHRASE))
-        for pair in pairs
-        if pair.score >= PARAPHRASE or pair.score <= NO_PARAPHRASE
-    ]
-
-
-def _unlike(pairs: list[PhrasePair]) -> list[PhrasePair]:
-    """Return the pairs that have no word in common, besides stop words."""
-    return [pair for pair in pairs if not set(terms(pair.first)) & set(terms(pair.second))]
+def _judged(pairs: list[PhrasePair]) -> tuple[Bools, Bools]:
+    """Return which of PPDB's pairs people were sure of, and which they found to be paraphrases."""
+    scores = np.array([pair.score for pair in pairs])
+    return (scores >= PARAPHRASE) | (scores <= NO_PARAPHRASE), scores >= PARAPHRASE
 
 
 def _threshold(cosines: Float64, yes: Sequence[bool] | Any) -> float:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slice_os.errors import EvaluationError, MissingExtraError
+from slice_os.evaluation.files import whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,12 +81,10 @@ def _figure(width: float, height: float) -> Figure:
 
 def _save(figure: Figure, path: str | Path) -> None:
     path = Path(path)
-    partial = path.with_name(f".partial-{path.name}")
     try:
-        figure.savefig(partial)
-        partial.replace(path)
+        with whole(path) as partial:
+            figure.savefig(partial)
     except (OSError, ValueError) as exc:
-        partial.unlink(missing_ok=True)
         raise EvaluationError(
             f"{path} cannot be drawn ({exc}): give a file that ends in .png, .svg or .pdf."
         ) from exc

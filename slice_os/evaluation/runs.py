@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from slice_os.errors import EvaluationError
+from slice_os.evaluation.files import whole
 from slice_os.evaluation.lines import columns, numbered_lines
 
 Ranking = Mapping[str, float]
@@ -102,15 +102,11 @@ def write_lines(file: Path, lines: Iterable[str]) -> None:
     Raises:
         EvaluationError: It cannot be written.
     """
-    partial = file.with_name(f".{file.name}.partial")
     try:
-        partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        partial.replace(file)
+        with whole(file) as partial:
+            partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     except OSError as exc:
         raise EvaluationError(
             f"{file} cannot be written ({exc.strerror or exc}): give another output folder, or "
             "make room."
         ) from exc
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)

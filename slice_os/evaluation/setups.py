@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from slice_os.corpus import count_words
-from slice_os.evaluation.encoders import WordEncoder
+from slice_os.evaluation.encoders import WordEncoder, said_vector
 from slice_os.lexical import K1, B, inverse_document_frequency, terms
 from slice_os.records import Float32, Words
 from slice_os.spans import (
@@ -124,11 +124,9 @@ def verified(encoded: Encoded) -> list[float]:
 
 def n_grams(encoded: Encoded) -> list[float]:
     """Score the best of all spans of 1 to 20 words, each encoded alone (hours without a GPU)."""
-    # What is to be encoded is known only when all passages are cut, so progress counts them first.
     best = np.full(len(encoded.queries), -1.0)
-    texts = [_unique(encoded, start) for start in range(0, len(best), BLOCK)]
-    count, done = sum(map(len, texts)), 0
-    for block in texts:
+    for start in range(0, len(best), BLOCK):
+        block = _unique(encoded, start)
         # Sorted by length, so that a batch pads little.
         order = sorted(block, key=len)
         for first in range(0, len(order), 4096):
@@ -136,8 +134,7 @@ def n_grams(encoded: Encoded) -> list[float]:
             for text, vector in zip(some, encoded.encoder.encode(some), strict=True):
                 for row in block[text]:
                     best[row] = max(best[row], float(encoded.asked[row] @ vector))
-            done += len(some)
-            encoded.progress("n-grams", done, count)
+        encoded.progress("n-grams", min(start + BLOCK, len(best)), len(best))
     scores: list[float] = best.tolist()
     return scores
 
@@ -165,10 +162,7 @@ def target_in_context(encoded: Encoded) -> list[float]:
     """Score the span that is known to be meant, the passage encoded once: a limit."""
     found = []
     for row, (text, start) in enumerate(encoded.said):
-        words = encoded.words[row]
-        i = int(np.searchsorted(words.ends, start, side="right"))
-        j = int(np.searchsorted(words.starts, start + len(text), side="left"))
-        vector = words.vectors[i:j].sum(axis=0)
+        vector = said_vector(encoded.words[row], start, start + len(text))
         norm = float(np.linalg.norm(vector))
         found.append(float(vector @ encoded.asked[row]) / norm if norm else -1.0)
     return found
@@ -221,14 +215,9 @@ def _unique(encoded: Encoded, start: int) -> dict[str, set[int]]:
     """Return the texts of all spans of a block of passages, and whose they are."""
     block: dict[str, set[int]] = {}
     for row in range(start, min(start + BLOCK, len(encoded.queries))):
-        for i, j in _spans(len(encoded.words[row])):
+        for i, j in enumerate_spans(len(encoded.words[row])).tolist():
             block.setdefault(encoded.text(row, i, j), set()).add(row)
     return block
-
-
-def _spans(words: int) -> Iterator[tuple[int, int]]:
-    for i, j in enumerate_spans(words):
-        yield int(i), int(j)
 
 
 def _dots(one: Float32, other: Float32) -> list[float]:

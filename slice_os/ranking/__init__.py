@@ -5,8 +5,9 @@ Importing this loads nothing else; names are looked up when they are used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from slice_os.lazy import lazy_names
 
 if TYPE_CHECKING:
     from slice_os.ranking.construction import DegreeSet, degree_set, mean_reciprocal_rank
@@ -40,12 +41,4 @@ __all__ = [
     "mean_reciprocal_rank",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'slice_os.ranking' has no attribute {name!r}")
-    return getattr(import_module(f"slice_os.ranking.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

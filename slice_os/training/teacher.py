@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
 from slice_os.encoder import load_encoder
 from slice_os.encoder.info import DESCRIPTION
 from slice_os.exporters.checkpoint import load_checkpoint
-from slice_os.records import Float32
+from slice_os.records import Float32, Words
 from slice_os.training.student import Student
+
+BATCH = 32
+"""Texts whose words are encoded at once."""
 
 
 class Teacher(Protocol):
@@ -35,6 +39,19 @@ class Frozen:
         with torch.no_grad():
             vectors: Float32 = self._student.encode(texts).cpu().numpy()
         return vectors
+
+    def encode_words(self, texts: Iterable[str]) -> Iterator[Words]:
+        """Yield the words of each text with their vectors, in order."""
+        import torch
+
+        rest = iter(texts)
+        while batch := list(islice(rest, BATCH)):
+            with torch.no_grad():
+                found = self._student.words(batch)
+            for text, count, vectors in zip(found.texts, found.counts, found.vectors, strict=True):
+                words = slice(int(count))
+                own: Float32 = vectors[words].cpu().numpy()
+                yield Words(text.words.starts[words], text.words.ends[words], own)
 
 
 def load_teacher(folder: Path, device: str = "cpu") -> Teacher:

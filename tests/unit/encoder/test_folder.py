@@ -143,7 +143,7 @@ def test_cuda_that_is_not_there():
     ],
 )
 def test_a_provider_that_is_not_installed(device, message):
-    if PROVIDERS[device][0] in ort.get_available_providers():
+    if PROVIDERS[device].names[0] in ort.get_available_providers():
         pytest.skip("it is installed here")
     refused(None, message, device=device)
 
