@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import IO, Any, NoReturn
 
 import click
@@ -99,7 +95,7 @@ def index(
     if bool(paths) == bool(from_index):
         raise click.UsageError("Give paths to index, or --from-index, not both.")
     file = rejects or Path(f"{_local_name(place)}.rejects.jsonl")
-    with _Rejects(file, ours=rejects is None) as rejected, _terminate_as_interrupt():
+    with _Rejects(file, ours=rejects is None) as rejected:
         reader = partial(read_index, from_index) if from_index else partial(read, *paths)
         corpus = reader(
             id_field=id_field,
@@ -188,20 +184,6 @@ class _Rejects:
             self._stream.close()
         elif kind is None and self._ours:
             self._file.unlink(missing_ok=True)
-
-
-@contextmanager
-def _terminate_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM end the run as Ctrl-C does: committed, resumable."""
-
-    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt
-
-    former = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, former)
 
 
 def _advance(bar: tqdm[NoReturn], bytes_read: int, now: IndexReport) -> None:

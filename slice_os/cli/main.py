@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -39,7 +43,8 @@ class Verbs(LazyGroup):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb; every error is one sentence."""
         try:
-            return super().invoke(ctx)
+            with _terminate_as_interrupt():
+                return super().invoke(ctx)
         except SliceOSError as exc:
             raise click.ClickException(str(exc)) from exc
         except BrokenPipeError:  # the reader of our output, `head` for one, has had enough
@@ -60,6 +65,19 @@ class Verbs(LazyGroup):
                 f"Unexpected {type(exc).__name__}: {exc}. This is a bug: set {DEBUG}=1, run the "
                 "command again and report what it prints."
             ) from exc
+
+
+@contextmanager
+def _terminate_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM end a verb as Ctrl-C does: what is done is kept, what is temporary goes."""
+    if threading.current_thread() is not threading.main_thread():  # signals are not ours
+        yield
+        return
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
 
 
 @click.group(

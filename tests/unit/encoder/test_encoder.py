@@ -250,7 +250,10 @@ def test_ctrl_c_ends_the_program():
     ) as program:
         assert program.stdout.readline() == "running\n"
         program.send_signal(signal.SIGINT)
-        _, errors = program.communicate(timeout=20)
+        try:
+            _, errors = program.communicate(timeout=20)
+        finally:
+            program.kill()
     assert re.search(r"KeyboardInterrupt\s*$", errors)
 
 

@@ -371,17 +371,22 @@ def test_the_verb_says_what_is_wrong_in_one_sentence(folder, tmp_path):
     assert "has no mode" in invoke(folder, "--setting", "fast", code=1).stderr
 
 
-def test_ctrl_c_ends_the_verb_with_whole_files(folder, place, tmp_path):
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_verb_with_whole_files(folder, tmp_path, kind):
     command = [str(Path(sys.executable).with_name("slice-os")), "evaluate", "retrieval"]
-    command += [str(folder), "--index", str(place), "--output", str(tmp_path / "out")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ})
+    command += [str(folder), "--output", str(tmp_path / "out")]
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     deadline = time.monotonic() + 240
     while not (tmp_path / "out" / "lexical.run").exists():
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(kind)
     _, said = process.communicate(timeout=240)
     assert process.returncode == 130
     assert "Interrupted." in said
+    assert not list(temporary.glob("slice-os-*"))  # the index of this evaluation alone
     assert all(path.suffix == ".run" for path in (tmp_path / "out").iterdir())
     assert read_run(tmp_path / "out" / "lexical.run")
