@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from tqdm import tqdm
 
-from slice_os.cli.options import json_option, opened
+from slice_os.cli.options import encoder_option, json_option, opened
 from slice_os.cli.output import counted, echo_columns, echo_json
 from slice_os.errors import EvaluationError
 from slice_os.records import Match
@@ -93,7 +93,7 @@ Examples:
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--index", "place", metavar="PLACE", help="The index that is mined, if one is.")
-@click.option("--encoder", metavar="FOLDER", help="An encoder folder; default: the index's kind.")
+@encoder_option
 @click.option("--precision", type=click.FloatRange(0, 1, min_open=True), help="To be reached.")
 @click.option("--recall", type=click.FloatRange(0, 1, min_open=True), help="To be reached.")
 @click.option("--draw", type=click.IntRange(min=1), help="Draw so many matches to label instead.")
@@ -130,13 +130,14 @@ def calibrate(
     FILE is either marked spans (.jsonl: query, document, start, end; with --index), or a .csv drawn
     by --draw from a file of phrases, in which you wrote yes or no into the column correct.
     """
-    from slice_os.evaluation import calibration
+    from slice_os import evaluation
+    from slice_os.evaluation.calibration import plot_curve
 
     if draw:
         if output is None or place is None:
             raise EvaluationError("A sample needs --output and --index.")
         with _mined(file, place, encoder, degree, verify) as matches:
-            count = calibration.draw_sample(matches, output, draw)
+            count = evaluation.draw_sample(matches, output, draw)
         click.echo(
             f"{counted(count, 'match', 'matches')} in {output}: write yes or no "
             "into the column correct, then run slice-os calibrate on it."
@@ -146,12 +147,12 @@ def calibrate(
         from slice_os import open as open_index
 
         with open_index(place, encoder=encoder) as index, _share() as told:
-            labels = calibration.labels_from_gold(file, index, degree, verify=verify, progress=told)
+            labels = evaluation.labels_from_gold(file, index, degree, verify=verify, progress=told)
     else:
-        labels = calibration.read_labels(file)
-    found = calibration.calibrate(labels, precision=precision, recall=recall)
+        labels = evaluation.read_labels(file)
+    found = evaluation.calibrate(labels, precision=precision, recall=recall)
     if plot:
-        calibration.plot_curve(labels, plot, found)
+        plot_curve(labels, plot, found)
     if as_json:
         echo_json(found.to_dict())
         return

@@ -12,7 +12,7 @@ from slice_os.cli.options import json_option
 from slice_os.cli.output import echo_json
 
 if TYPE_CHECKING:
-    from slice_os.training.loop import Progress
+    from slice_os.training.progress import Progress
 
 
 @click.command(

@@ -11,17 +11,13 @@ from slice_os.lazy import lazy_names
 
 if TYPE_CHECKING:
     from slice_os.evaluation.building import BuildReport, build_context
-    from slice_os.evaluation.calibration import (
-        Calibration,
-        calibrate,
-        draw_sample,
-        labels_from_gold,
-        read_labels,
-    )
+    from slice_os.evaluation.calibration import Calibration, calibrate
     from slice_os.evaluation.context import ContextReport, evaluate_context, plot_context
     from slice_os.evaluation.correlation import compare, correlate, williams_test
+    from slice_os.evaluation.diversity import lexical_diversity
     from slice_os.evaluation.endpoint import Endpoint
-    from slice_os.evaluation.phrases import PhraseReport, evaluate_phrases, lexical_diversity
+    from slice_os.evaluation.labels import draw_sample, labels_from_gold, read_labels
+    from slice_os.evaluation.phrases import PhraseReport, evaluate_phrases
     from slice_os.evaluation.report import RetrievalReport
     from slice_os.evaluation.retrieval import evaluate_retrieval
     from slice_os.evaluation.spans import SpanReport, evaluate_spans
@@ -38,15 +34,15 @@ _HOMES = {
     "calibrate": "calibration",
     "compare": "correlation",
     "correlate": "correlation",
-    "draw_sample": "calibration",
+    "draw_sample": "labels",
     "evaluate_context": "context",
     "evaluate_phrases": "phrases",
     "evaluate_retrieval": "retrieval",
     "evaluate_spans": "spans",
-    "labels_from_gold": "calibration",
-    "lexical_diversity": "phrases",
+    "labels_from_gold": "labels",
+    "lexical_diversity": "diversity",
     "plot_context": "context",
-    "read_labels": "calibration",
+    "read_labels": "labels",
     "williams_test": "correlation",
 }
 

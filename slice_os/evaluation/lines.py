@@ -38,7 +38,9 @@ def opened(path: Path) -> Iterator[BinaryIO]:
             f"{path} cannot be read ({exc.strerror or exc}): give a file that can be."
         ) from exc
     except CorpusError as exc:
-        raise EvaluationError(f"{path} {exc}: give a text file.") from exc
+        raise EvaluationError(
+            f"{path} cannot be used ({exc}): correct it, or give a text file."
+        ) from exc
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

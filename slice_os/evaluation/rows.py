@@ -1,4 +1,4 @@
-"""Rows of a set to evaluate on: CSV, TSV or JSON lines, in any encoding."""
+"""Rows of a set to evaluate on: CSV, TSV or JSON lines, in any encoding, perhaps packed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from slice_os.corpus.formats import is_compressed
 from slice_os.corpus.formats.delimited import parse_csv, parse_tsv
 from slice_os.corpus.formats.json_lines import parse as parse_json_lines
-from slice_os.errors import CorpusError, EvaluationError
+from slice_os.errors import EvaluationError
+from slice_os.evaluation.lines import opened
 
 _PARSERS = {
     ".csv": parse_csv,
@@ -19,7 +21,7 @@ _PARSERS = {
 
 
 def read_rows(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the line number and the values of each row of a .csv, .tsv or .jsonl file.
+    """Yield the line number and the values of each row of a .csv, .tsv or .jsonl file (also .gz).
 
     Raises:
         EvaluationError: The file cannot be read, or a row of it is not what its name says; the
@@ -27,22 +29,18 @@ def read_rows(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
     """
     path = Path(path)
-    parse = _PARSERS.get(path.suffix.lower())
+    name = path.stem if is_compressed(path.name) else path.name
+    parse = _PARSERS.get(Path(name).suffix.lower())
     if parse is None:
         raise EvaluationError(
             f"{path} is not read by its name: give a file that ends in {', '.join(_PARSERS)}."
         )
-    try:
-        with path.open("rb") as stream:
-            for row in parse(stream):
-                line = row.line or row.number
-                if row.problem:
-                    raise EvaluationError(f"{path}, line {line}, {row.problem}: correct it.")
-                yield line, row.values
-    except OSError as exc:
-        raise EvaluationError(f"{path} cannot be read ({exc.strerror}): check the path.") from exc
-    except CorpusError as exc:
-        raise EvaluationError(f"{path} cannot be used, {exc}: correct the file.") from exc
+    with opened(path) as stream:
+        for row in parse(stream):
+            line = row.line or row.number
+            if row.problem:
+                raise EvaluationError(f"{path}, line {line}, {row.problem}: correct it.")
+            yield line, row.values
 
 
 def field(path: str | Path, line: int, values: Mapping[str, Any], names: tuple[str, ...]) -> str:

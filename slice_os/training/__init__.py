@@ -13,15 +13,16 @@ from slice_os.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from slice_os.training.best_spans import BestSpans
-    from slice_os.training.loop import Progress, TrainingReport, train
     from slice_os.training.objective import in_batch_loss, slice_loss
+    from slice_os.training.progress import Progress, TrainingReport
+    from slice_os.training.starting import train
     from slice_os.training.triples import Triple, read_triples
 
 _HOMES = {
     "BestSpans": "best_spans",
-    "Progress": "loop",
-    "TrainingReport": "loop",
-    "train": "loop",
+    "Progress": "progress",
+    "TrainingReport": "progress",
+    "train": "starting",
     "Triple": "triples",
     "in_batch_loss": "objective",
     "read_triples": "triples",

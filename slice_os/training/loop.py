@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from slice_os.errors import MissingExtraError, TrainingError
-from slice_os.exporters.checkpoint import load_checkpoint, quiet
+from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.training.development import DevelopmentSet
-from slice_os.training.recipe import Recipe, read_recipe
-from slice_os.training.run import BEST, LAST, Run, data_hash
+from slice_os.training.progress import Progress, TrainingReport
+from slice_os.training.recipe import Recipe
+from slice_os.training.run import BEST, LAST, Run
 from slice_os.training.student import Student
 
 try:
@@ -28,76 +27,9 @@ except ImportError as exc:
 from slice_os.training.objectives import folder_of, objectives_of
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run is: `losses` and `rate` (words a second) are of the last steps."""
+class Loop:
+    """A run's steps, from its last state."""
 
-    step: int
-    steps: int
-    losses: Mapping[str, float]
-    rate: float
-    measures: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingReport:
-    """What a run made: `checkpoint` is the folder to export, `measures` are of its weights."""
-
-    checkpoint: Path
-    step: int
-    steps: int
-    measures: Mapping[str, float]
-
-
-def train(
-    recipe: str | Path,
-    output: str | Path,
-    *,
-    data: str | Path | None = None,
-    device: str = "auto",
-    progress: Callable[[Progress], None] | None = None,
-) -> TrainingReport:
-    """Train an encoder as `recipe` says and return where its best checkpoint is.
-
-    A run that was killed goes on from its last state with the batches that it would have had.
-
-    Args:
-        recipe: The TOML file, see docs/training.md.
-        output: The run's folder: ``best`` in it is the checkpoint to export.
-        data: The folder that the recipe's paths are relative to; the recipe's own if None.
-        device: "cpu", "cuda", or "auto": a GPU where there is one.
-        progress: Is told every step.
-
-    Raises:
-        TrainingError: The recipe, its data or the run's folder is not usable, or the loss is not a
-            number.
-        ExportError: The base is not a usable checkpoint.
-        MissingExtraError: torch, transformers or accelerate is not installed.
-    """
-    wanted = read_recipe(recipe)
-    root = Path(data) if data is not None else Path(recipe).parent
-    if device not in ("auto", "cpu", "cuda"):
-        raise TrainingError(f"There is no device {device!r}: use auto, cpu or cuda.")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise TrainingError("torch sees no GPU here: use --device cpu, or install torch for CUDA.")
-    for name in wanted.paths():
-        if not (root / name).exists():
-            raise TrainingError(
-                f"{root / name} does not exist, which the recipe {recipe} names: correct the path, "
-                "or give its folder with --data."
-            )
-    about = {
-        "recipe": msgspec.to_builtins(wanted),
-        "data": {name: data_hash(root / name) for name in wanted.paths()},
-    }
-    with quiet():
-        accelerator = _accelerator(device, wanted.precision)
-        with accelerator.main_process_first():
-            run = Run(Path(output), about)
-        return _Loop(wanted, root, run, accelerator, progress).run()
-
-
-class _Loop:
     def __init__(
         self,
         recipe: Recipe,
@@ -106,6 +38,12 @@ class _Loop:
         accelerator: Accelerator,
         progress: Callable[[Progress], None] | None,
     ) -> None:
+        """Load the base, the objectives and, if there is one, the state to go on from.
+
+        Raises:
+            TrainingError: The data or the state is not usable.
+            ExportError: The base is not a usable checkpoint.
+        """
         self._recipe = recipe
         self._run = run
         self._accelerator = accelerator
@@ -286,13 +224,6 @@ class _Loop:
                 "this folder says from what.\n",
             ]
         )
-
-
-def _accelerator(device: str, precision: str) -> Accelerator:
-    on_gpu = device != "cpu" and torch.cuda.is_available()
-    if precision == "auto":
-        precision = "bf16" if on_gpu else "fp32"
-    return Accelerator(cpu=not on_gpu, mixed_precision="no" if precision == "fp32" else precision)
 
 
 def _schedule(step: int, recipe: Recipe) -> float:

@@ -168,7 +168,7 @@ def test_a_file_that_cannot_be_used(file, change, message):
 
 
 def test_no_file_no_pairs_no_encoder_no_set_up(file, tmp_path):
-    with pytest.raises(EvaluationError, match="cannot be read"):
+    with pytest.raises(EvaluationError, match="There is no file"):
         read_context(tmp_path / "none.csv")
     (tmp_path / "empty.csv").write_text("")
     with pytest.raises(EvaluationError, match="no header"):

@@ -15,7 +15,8 @@ import slice_os
 from slice_os import Document
 from slice_os.errors import EvaluationError
 from slice_os.evaluation import calibrate, draw_sample, evaluate_spans, labels_from_gold
-from slice_os.evaluation.calibration import Labels, curve, read_labels
+from slice_os.evaluation.calibration import curve
+from slice_os.evaluation.labels import Labels, read_labels
 from slice_os.evaluation.spans import GoldSpan, at_threshold, average_precision, judge, read_gold
 from slice_os.exporters.parity import sentences
 from slice_os.records import Match

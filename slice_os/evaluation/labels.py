@@ -1,0 +1,143 @@
+"""Matches that people have judged: drawn to be labelled, read, or judged by marked spans."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from slice_os.errors import EvaluationError
+from slice_os.evaluation.files import whole
+from slice_os.evaluation.rows import read_rows, score
+from slice_os.evaluation.spans import judge, mined, read_gold
+from slice_os.records import Match
+
+if TYPE_CHECKING:
+    from slice_os.api import Index
+
+YES, NO = ("1", "yes", "y", "true", "x"), ("0", "no", "n", "false", "")
+COLUMNS = ("correct", "degree", "phrase", "text", "document", "start", "end", "weight")
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Matches with what people said of them.
+
+    Attributes:
+        degrees: float64 ``[n]``.
+        correct: bool ``[n]``.
+        weights: float64 ``[n]``: how many matches of the index each stands for.
+        missed: What is right but was not mined, known from gold alone.
+    """
+
+    degrees: Floats
+    correct: npt.NDArray[np.bool_]
+    weights: Floats
+    missed: int = 0
+
+
+def read_labels(path: str | Path) -> Labels:
+    """Read a file that somebody labelled: columns degree, correct (yes or no), perhaps weight.
+
+    Rows without a label are left out.
+
+    Raises:
+        EvaluationError: The file is not such a file; the line is named.
+
+    """
+    degrees, correct, weights = [], [], []
+    for line, values in read_rows(path):
+        label = str(values.get("correct", "")).strip().lower()
+        if "correct" not in values or label not in YES + NO:
+            raise EvaluationError(
+                f"{path}, line {line}: the column correct says {label!r}: write yes or no."
+            )
+        if not label:
+            continue
+        degrees.append(score(path, line, values, ("degree",), (0.0, 1.0)))
+        correct.append(label in YES)
+        known = "weight" in values
+        weights.append(score(path, line, values, ("weight",), (0.0, 1e12)) if known else 1.0)
+    if not degrees:
+        raise EvaluationError(
+            f"{path} has no labelled row: write yes or no into the column correct."
+        )
+    return Labels(np.array(degrees), np.array(correct), np.array(weights))
+
+
+def labels_from_gold(
+    file: str | Path,
+    index: Index,
+    degree: float,
+    *,
+    verify: bool = False,
+    progress: Callable[[float], object] | None = None,
+) -> Labels:
+    """Mine the queries of marked spans (`slice_os.evaluation.spans.read_gold`) and judge them."""
+    gold = read_gold(file)
+    judged, _ = judge(gold, mined(gold, index, degree, verify, progress))
+    kept = [one for one in judged if one.first or not one.correct]
+    return Labels(
+        np.array([one.match.degree for one in kept]),
+        np.array([one.correct for one in kept], bool),
+        np.ones(len(kept)),
+        len(gold) - sum(one.first for one in kept),
+    )
+
+
+def draw_sample(
+    matches: Iterable[Match], path: str | Path, size: int = 100, *, seed: int = 0
+) -> int:
+    """Write a .csv with matches to label, as many of every degree; return how many.
+
+    Degrees are cut into ten equal steps, of which as many are drawn; a row's weight is how many it
+    stands for. Write yes or no into the column correct.
+
+    Raises:
+        EvaluationError: There is no match, or the file exists or cannot be written.
+
+    """
+    path = Path(path)
+    found = sorted(matches, key=lambda match: match.degree)
+    if not found:
+        raise EvaluationError("Nothing was mined: lower the degree.")
+    if path.exists():
+        raise EvaluationError(f"{path} exists, perhaps with labels: give another file.")
+    rng = np.random.default_rng(seed)
+    edges = np.linspace(found[0].degree, found[-1].degree, 11)[1:-1]
+    steps = np.searchsorted(edges, [match.degree for match in found], side="right")
+    rows: list[tuple[Match, float]] = []
+    groups = [np.flatnonzero(steps == step) for step in np.unique(steps)]
+    left = size
+    # The smallest first, so that what they lack goes to the others.
+    for number, group in enumerate(sorted(groups, key=len)):
+        count = min(len(group), -(-left // (len(groups) - number)))
+        rows += [(found[k], len(group) / count) for k in rng.permutation(group)[:count]]
+        left -= count
+    try:
+        with whole(path) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
+            table = csv.writer(stream)
+            table.writerow(COLUMNS)
+            for k in rng.permutation(len(rows)):  # in no order, which would tell what is expected
+                match, weight = rows[k]
+                table.writerow(
+                    [
+                        "",
+                        f"{match.degree:.4f}",
+                        match.phrase,
+                        match.text,
+                        match.document,
+                        match.document_start,
+                        match.document_end,
+                        f"{weight:.4f}",
+                    ]
+                )
+    except OSError as exc:
+        raise EvaluationError(f"{path} cannot be written ({exc.strerror}).") from exc
+    return len(rows)

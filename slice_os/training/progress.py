@@ -1,0 +1,28 @@
+"""What a run tells on the way and at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is: `losses` and `rate` (words a second) are of the last steps."""
+
+    step: int
+    steps: int
+    losses: Mapping[str, float]
+    rate: float
+    measures: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingReport:
+    """What a run made: `checkpoint` is the folder to export, `measures` are of its weights."""
+
+    checkpoint: Path
+    step: int
+    steps: int
+    measures: Mapping[str, float]

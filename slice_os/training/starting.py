@@ -1,0 +1,77 @@
+"""Training as a recipe says: checked, begun, or taken up where a killed run left off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from slice_os.errors import MissingExtraError, TrainingError
+from slice_os.exporters.checkpoint import quiet
+from slice_os.training.progress import Progress, TrainingReport
+from slice_os.training.recipe import read_recipe
+from slice_os.training.run import Run, data_hash
+
+try:
+    import torch
+    from accelerate import Accelerator
+except ImportError as exc:
+    raise MissingExtraError("Training an encoder", "train") from exc
+
+from slice_os.training.loop import Loop
+
+
+def train(
+    recipe: str | Path,
+    output: str | Path,
+    *,
+    data: str | Path | None = None,
+    device: str = "auto",
+    progress: Callable[[Progress], None] | None = None,
+) -> TrainingReport:
+    """Train an encoder as `recipe` says and return where its best checkpoint is.
+
+    A run that was killed goes on from its last state with the batches that it would have had.
+
+    Args:
+        recipe: The TOML file, see docs/training.md.
+        output: The run's folder: ``best`` in it is the checkpoint to export.
+        data: The folder that the recipe's paths are relative to; the recipe's own if None.
+        device: "cpu", "cuda", or "auto": a GPU where there is one.
+        progress: Is told every step.
+
+    Raises:
+        TrainingError: The recipe, its data or the run's folder is not usable, or the loss is not a
+            number.
+        ExportError: The base is not a usable checkpoint.
+        MissingExtraError: torch, transformers or accelerate is not installed.
+    """
+    wanted = read_recipe(recipe)
+    root = Path(data) if data is not None else Path(recipe).parent
+    if device not in ("auto", "cpu", "cuda"):
+        raise TrainingError(f"There is no device {device!r}: use auto, cpu or cuda.")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise TrainingError("torch sees no GPU here: use --device cpu, or install torch for CUDA.")
+    for name in wanted.paths():
+        if not (root / name).exists():
+            raise TrainingError(
+                f"{root / name} does not exist, which the recipe {recipe} names: correct the path, "
+                "or give its folder with --data."
+            )
+    about = {
+        "recipe": msgspec.to_builtins(wanted),
+        "data": {name: data_hash(root / name) for name in wanted.paths()},
+    }
+    with quiet():
+        accelerator = _accelerator(device, wanted.precision)
+        with accelerator.main_process_first():
+            run = Run(Path(output), about)
+        return Loop(wanted, root, run, accelerator, progress).run()
+
+
+def _accelerator(device: str, precision: str) -> Accelerator:
+    on_gpu = device != "cpu" and torch.cuda.is_available()
+    if precision == "auto":
+        precision = "bf16" if on_gpu else "fp32"
+    return Accelerator(cpu=not on_gpu, mixed_precision="no" if precision == "fp32" else precision)
