@@ -35,7 +35,7 @@ def search_radially(
 ) -> Iterator[tuple[StoredPassage, list[int]]]:
     """Yield the passages that a widened search of the stored spans names, scored over all spans.
 
-    Where the widened searches name most passages anyway, every word is read instead.
+    Where the widened searches will name most passages anyway, every word is read instead.
     """
     total = int(
         cluster.ask(
@@ -60,12 +60,15 @@ def search_radially(
             )
             del body["sort"]
             bodies.append({**body, "track_total_hits": True})
-        for k, answer in enumerate(cluster.msearch(bodies), start=first):
+        answers = cluster.msearch(bodies)
+        for k, answer in enumerate(answers, start=first):
             for hit in answer["hits"]["hits"]:
                 named[hit["_id"]].append(k)
-            if answer["hits"]["total"]["value"] > WINDOW or len(named) > total / 2:
-                yield from scan_every_word(cluster, vectors, lengths, cosines, filters, on_words)
-                return
+        cut = any(answer["hits"]["total"]["value"] > WINDOW for answer in answers)
+        searched = (first + len(answers)) / len(vectors)
+        if cut or _expected(len(named), total, searched) > total / 2:
+            yield from scan_every_word(cluster, vectors, lengths, cosines, filters, on_words)
+            return
     ids = list(named)
     for first in range(0, len(ids), WORDS_PAGE):
         body = {
@@ -80,6 +83,12 @@ def search_radially(
             if reached.any():
                 yield stored, some[reached].tolist()
             on_words(len(stored.words))
+
+
+def _expected(named: int, total: int, searched: float) -> float:
+    """Return how many passages all phrases will name, if the others name as many as these."""
+    left = max(0.0, 1 - named / max(total, 1))
+    return float(total * (1 - left ** (1 / searched)))
 
 
 def scan_every_word(
