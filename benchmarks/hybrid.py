@@ -8,6 +8,7 @@ already.
 from __future__ import annotations
 
 import os
+import random
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -24,11 +25,16 @@ from benchmarks.retrieval import ndcg
 from benchmarks.timing import seconds
 from slice_os.backends.base import Retrieval
 from slice_os.backends.opensearch import OpenSearchBackend
-from slice_os.backends.opensearch.retrieve import STORED, exact_degree, stored_passage
+from slice_os.backends.opensearch.retrieve import (
+    LONG,
+    STORED,
+    exact_degree,
+    stored_passage,
+)
 from slice_os.encoder import load_encoder
 from slice_os.evaluation.collections import read_collection
 from slice_os.fusion import get_fusion
-from slice_os.query import lexical_query
+from slice_os.query import hybrid_query, lexical_query, span_query
 from slice_os.retrieval import encode_queries, explain, query_lengths
 from slice_os.spans import degree
 from tests.cluster.launcher import start_cluster
@@ -39,6 +45,9 @@ TIMED = 60
 WARM_UP = 60
 PHRASES = 200
 DEGREES = (0.8, 0.9)
+CUT = (1, 2, 3, 5)
+EACH = 100
+LEAST_LETTERS = 4
 Ranking = dict[tuple[str, int], float]
 
 
@@ -96,24 +105,38 @@ def merge(index: slice_os.Index) -> None:
 def _latency(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list[str]:
     """Return what a search costs, in the cluster and here."""
     ask = backend._cluster
-    took: dict[str, list[float]] = {"bm25": [], "hybrid": [], "dense": []}
+    took: dict[str, list[float]] = {}
     stages: dict[str, list[float]] = {}
     sizes = []
     for turn, query in enumerate([*texts[:WARM_UP], *texts]):
-        plain = ask.search(lexical_query(query, size=SIZE, source=["text"]))
+        alone = {
+            name: ask.search(body)["took"] for name, body in _parts(backend, encoder, query).items()
+        }
         for mode in ("hybrid", "dense"):
             with _recorded(ask) as answers:
                 wanted, times = _timed(backend, encoder, query, mode)
             if turn < WARM_UP:  # warms both sides
                 continue
-            took[mode].append(sum(answer["took"] for answer in answers))
+            alone[mode] = sum(answer["took"] for answer in answers)
             if mode == "hybrid":
-                took["bm25"].append(plain["took"])
                 times["scoring"] = _scoring(answers, wanted)
                 for name, taken in times.items():
                     stages.setdefault(name, []).append(taken)
                 sizes.append(sum(len(orjson.dumps(answer)) for answer in answers))
+        if turn >= WARM_UP:
+            for name, value in alone.items():
+                took.setdefault(name, []).append(value)
+    # The cluster counts whole milliseconds: a mean says more than a median of them.
+    means = {name: statistics.fmean(values) for name, values in took.items()}
     p50 = {name: statistics.median(values) for name, values in took.items()}
+    labels = {
+        "bm25": f"plain BM25, {SIZE} texts",
+        "hybrid": f"hybrid, with the words of {LONG.ranks} candidates",
+        "ids": "that, without fetching anything of them",
+        "dense": f"dense, with the words of {LONG.ranks} candidates",
+        "graph": f"the graph alone, {LONG.nearest} passages",
+        "fetch": f"BM25, with the words of {LONG.ranks} passages",
+    }
     names = {
         "encode": "encoding the query",
         "retrieve": "request, answer and scoring over all spans, the cluster's part included",
@@ -121,13 +144,12 @@ def _latency(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list
         "verify": f"verifying 8 spans of each of {SIZE} hits, one encoder run",
     }
     return [
-        f"| the cluster's own part (`took`), {SIZE} hits, {len(texts)} queries | p50 | of BM25's |",
-        "|---|---:|---:|",
-        f"| plain BM25 | {p50['bm25']:.1f} ms | |",
+        f"| the cluster's own part (`took`), {len(texts)} queries | p50 | mean | of BM25's |",
+        "|---|---:|---:|---:|",
         *(
-            f"| {mode}, with the words of the candidates | {p50[mode]:.1f} ms | "
-            f"{p50[mode] / max(p50['bm25'], 0.5):.1f} × |"
-            for mode in ("hybrid", "dense")
+            f"| {label} | {p50[name]:.1f} ms | {means[name]:.1f} ms | "
+            f"{means[name] / means['bm25']:.1f} × |"
+            for name, label in labels.items()
         ),
         "",
         "| the client's part of a hybrid search | p50 |",
@@ -138,6 +160,19 @@ def _latency(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list
         ),
         f"| bytes that travel | {statistics.median(sizes):,.0f} |",
     ]
+
+
+def _parts(backend: OpenSearchBackend, encoder: Any, query: str) -> dict[str, dict[str, Any]]:
+    """Return bodies that ask for a part of what a search asks for."""
+    vector = encode_queries(encoder, [query])[0]
+    ranks, k = LONG.ranks, LONG.nearest
+    kind: dict[str, Any] = {"vector_type": backend.settings.vector_type, "spans": 0, "source": ()}
+    return {
+        "bm25": lexical_query(query, size=SIZE, source=["text"]),
+        "ids": hybrid_query(query, vector, size=ranks, k=k, **kind),
+        "graph": {**span_query(vector, size=1, k=k, **kind)},
+        "fetch": lexical_query(query, size=ranks, source=STORED),
+    }
 
 
 def _timed(
@@ -186,26 +221,55 @@ def _found(
     relevance: dict[str, dict[str, int]],
 ) -> list[str]:
     """Return recall@10 and nDCG@10 against the exact ranking of all passages."""
-    exact = _exact_rankings(backend, encoder, list(queries.values()))
+    cut = {count: _cut(list(queries.values()), count) for count in CUT}
+    texts = [*queries.values(), *(text for some in cut.values() for text in some)]
+    exact = _exact_rankings(backend, encoder, texts)
     rows = [
         "| all queries | recall@10 | nDCG@10 | exact ranking | of it |",
         "|---|---:|---:|---:|---:|",
     ]
+    short: dict[str, list[float]] = {}
     for mode in ("dense", "hybrid"):
         recall, found, best = [], {}, {}
-        for (number, query), ranking in zip(queries.items(), exact[mode], strict=True):
-            hits = index.search(query, mode=mode, size=100, verify=0)  # type: ignore[arg-type]
+        for number, (text, ranking) in enumerate(zip(texts, exact[mode], strict=True)):
+            size = 100 if number < len(queries) else SIZE
+            hits = index.search(text, mode=mode, size=size, verify=0)  # type: ignore[arg-type]
             keys = [(hit.document, hit.passage) for hit in hits]
             top = sorted(ranking, key=lambda key: -ranking[key])
             recall.append(len({*keys[:SIZE]} & {*top[:SIZE]}) / SIZE)
-            found[number] = _by_document({k: h.score for k, h in zip(keys, hits, strict=True)})
-            best[number] = _by_document({key: ranking[key] for key in top[:100]})
+            if number < len(queries):
+                query = list(queries)[number]
+                found[query] = _by_document({k: h.score for k, h in zip(keys, hits, strict=True)})
+                best[query] = _by_document({key: ranking[key] for key in top[:100]})
         ours, theirs = ndcg(found, relevance), ndcg(best, relevance)
         rows.append(
-            f"| {mode} | {np.mean(recall):.3f} | {ours:.4f} | {theirs:.4f} | "
+            f"| {mode} | {np.mean(recall[: len(queries)]):.3f} | {ours:.4f} | {theirs:.4f} | "
             f"{100 * ours / theirs:.1f} % |"
         )
-    return rows
+        parts = np.split(np.array(recall[len(queries) :]), len(CUT))
+        short[mode] = [float(part.mean()) for part in parts]
+    return [
+        *rows,
+        "",
+        f"| recall@10 of words cut out of {EACH} queries | "
+        + " | ".join(f"{count} word{'s' * (count > 1)}" for count in CUT)
+        + " |",
+        "|---|" + "---:|" * len(CUT),
+        *(f"| {m} | {' | '.join(f'{value:.3f}' for value in v)} |" for m, v in short.items()),
+    ]
+
+
+def _cut(queries: list[str], count: int) -> list[str]:
+    """Return so many words of each of the first queries, from anywhere in them."""
+    rng = random.Random(count)
+    found = []
+    for query in queries:
+        words = query.rstrip(".").split()
+        start = rng.randrange(max(1, len(words) - count + 1))
+        text = " ".join(words[start : start + count])
+        if len(text) > LEAST_LETTERS:  # "the" is no phrase
+            found.append(text)
+    return found[:EACH]
 
 
 def _by_document(scores: Ranking) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 The stored spans are a cover, so the cluster's degree of a passage is a little too low, by how much
 differs. The best candidates, a block of them, are therefore scored exactly, from their words.
-Blocks are of fixed ranks, so that pages are cut from one sequence and do not overlap.
+Blocks of a query are of fixed ranks, so that pages are cut from one sequence and do not overlap.
 """
 
 from __future__ import annotations
@@ -28,15 +28,27 @@ from slice_os.query import (
 from slice_os.records import Passage, content_hash
 from slice_os.spans import best_span, degree, fit_window, span_cosines, word_scores
 
-BLOCK = 30
-"""Ranks that are scored again together: the fewest that find 98 % of the exact ten best."""
+
+class _Reach(NamedTuple):
+    """How far a search goes: `ranks` that are scored again together, of the `nearest` passages."""
+
+    ranks: int
+    nearest: int
+
+
+SHORT = _Reach(100, 400)
+"""For queries of up to five words: they are near to many passages, and by nearly the same."""
+LONG = _Reach(30, 200)
+"""For others: the fewest of both that find 98 % of the exact ten best. Of 100 nearest, a fused
+search misses passages whose words match but whose degree nobody computed."""
+SHORT_SPANS = 3
+"""The shortest span that counts for a query of five words."""
 LEG = 50
 """Ranks of the dense leg that are scored again before two rankings are fused: there ranks count."""
 WINDOW = 10_000
 """index.max_result_window: what one search of a cluster reaches."""
-NEAREST = (200, 1000, WINDOW)
-"""Passages that the graph is asked for: enough for the page, and to find the ten best: with 100,
-a fused search misses passages whose words match but whose degree nobody computed."""
+DEEP = 1000
+"""Passages that the graph is asked for where a page reaches beyond those."""
 STORED = [
     "document", "passage", "title", "text", "metadata", "unindexed", "start", "end", "words",
 ]  # fmt: skip
@@ -81,21 +93,22 @@ class Retriever:
         if wanted.mode == "hybrid" and not get_fusion(wanted.fusion, wanted.weight)[0].whole_corpus:
             return self._fused(wanted)
         end = wanted.offset + wanted.size
+        size, nearest = SHORT if wanted.lengths.start <= SHORT_SPANS else LONG
         # One number for a page: which passages get their true degree in the cluster depends on it.
-        nearest = next(n for n in NEAREST if end <= n)
-        first = wanted.offset // BLOCK
+        nearest = next(n for n in (nearest, DEEP, WINDOW) if end <= n)
+        first = wanted.offset // size
         found: list[Candidate] = []
-        for number in range(first, -(-end // BLOCK)):
-            block = self._block(wanted, number * BLOCK, nearest)
+        for number in range(first, -(-end // size)):
+            block = self._block(wanted, number * size, size, nearest)
             found += block
-            if len(block) < BLOCK:
+            if len(block) < size:
                 break
-        return found[wanted.offset - first * BLOCK :][: wanted.size]
+        return found[wanted.offset - first * size :][: wanted.size]
 
-    def _block(self, wanted: Retrieval, offset: int, nearest: int) -> list[Candidate]:
-        """Return the candidates of BLOCK ranks, scored exactly."""
+    def _block(self, wanted: Retrieval, offset: int, size: int, nearest: int) -> list[Candidate]:
+        """Return the candidates of a block of ranks, scored exactly."""
         options: dict[str, Any] = {
-            "size": BLOCK,
+            "size": size,
             "offset": offset,
             "k": nearest,
             "filters": wanted.filters,
