@@ -17,7 +17,7 @@ from slice_os import __version__
 
 NAMES = (
     *("throughput", "scan", "memory", "retrieval", "cluster", "hybrid", "cover", "objective"),
-    "ranking",
+    *("ranking", "evaluation"),
 )
 
 
@@ -62,9 +62,13 @@ def replace_section(output: Path, title: str, section: str) -> None:
     """Put a section in place of the one of the same title."""
     text = output.read_text(encoding="utf-8") if output.exists() else "# Benchmarks\n"
     head, *sections = text.rstrip().split("\n## ")
-    kept = [part for part in sections if not part.startswith(f"{title}\n")]
-    kept.append(section.removeprefix("## "))
-    output.write_text("\n\n## ".join(part.strip() for part in [head, *kept]) + "\n", "utf-8")
+    new = section.removeprefix("## ")
+    places = [k for k, part in enumerate(sections) if part.startswith(f"{title}\n")]
+    if places:
+        sections[places[0]] = new
+    else:
+        sections.append(new)
+    output.write_text("\n\n## ".join(part.strip() for part in [head, *sections]) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import slice_os
-from slice_os.backends.opensearch import retrieve
+from slice_os.backends.opensearch import retrieve, scan
 from slice_os.errors import ClusterError, PlaceError, QueryError
 from slice_os.query import read_hits
+from support.retrieval_set import QUERIES, write_beir
 
 SLICE_OS = Path(sys.executable).with_name("slice-os")
 TEXTS = [
@@ -230,3 +231,52 @@ def test_an_unwritable_cluster_is_an_error_not_a_loss(cluster, name, filled):
     request("PUT", f"{index}/_settings", {"index.blocks.write": None})
     report = slice_os.index([slice_os.Document("new", TEXTS[0])], filled)
     assert (report.documents, report.unchanged) == (1, 0)
+
+
+def test_mining_asks_the_graph_where_it_names_few_and_reads_all_where_it_names_most(
+    cluster, name, monkeypatch
+):
+    place = f"{cluster.url}/{name}"
+    settings = slice_os.ClusterSettings(tolerance=0.98, replicas=0)
+    documents = [slice_os.Document(f"d{n}", text) for n, text in enumerate(TEXTS)]
+    documents += [slice_os.Document(f"e{n}", text) for n, text in enumerate(QUERIES.values())]
+    slice_os.index(documents, place, cluster=settings)
+    read = []
+    every = scan.scan_every_word
+    monkeypatch.setattr(scan, "scan_every_word", lambda *args: read.append(1) or every(*args))
+    with slice_os.open(place) as index:
+        found = list(index.mine(["a seat by the window"], degree=0.88))
+        assert {match.document for match in found} == {"d2"}
+        assert not read
+        low = list(index.mine(["a seat by the window"] * 40, degree=0.6))
+        assert read
+        assert {m.document for m in low} == {
+            m.document for m in index.mine(["a seat by the window"], degree=0.6, exact=True)
+        }
+    assert scan._expected(0, 100, 0.1) == 0
+    assert scan._expected(30, 100, 1) == pytest.approx(30)
+    assert 30 < scan._expected(30, 100, 0.5) < 60
+    assert scan._expected(101, 100, 0.5) == 100
+
+
+def test_a_collection_is_measured_in_a_cluster_as_in_one_file(cluster, name, tmp_path):
+    folder = write_beir(tmp_path / "set")
+    place = f"{cluster.url}/{name}"
+    settings = ("lexical", "dense", "hybrid:saturation:0.3", "hybrid:min_max:0.4", "hybrid:rrf")
+    asked = [word for setting in settings for word in ("--setting", setting)]
+    report = json.loads(
+        run("evaluate", "retrieval", folder, "--index", place, "--json", *asked).stdout
+    )
+    here = json.loads(run("evaluate", "retrieval", folder, "--json", *asked).stdout)
+    assert report["queries"] == len(QUERIES)
+    for setting in settings:
+        for measure in ("nDCG@10", "MRR"):
+            there = report["systems"][setting]["measures"][measure]
+            assert there == pytest.approx(here["systems"][setting]["measures"][measure], abs=0.02)
+            assert there > 0.5
+    again = json.loads(
+        run("evaluate", "retrieval", folder, "--index", place, "--json", *asked).stdout
+    )
+    assert again["systems"] == report["systems"]  # the index is used as it is
+    broken = run("evaluate", "retrieval", folder, "--index", "http://127.0.0.1:9/none", ok=1)
+    assert "http://127.0.0.1:9" in broken.stderr
