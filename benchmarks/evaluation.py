@@ -28,7 +28,7 @@ ROUNDS = 3
 
 
 def run(data: Path | None) -> list[str]:
-    """Return both times; the n-grams' scores are those that the peer finds."""
+    """Return what both take; the n-grams' best cosines are compared with the peer's."""
     import torch
 
     file = data / "sts" / "stsb-dev.tsv" if data else None

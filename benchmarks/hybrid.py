@@ -170,7 +170,7 @@ def _parts(backend: OpenSearchBackend, encoder: Any, query: str) -> dict[str, di
     return {
         "bm25": lexical_query(query, size=SIZE, source=["text"]),
         "ids": hybrid_query(query, vector, size=ranks, k=k, **kind),
-        "graph": {**span_query(vector, size=1, k=k, **kind)},
+        "graph": span_query(vector, size=1, k=k, **kind),
         "fetch": lexical_query(query, size=ranks, source=STORED),
     }
 
