@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import subprocess
 import sys
@@ -165,6 +166,15 @@ def test_a_file_that_cannot_be_used(file, change, message):
     with pytest.raises(EvaluationError, match=message) as caught:
         read_context(file(**change))
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_may_be_packed(file, tmp_path):
+    packed = tmp_path / "packed.csv.gz"
+    packed.write_bytes(gzip.compress(file().read_bytes()))
+    assert read_context(packed) == read_context(file())
+    packed.write_bytes(packed.read_bytes()[:100])
+    with pytest.raises(EvaluationError, match="cannot be unpacked"):
+        read_context(packed)
 
 
 def test_no_file_no_pairs_no_encoder_no_set_up(file, tmp_path):
