@@ -137,8 +137,14 @@ def read_phrases(file: Path) -> dict[str, str]:
     """
     try:
         text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as exc:
-        raise CorpusError(f"The phrases file {file} cannot be read: {exc}.") from exc
+    except OSError as exc:
+        raise CorpusError(
+            f"The phrases file {file} cannot be read ({exc.strerror}): check the path."
+        ) from exc
+    except UnicodeDecodeError as exc:
+        raise CorpusError(
+            f"The phrases file {file} is not UTF-8 (byte {exc.start:,}): convert it."
+        ) from exc
     phrases: dict[str, str] = {}
     if file.suffix.lower() == ".csv":
         rows = csv.DictReader(text.splitlines())
