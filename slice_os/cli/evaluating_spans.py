@@ -9,12 +9,22 @@ from pathlib import Path
 import click
 from tqdm import tqdm
 
-from slice_os.cli.options import encoder_option, json_option, opened
+from slice_os.cli.options import Decorator, encoder_option, json_option, opened
 from slice_os.cli.output import counted, echo_columns, echo_json
 from slice_os.errors import EvaluationError
 from slice_os.records import Match
 
 LEAST = 0.6
+degree_option: Decorator = click.option(
+    "--degree",
+    type=click.FloatRange(0, 1),
+    default=LEAST,
+    show_default=True,
+    help="The least degree of a match.",
+)
+verify_option: Decorator = click.option(
+    "--verify", is_flag=True, help="Let the degree of the words encoded alone decide."
+)
 
 
 @click.command(
@@ -26,14 +36,8 @@ Examples:
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @opened
-@click.option(
-    "--degree",
-    type=click.FloatRange(0, 1),
-    default=LEAST,
-    show_default=True,
-    help="The least degree of a match.",
-)
-@click.option("--verify", is_flag=True, help="Let the degree of the words encoded alone decide.")
+@degree_option
+@verify_option
 @json_option
 def spans(
     file: Path,
@@ -100,14 +104,8 @@ Examples:
 @click.option(
     "--output", type=click.Path(path_type=Path), metavar="FILE", help="The .csv of --draw."
 )
-@click.option(
-    "--degree",
-    type=click.FloatRange(0, 1),
-    default=LEAST,
-    show_default=True,
-    help="The least degree of a match.",
-)
-@click.option("--verify", is_flag=True, help="Let the degree of the words encoded alone decide.")
+@degree_option
+@verify_option
 @click.option(
     "--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw precision and recall."
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import click
@@ -23,17 +23,11 @@ index_option: Decorator = click.option(
     metavar="PLACE",
     help="The index: a folder, or https://host:9200/name in an OpenSearch cluster.",
 )
-encoder_option: Decorator = click.option(
-    "--encoder",
-    envvar="SLICE_OS_ENCODER",
-    show_envvar=True,
-    metavar="FOLDER",
-    help="An encoder folder; default: the one that comes with slice-os.",
+_an_encoder = partial(click.option, "--encoder", envvar="SLICE_OS_ENCODER", show_envvar=True)
+encoder_option: Decorator = _an_encoder(
+    metavar="FOLDER", help="An encoder folder; default: the one that comes with slice-os."
 )
-any_encoder_option: Decorator = click.option(
-    "--encoder",
-    envvar="SLICE_OS_ENCODER",
-    show_envvar=True,
+any_encoder_option: Decorator = _an_encoder(
     metavar="PLACE",
     help="An encoder folder, a checkpoint folder or word vectors in GloVe's text format.",
 )

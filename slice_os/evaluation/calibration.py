@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.errors import EvaluationError, MissingExtraError
+from slice_os.errors import EvaluationError
 from slice_os.evaluation.labels import Floats, Labels
+from slice_os.evaluation.significance import load_stats
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
@@ -143,17 +144,14 @@ def _intervals(
     at: Callable[[npt.NDArray[np.int64]], tuple[float, float, float]], count: int, seed: int
 ) -> Sequence[tuple[float, float]]:
     """Return 95 % percentile intervals of threshold, precision and recall."""
-    try:
-        from scipy.stats import bootstrap
-    except ImportError as exc:
-        raise MissingExtraError("Calibrating", "evaluate") from exc
+    stats = load_stats("Calibrating")
 
     def statistic(rows: Floats) -> Floats:
         return np.array(at(rows.astype(np.int64)))
 
     with warnings.catch_warnings():  # some resamples may reach nothing: NaN, and left out
         warnings.simplefilter("ignore", RuntimeWarning)
-        found = bootstrap(
+        found = stats.bootstrap(
             (np.arange(count),),
             statistic,
             n_resamples=RESAMPLES,

@@ -108,6 +108,23 @@ def tsv_rows(path: Path) -> Iterator[tuple[int, str, str]]:
         yield number, values[0].strip(), values[1]
 
 
+def spaced_rows(path: Path, names: Sequence[str]) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield the line number, how an error names the line, and its columns, one for each name.
+
+    Raises:
+        EvaluationError: The file cannot be read or is empty, or a line has other columns.
+    """
+    for number, line in numbered_lines(path):
+        place = f"{path}, line {number},"
+        values = line.split()
+        if len(values) != len(names):
+            raise EvaluationError(
+                f"{place} has {columns(values)} instead of {len(names)}: make it "
+                f"{', '.join(names)}."
+            )
+        yield number, place, values
+
+
 def columns(values: Sequence[str]) -> str:
     """Return '1 column', '3 columns'."""
     return f"{len(values)} column{'' if len(values) == 1 else 's'}"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from slice_os.errors import EvaluationError
-from slice_os.evaluation.lines import columns, numbered_lines, whole_number
+from slice_os.evaluation.lines import columns, numbered_lines, spaced_rows, whole_number
 
 BEIR_COLUMNS = ("query-id", "corpus-id", "score")
-TREC_COLUMNS = 4
+TREC_COLUMNS = ("query", "iteration", "document", "relevance")
 
 
 @dataclass(slots=True)
@@ -44,14 +44,7 @@ def read_trec_qrels(path: Path) -> Qrels:
         EvaluationError: The file or a line of it is not so.
     """
     qrels = Qrels(path)
-    for number, line in numbered_lines(path):
-        place = f"{path}, line {number},"
-        values = line.split()
-        if len(values) != TREC_COLUMNS:
-            raise EvaluationError(
-                f"{place} has {columns(values)} instead of {TREC_COLUMNS}: make it query, "
-                "iteration, document, relevance."
-            )
+    for number, place, values in spaced_rows(path, TREC_COLUMNS):
         query, _, document, relevance = values
         qrels.add(number, query, document, whole_number(relevance, place, "relevance"))
     return qrels

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.files import whole
-from slice_os.evaluation.lines import columns, numbered_lines
+from slice_os.evaluation.lines import spaced_rows
 
 Ranking = Mapping[str, float]
 """Document -> score."""
 Run = dict[str, Ranking]
 """Query -> its ranking."""
-_COLUMNS = 6
+_COLUMNS = ("query", "Q0", "document", "rank", "score", "tag")
 
 
 def read_run(path: str | Path) -> Run:
@@ -26,14 +26,7 @@ def read_run(path: str | Path) -> Run:
     """
     path = Path(path)
     run: dict[str, dict[str, float]] = {}
-    for number, line in numbered_lines(path):
-        place = f"{path}, line {number},"
-        values = line.split()
-        if len(values) != _COLUMNS:
-            raise EvaluationError(
-                f"{place} has {columns(values)} instead of {_COLUMNS}: make it query, Q0, "
-                "document, rank, score, tag."
-            )
+    for _, place, values in spaced_rows(path, _COLUMNS):
         query, _, document, _, text, _ = values
         ranking = run.setdefault(query, {})
         if document in ranking:

@@ -25,8 +25,8 @@ class Difference:
     randomisation: float
 
 
-def load_stats() -> ModuleType:
-    """Return scipy.stats; what takes long calls this first, lest it find out at its end.
+def load_stats(what: str = "Evaluating") -> ModuleType:
+    """Return scipy.stats; what takes long (`what`) calls this first, lest it find out at its end.
 
     Raises:
         MissingExtraError: scipy is not installed.
@@ -34,7 +34,7 @@ def load_stats() -> ModuleType:
     try:
         from scipy import stats
     except ModuleNotFoundError as exc:
-        raise MissingExtraError("Evaluating", "evaluate") from exc
+        raise MissingExtraError(what, "evaluate") from exc
     return stats
 
 

@@ -104,19 +104,18 @@ class SentenceRanker:
         rows = [places.setdefault(s, len(places)) for text in self._sentences for s in text]
         counts = np.array([len(text) for text in self._sentences], np.int64)
         self._stack = Stack(encoder.encode(list(places))[rows], counts)
-        lcs, bm25 = self._lcs, self._bm25
         self._methods: dict[str, Callable[[_Query], Float32]] = {
-            "lcs": partial(lcs, weighted=True),
-            "lcs-count": partial(lcs, weighted=False),
+            "lcs": partial(self._lcs, weighted=True),
+            "lcs-count": partial(self._lcs, weighted=False),
             "average": lambda query: baselines.average_scores(query.vectors, self._means),
             "maximum": lambda query: baselines.maximum_scores(query.vectors, self._stack),
             "all-pairs": lambda query: baselines.all_pairs_scores(query.vectors, self._means),
             "vector": self._vector,
             "doc2vec": lambda query: self._doc2vec.scores(query.text),
-            "bm25": partial(bm25, stem=True, idf=True),
-            "bm25-no-stem": partial(bm25, stem=False, idf=True),
-            "bm25-no-idf": partial(bm25, stem=True, idf=False),
-            "bm25-no-stem-no-idf": partial(bm25, stem=False, idf=False),
+            "bm25": partial(self._bm25, stem=True, idf=True),
+            "bm25-no-stem": partial(self._bm25, stem=False, idf=True),
+            "bm25-no-idf": partial(self._bm25, stem=True, idf=False),
+            "bm25-no-stem-no-idf": partial(self._bm25, stem=False, idf=False),
         }
         self._postings: dict[tuple[bool, bool], BM25] = {}
 
