@@ -58,8 +58,6 @@ def to_document(values: Values, fields: Fields, fallback_id: str) -> Document:
         raise CorpusError(problem)
     texts = fields.text or (_usual_text(row),)
     text = "\n".join(filter(None, (_text(name, row[name]) for name in texts)))
-    if not text.strip():
-        raise CorpusError("no text")
     title_field = fields.title or TITLE_FIELD
     identity = fields.id or next((n for n in ID_FIELDS if _is_scalar(row.get(n))), "")
     if fields.id and not _is_scalar(row[fields.id]):
@@ -71,7 +69,10 @@ def to_document(values: Values, fields: Fields, fallback_id: str) -> Document:
         used.add(title_field)
         if title_field not in texts:
             # So that its words are found as spans are; the splitter keeps it with what follows.
-            text = f"{title}\n{text}"
+            # An issue without a description has nothing else to be found by.
+            text = f"{title}\n{text}" if text.strip() else title
+    if not text.strip():
+        raise CorpusError("no text")
     return Document(
         id=str(row[identity]) if identity else fallback_id,
         text=text,

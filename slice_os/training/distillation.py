@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from slice_os.training.base import Objective
 from slice_os.training.ranking import RankingDistillation
 from slice_os.training.recipe import Distillation
 from slice_os.training.relations import blended, matrix_loss, similarities
@@ -33,7 +34,7 @@ def span_texts(words: WordVectors, spans: Sequence[tuple[int, int, int]]) -> lis
     return texts
 
 
-class SpanDistillation:
+class SpanDistillation(Objective):
     """The objective: random spans of running text, in context and alone, against the teacher.
 
     Of a second teacher, whose space is another, only the similarities are learnt: span by span,
@@ -101,6 +102,3 @@ class SpanDistillation:
             if weight:
                 losses[name] = weight / len(pairs) * torch.stack([loss(*p) for p in pairs]).sum()
         return losses
-
-    def skip(self, steps: int) -> None:
-        """Do nothing: batches are drawn."""

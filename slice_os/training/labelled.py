@@ -14,6 +14,7 @@ from torch.nn import functional
 from slice_os.corpus import count_words
 from slice_os.errors import TrainingError
 from slice_os.spans import length_window
+from slice_os.training.base import Objective
 from slice_os.training.best_spans import best_spans
 from slice_os.training.objective import in_batch_loss, slice_loss
 from slice_os.training.recipe import Pairs, Slice
@@ -25,7 +26,7 @@ RUNNING = 0.3
 """The share of running text among the sentences around a pair's."""
 
 
-class Triples:
+class Triples(Objective):
     """SLICE's loss over a file of triples, read in order and again from the start at its end."""
 
     def __init__(self, settings: Slice, path: Path, process: int = 0, processes: int = 1) -> None:
@@ -69,7 +70,7 @@ class Triples:
         return batch[self._process :: self._processes]
 
 
-class PairsInContext:
+class PairsInContext(Objective):
     """The best span of a passage that says one text is as near to the other as people judged.
 
     Its other sentences are those of other pairs, and now and then running text: they must not be
@@ -102,9 +103,6 @@ class PairsInContext:
             "pairs": wanted.weight * functional.mse_loss(inside, goal),
             "pairs alone": wanted.weight * functional.mse_loss(alone, goal),
         }
-
-    def skip(self, steps: int) -> None:
-        """Do nothing: pairs are drawn."""
 
     def _fillers(self, rng: np.random.Generator) -> list[str]:
         """Return one to three texts to stand around the one that counts."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
-
-import numpy as np
-from torch import Tensor
 
 from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
+from slice_os.training.base import Objective
 from slice_os.training.distillation import SpanDistillation
 from slice_os.training.labelled import PairsInContext, Triples
 from slice_os.training.ranking import RankingDistillation
@@ -21,16 +18,6 @@ from slice_os.training.student import Student
 from slice_os.training.teacher import load_teacher
 
 PACKAGED = "package:"
-
-
-class Objective(Protocol):
-    """What gives a step its loss."""
-
-    def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, Tensor]:
-        """Return weighted losses by name, of a batch drawn with `rng`."""
-
-    def skip(self, steps: int) -> None:
-        """Pass over what `steps` steps have seen, if it is not drawn but read in order."""
 
 
 def objectives_of(

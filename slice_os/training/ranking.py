@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from slice_os.corpus import count_words
 from slice_os.spans import length_window
+from slice_os.training.base import Objective
 from slice_os.training.best_spans import best_spans
 from slice_os.training.recipe import Ranking
 from slice_os.training.relations import blended, matrix_loss, similarities
@@ -24,7 +25,7 @@ from slice_os.training.student import Student, WordVectors
 from slice_os.training.teacher import Teacher
 
 
-class RankingDistillation:
+class RankingDistillation(Objective):
     """The objective: best spans rank passages as the frozen base's best spans and means do."""
 
     def __init__(
@@ -72,9 +73,6 @@ class RankingDistillation:
         """Return the weighted loss of runs of passages drawn with `rng`."""
         queries, passages = self.draw(rng)
         return self.compare(student, queries, passages, student.words(passages))
-
-    def skip(self, steps: int) -> None:
-        """Do nothing: batches are drawn."""
 
 
 def _scores(asked: Tensor, words: WordVectors, queries: Sequence[str]) -> Tensor:

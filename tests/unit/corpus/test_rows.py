@@ -64,6 +64,14 @@ def test_bad_json_rows_are_rejected_one_by_one(tmp_path: Path) -> None:
     assert "'text'" in reasons[5]
 
 
+@pytest.mark.parametrize("text", ['""', '" "', "null", "[]"])
+def test_a_title_alone_is_a_document(tmp_path: Path, text: str) -> None:
+    rows = f'{{"title": "It crashes", "text": {text}}}\n{{"title": " ", "text": {text}}}'
+    documents, rejects = read_rows(tmp_path, "a.jsonl", rows)
+    assert documents == [Document("a.jsonl#1", "It crashes", "It crashes")]
+    assert rejects == [("2", "no text")]
+
+
 def test_named_fields(tmp_path: Path) -> None:
     row = {"key": 1.5, "head": "H", "a": "x", "b": {"c": "y", "d": True}, "text": "t"}
     missing = {"key": 1, "head": "H", "a": "x"}
