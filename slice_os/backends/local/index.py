@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections import Counter
@@ -13,7 +12,6 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
 
-import numpy as np
 from filelock import FileLock
 
 from slice_os.backends.base import (
@@ -26,8 +24,8 @@ from slice_os.backends.base import (
     StoredDocument,
     StoredPassage,
 )
-from slice_os.backends.local.lexical import bm25, bm25_of
-from slice_os.backends.local.scan import best_cosines, reaching
+from slice_os.backends.local.retrieve import fetch, retrieve, unseen
+from slice_os.backends.local.scan import reaching
 from slice_os.backends.local.schema import (
     DATABASE,
     as_error,
@@ -41,16 +39,10 @@ from slice_os.backends.local.tidy import segment_file
 from slice_os.backends.local.writer import LOCK, LocalWriter
 from slice_os.errors import IndexDamagedError, PlaceError
 from slice_os.filters import Filter
-from slice_os.fusion import get_fusion
-from slice_os.records import Float32, Passage, Reject
-from slice_os.spans import degree
+from slice_os.records import Float32, Reject
 
 T = TypeVar("T")
 RETRIES = 10
-_PASSAGE = (
-    "SELECT d.id, p.number, p.start, p.end, p.text, p.title, d.metadata, p.segment, p.ordinal"
-    " FROM passages p JOIN documents d ON d.key = p.document"
-)
 
 
 class LocalBackend(Backend):
@@ -172,71 +164,9 @@ class LocalBackend(Backend):
             return [name for (name,) in database.execute(query, parameters)]
 
     def retrieve(self, retrieval: Retrieval) -> list[Candidate]:
-        return self._in_snapshot(lambda database: self._retrieve(database, retrieval))
-
-    def _retrieve(self, database: sqlite3.Connection, wanted: Retrieval) -> list[Candidate]:
-        depth = max(wanted.depth, wanted.offset + wanted.size)
-        dense: dict[tuple[int, int], float] = {}
-        lexical: dict[tuple[int, int], float] = {}
-        degrees: dict[int, Float32] = {}
-        if wanted.mode != "dense":
-            for _, segment, ordinal, score in bm25(database, wanted.text, depth, wanted.filters):
-                lexical[segment, ordinal] = score
-        if wanted.mode != "lexical":
-            degrees = self._degrees(database, wanted)
-            dense = _top(degrees, depth)
-        if wanted.mode == "hybrid":
-            fusion, weight = get_fusion(wanted.fusion, wanted.weight)
-            if fusion.whole_corpus:
-                if len(lexical) == depth:  # cut off: the best by degree may have a BM25 score too
-                    missing = [ref for ref in dense if ref not in lexical]
-                    lexical |= bm25_of(database, wanted.text, missing)
-                dense |= {(s, o): float(degrees[s][o]) for s, o in lexical}
-            scores: Mapping[tuple[int, int], float] = fusion.fuse(dense, lexical, weight)
-        else:
-            scores = dense or lexical
-        ranked = sorted(scores, key=lambda ref: (-scores[ref], ref))
-        page = ranked[wanted.offset : wanted.offset + wanted.size]
-        segments = self._map_segments(database)
-        return [Candidate(scores[ref], self._fetch(database, segments, *ref)) for ref in page]
-
-    def _degrees(self, database: sqlite3.Connection, wanted: Retrieval) -> dict[int, Float32]:
-        """Return every passage's degree by segment and ordinal; -1 where it may not be seen."""
-        segments = self._map_segments(database)
-        cosines = self._pool.map(
-            lambda s: best_cosines(s, wanted.vector, wanted.lengths), segments.values()
+        return self._in_snapshot(
+            lambda database: retrieve(database, self._map_segments(database), self._pool, retrieval)
         )
-        degrees = {n: degree(c) for n, c in zip(segments, cosines, strict=True)}
-        for number, ordinals in self._unseen(database, wanted.filters).items():
-            degrees[number][ordinals] = -1
-        return degrees
-
-    def _unseen(
-        self, database: sqlite3.Connection, filters: Sequence[Filter]
-    ) -> dict[int, list[int]]:
-        """Return the ordinals, by segment, that are hidden or that a filter excludes."""
-        query = "SELECT segment, ordinal FROM hidden"
-        parameters: list[str] = []
-        if filters:
-            condition, parameters = filter_clause(filters)
-            query += (
-                " UNION ALL SELECT segment, ordinal FROM passages WHERE document IN"
-                f" (SELECT key FROM documents d WHERE NOT ({condition}))"
-            )
-        unseen: dict[int, list[int]] = {}
-        for segment, ordinal in database.execute(query, parameters):
-            unseen.setdefault(segment, []).append(ordinal)
-        return unseen
-
-    @staticmethod
-    def _fetch(
-        database: sqlite3.Connection, segments: Mapping[int, Segment], segment: int, ordinal: int
-    ) -> StoredPassage:
-        row = database.execute(
-            f"{_PASSAGE} WHERE p.segment = ? AND p.ordinal = ?", (segment, ordinal)
-        ).fetchone()
-        words, norms = segments[segment].words(ordinal)
-        return StoredPassage(Passage(*row[:6]), json.loads(row[6]), words, norms)
 
     def scan(
         self,
@@ -250,12 +180,12 @@ class LocalBackend(Backend):
         # A connection of its own holds one state of the index for as long as the scan lasts.
         try:
             with closing(connect(self._folder)) as database:
-                segments, unseen = self._plan_scan(database, filters)
+                segments, left_out = self._plan_scan(database, filters)
                 for number, segment in segments.items():
-                    excluded = set(unseen.get(number, ()))
+                    excluded = set(left_out.get(number, ()))
                     for ordinal, phrases in reaching(segment, vectors, lengths, cosines):
                         if ordinal not in excluded:
-                            yield self._fetch(database, segments, number, ordinal), phrases
+                            yield fetch(database, segments, number, ordinal), phrases
                     on_words(len(segment.starts))
         except sqlite3.Error as exc:
             raise as_error(self._folder, exc) from exc
@@ -266,7 +196,7 @@ class LocalBackend(Backend):
         for _ in range(RETRIES):
             database.execute("BEGIN")
             with suppress(FileNotFoundError):
-                return self._map_segments(database), self._unseen(database, filters)
+                return self._map_segments(database), unseen(database, filters)
             database.execute("COMMIT")
         raise _segment_missing(self._folder)
 
@@ -304,20 +234,3 @@ def _size(folder: Path) -> int:
         with suppress(FileNotFoundError):
             total += file.stat().st_size if file.is_file() else 0
     return total
-
-
-def _top(degrees: dict[int, Float32], depth: int) -> dict[tuple[int, int], float]:
-    """Return the `depth` highest degrees by (segment, ordinal)."""
-    if not degrees:
-        return {}
-    numbers = np.repeat(list(degrees), [len(d) for d in degrees.values()])
-    ordinals = np.concatenate([np.arange(len(d)) for d in degrees.values()])
-    values = np.concatenate(list(degrees.values()))
-    if len(values) > depth:
-        best = np.argpartition(-values, depth - 1)[:depth]
-        numbers, ordinals, values = numbers[best], ordinals[best], values[best]
-    seen = values >= 0
-    return {
-        (int(n), int(o)): float(v)
-        for n, o, v in zip(numbers[seen], ordinals[seen], values[seen], strict=True)
-    }

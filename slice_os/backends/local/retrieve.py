@@ -1,0 +1,112 @@
+"""Search in an embedded index: every passage's degree, SQLite's BM25, and the two fused."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+
+import numpy as np
+
+from slice_os.backends.base import Candidate, Retrieval, StoredPassage
+from slice_os.backends.local.lexical import bm25, bm25_of
+from slice_os.backends.local.scan import best_cosines
+from slice_os.backends.local.schema import filter_clause
+from slice_os.backends.local.segment import Segment
+from slice_os.filters import Filter
+from slice_os.fusion import get_fusion
+from slice_os.records import Float32, Passage
+from slice_os.spans import degree
+
+Place = tuple[int, int]
+"""Where a passage's words are: the number of its segment, its ordinal in it."""
+Segments = Mapping[int, Segment]
+_PASSAGE = (
+    "SELECT d.id, p.number, p.start, p.end, p.text, p.title, d.metadata, p.segment, p.ordinal"
+    " FROM passages p JOIN documents d ON d.key = p.document"
+)
+
+
+def retrieve(
+    database: sqlite3.Connection, segments: Segments, pool: Executor, wanted: Retrieval
+) -> list[Candidate]:
+    """Return the page that a retrieval asks for, best first; `pool` scans the segments."""
+    depth = max(wanted.depth, wanted.offset + wanted.size)
+    dense: dict[Place, float] = {}
+    lexical: dict[Place, float] = {}
+    degrees: dict[int, Float32] = {}
+    if wanted.mode != "dense":
+        for _, segment, ordinal, score in bm25(database, wanted.text, depth, wanted.filters):
+            lexical[segment, ordinal] = score
+    if wanted.mode != "lexical":
+        degrees = _degrees(database, segments, pool, wanted)
+        dense = _top(degrees, depth)
+    if wanted.mode == "hybrid":
+        fusion, weight = get_fusion(wanted.fusion, wanted.weight)
+        if fusion.whole_corpus:
+            if len(lexical) == depth:  # cut off: the best by degree may have a BM25 score too
+                missing = [ref for ref in dense if ref not in lexical]
+                lexical |= bm25_of(database, wanted.text, missing)
+            dense |= {(s, o): float(degrees[s][o]) for s, o in lexical}
+        scores: Mapping[Place, float] = fusion.fuse(dense, lexical, weight)
+    else:
+        scores = dense or lexical
+    ranked = sorted(scores, key=lambda ref: (-scores[ref], ref))
+    page = ranked[wanted.offset : wanted.offset + wanted.size]
+    return [Candidate(scores[ref], fetch(database, segments, *ref)) for ref in page]
+
+
+def fetch(
+    database: sqlite3.Connection, segments: Segments, segment: int, ordinal: int
+) -> StoredPassage:
+    """Return the passage at a place."""
+    row = database.execute(
+        f"{_PASSAGE} WHERE p.segment = ? AND p.ordinal = ?", (segment, ordinal)
+    ).fetchone()
+    words, norms = segments[segment].words(ordinal)
+    return StoredPassage(Passage(*row[:6]), json.loads(row[6]), words, norms)
+
+
+def unseen(database: sqlite3.Connection, filters: Sequence[Filter]) -> dict[int, list[int]]:
+    """Return the ordinals, by segment, that are hidden or that a filter excludes."""
+    query = "SELECT segment, ordinal FROM hidden"
+    parameters: list[str] = []
+    if filters:
+        condition, parameters = filter_clause(filters)
+        query += (
+            " UNION ALL SELECT segment, ordinal FROM passages WHERE document IN"
+            f" (SELECT key FROM documents d WHERE NOT ({condition}))"
+        )
+    found: dict[int, list[int]] = {}
+    for segment, ordinal in database.execute(query, parameters):
+        found.setdefault(segment, []).append(ordinal)
+    return found
+
+
+def _degrees(
+    database: sqlite3.Connection, segments: Segments, pool: Executor, wanted: Retrieval
+) -> dict[int, Float32]:
+    """Return every passage's degree by segment and ordinal; -1 where it may not be seen."""
+    cosines = pool.map(lambda s: best_cosines(s, wanted.vector, wanted.lengths), segments.values())
+    degrees = {n: degree(c) for n, c in zip(segments, cosines, strict=True)}
+    for number, ordinals in unseen(database, wanted.filters).items():
+        degrees[number][ordinals] = -1
+    return degrees
+
+
+def _top(degrees: dict[int, Float32], depth: int) -> dict[Place, float]:
+    """Return the `depth` highest degrees by place."""
+    if not degrees:
+        return {}
+    numbers = np.repeat(list(degrees), [len(d) for d in degrees.values()])
+    ordinals = np.concatenate([np.arange(len(d)) for d in degrees.values()])
+    values = np.concatenate(list(degrees.values()))
+    if len(values) > depth:
+        best = np.argpartition(-values, depth - 1)[:depth]
+        numbers, ordinals, values = numbers[best], ordinals[best], values[best]
+    seen = values >= 0
+    return {
+        (int(n), int(o)): float(v)
+        for n, o, v in zip(numbers[seen], ordinals[seen], values[seen], strict=True)
+    }
