@@ -36,8 +36,10 @@ class DevelopmentSet:
     else: words in common would let them pass for the text itself.
     """
 
-    def __init__(self, path: Path, rows: int, seed: int = 0) -> None:
-        """Read `path` and make the passages.
+    def __init__(
+        self, path: Path, rows: int, seed: int = 0, fillers: tuple[int, int] = FILLERS
+    ) -> None:
+        """Read `path` and make the passages, each with `fillers` (from, to) other sentences.
 
         Raises:
             TrainingError: `path` is not a file of pairs.
@@ -49,13 +51,13 @@ class DevelopmentSet:
         texts = sorted({text for pair in pairs for text in (pair.first, pair.second)})
         self.passages: list[str] = []
         for pair in self.pairs:
-            fillers: list[str] = []
-            count = rng.integers(FILLERS[0], FILLERS[1] + 1)
-            while len(fillers) < count:
+            others: list[str] = []
+            count = rng.integers(fillers[0], fillers[1] + 1)
+            while len(others) < count:
                 text = texts[rng.integers(len(texts))]
                 if len(texts) < 50 or not _alike(text, pair):
-                    fillers.append(text)
-            self.passages.append(place(rng, pair.second, fillers)[0])
+                    others.append(text)
+            self.passages.append(place(rng, pair.second, others)[0])
 
     def measure(self, student: Student) -> dict[str, float]:
         """Return Pearson correlations with the pairs' likeness.
