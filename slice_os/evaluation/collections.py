@@ -166,7 +166,8 @@ def _json_texts(file: Path) -> Iterator[tuple[int, str, str]]:
 
 def _json_documents(file: Path) -> Iterator[Document]:
     for number, identity, values in json_rows(file):
-        if not values["text"] and not values.get("title"):  # a few of BEIR's; no query finds them
+        title = str(values.get("title") or "")
+        if not values["text"] and not title.strip():  # a few of BEIR's; no query finds them
             yield Document(identity, "")
             continue
         try:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Objective(ABC):
-    """A part of a step's loss; a row of `slice_os.training.objectives.objectives_of` makes it."""
+    """A part of a step's loss; `slice_os.training.objectives.objectives_of` makes it."""
 
     @abstractmethod
     def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, Tensor]:

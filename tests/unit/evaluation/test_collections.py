@@ -87,9 +87,11 @@ def test_a_title_alone_is_a_document(tmp_path):
     folder = write_beir(tmp_path / "set")
     with (folder / "corpus.jsonl").open("a") as file:
         file.write('{"_id": 7, "title": "Only this", "text": ""}\n{"_id": "8", "text": null}\n')
-    *_, only, nothing = read_collection(folder).documents()
+        file.write('{"_id": "9", "title": " ", "text": ""}\n')
+    *_, only, nothing, blank = read_collection(folder).documents()
     assert (only.id, only.title, only.text) == ("7", "Only this", "Only this")
     assert (nothing.id, nothing.text) == ("8", "")
+    assert (blank.id, blank.text) == ("9", "")
 
 
 def test_the_split_is_test_or_the_only_one_or_named(tmp_path):
