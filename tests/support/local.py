@@ -7,7 +7,9 @@ import zlib
 
 import numpy as np
 
+from slice_os.backends.base import Retrieval
 from slice_os.records import Document, EncodedPassage, Passage, Words
+from slice_os.spans import degree, fit_window
 
 DIMENSION = 32
 SENTENCES = [
@@ -38,3 +40,24 @@ def put(writer, name: str, texts: list[str], **metadata: object) -> Document:
         at += len(text) + 1
     writer.finish()
     return document
+
+
+def unit(seed):
+    vector = np.random.default_rng(seed).normal(size=DIMENSION).astype(np.float32)
+    return vector / np.linalg.norm(vector)
+
+
+def search(index, **wanted):
+    retrieval = Retrieval(**{"text": "", "vector": unit(1), "lengths": range(1, 21), **wanted})
+    return [(c.stored.passage.document, c.score) for c in index.retrieve(retrieval)]
+
+
+def naive_degree(text, vector, lengths):
+    vectors = encode(text).vectors.astype(np.float64)
+    window = fit_window(lengths, len(vectors))
+    best = max(
+        (vectors[i : i + n].sum(0) @ vector) / np.linalg.norm(vectors[i : i + n].sum(0))
+        for n in window
+        for i in range(len(vectors) - n + 1)
+    )
+    return degree(best)

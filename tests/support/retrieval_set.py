@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from slice_os.errors import EvaluationError
+from slice_os.evaluation import evaluate_retrieval
+
+THREE = ("lexical", "dense", "hybrid:saturation:0.3")
 LONG = " ".join(
     f"In chapter {number} the captain tells how the ship met the ice and sank in the cold night."
     for number in range(24)
@@ -92,3 +99,13 @@ def write_smart(folder: Path) -> Path:
     (folder / "SET.QRY").write_text(_lines(f".I {q}\n.W\n{t}" for q, t in QUERIES.items()))
     (folder / "SET.REL").write_text(_lines(judged))
     return folder
+
+
+def retrieval_error(*arguments: Any, **options: Any) -> str:
+    """Return the one sentence with which an evaluation is refused."""
+    with pytest.raises(EvaluationError) as caught:
+        evaluate_retrieval(*arguments, **options)
+    message = str(caught.value)
+    assert message.endswith(".")
+    assert "\n" not in message
+    return message

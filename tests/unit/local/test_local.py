@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 import sqlite3
 
 import numpy as np
@@ -11,112 +9,9 @@ import pytest
 
 from slice_os.backends.base import Retrieval
 from slice_os.backends.local import LocalBackend, tidy, writer
-from slice_os.backends.local.lexical import bm25, bm25_of
 from slice_os.errors import IndexDamagedError, IndexLockedError, PlaceError
-from slice_os.filters import parse_filters
 from slice_os.records import Document, EncodedPassage, Passage
-from slice_os.spans import degree, fit_window, span_norms
-from support.local import DIMENSION, SENTENCES, encode, put
-
-
-def unit(seed):
-    vector = np.random.default_rng(seed).normal(size=DIMENSION).astype(np.float32)
-    return vector / np.linalg.norm(vector)
-
-
-def search(index, **wanted):
-    retrieval = Retrieval(**{"text": "", "vector": unit(1), "lengths": range(1, 21), **wanted})
-    return [(c.stored.passage.document, c.score) for c in index.retrieve(retrieval)]
-
-
-def naive_degree(text, vector, lengths):
-    vectors = encode(text).vectors.astype(np.float64)
-    window = fit_window(lengths, len(vectors))
-    best = max(
-        (vectors[i : i + n].sum(0) @ vector) / np.linalg.norm(vectors[i : i + n].sum(0))
-        for n in window
-        for i in range(len(vectors) - n + 1)
-    )
-    return degree(best)
-
-
-@pytest.mark.parametrize("lengths", [range(1, 21), range(3, 6), range(15, 21)])
-def test_dense_degrees_are_those_of_every_span_formed_one_by_one(index, lengths):
-    rng = np.random.default_rng(5)
-    texts = {f"d{n}": " ".join(rng.choice(SENTENCES[0].split(), n)) for n in range(1, 60)}
-    with index.writer() as out:
-        for name, text in texts.items():
-            put(out, name, [text])
-    vector = unit(2)
-    found = dict(search(index, vector=vector, lengths=lengths, mode="dense", size=100))
-    assert found.keys() == texts.keys()
-    for name, text in texts.items():
-        # Two roundings to 8 bits, of the words and of the query, in only 32 dimensions.
-        assert found[name] == pytest.approx(naive_degree(text, vector, lengths), abs=0.006)
-
-
-def test_stored_words_keep_degrees_within_two_thousandths_and_size_within_the_budget(index, folder):
-    text = " ".join(SENTENCES * 10)
-    with index.writer() as out:
-        put(out, "d", [text])
-    words = encode(text)
-    (candidate,) = index.retrieve(Retrieval("", unit(3), range(1, 21), "dense"))
-    stored = candidate.stored
-    true = span_norms(words.vectors)
-    for seed in range(50):
-        vector = unit(seed)
-        sums = np.concatenate(([0], np.cumsum(words.vectors.astype(np.float64) @ vector)))
-        kept = np.concatenate(([0], np.cumsum(stored.words.vectors.astype(np.float64) @ vector)))
-        for n in (1, 2, 5, 20):
-            row, last = n - 1, len(words) - n + 1
-            wanted = (sums[n:] - sums[:-n]) / true[row, :last]
-            got = (kept[n:] - kept[:-n]) / stored.norms[row, :last]
-            assert np.abs(wanted - got).max() / 2 < 0.004  # 32 dimensions; 384 are 3 times better
-    assert (stored.words.starts == words.starts).all()
-    assert (stored.words.ends == words.ends).all()
-    (segment,) = (folder / "segments").iterdir()
-    assert segment.stat().st_size <= len(words) * (DIMENSION + 60) + 2048
-
-
-def test_lexical_scores_are_lucenes_bm25_and_common_words_still_count(index):
-    texts = {"a": "red ship, dawn red", "b": "red plan early again", "c": "blue offices red"}
-    with index.writer() as out:
-        for name, text in texts.items():
-            put(out, name, [text])
-    tokens = {name: re.findall(r"\w+", text.lower()) for name, text in texts.items()}
-    mean = sum(map(len, tokens.values())) / 3
-    wanted = dict.fromkeys(texts, 0.0)
-    for term in ("red", "red", "offices", "ship"):
-        holding = sum(term in words for words in tokens.values())
-        for name, words in tokens.items():
-            length = 1.2 * (0.25 + 0.75 * len(words) / mean)
-            idf = math.log(1 + (3 - holding + 0.5) / (holding + 0.5))
-            wanted[name] += idf * words.count(term) / (words.count(term) + length)
-    found = search(index, text="Red, the ship, the OFFICES: red!", mode="lexical")
-    assert dict(found) == pytest.approx(wanted)
-    assert [name for name, _ in found] == sorted(wanted, key=wanted.get, reverse=True)
-
-
-def test_any_text_is_a_query(index):
-    with index.writer() as out:
-        put(out, "d", [SENTENCES[0]])
-    assert search(index, text='"; DROP * NEAR( \0 ^ \U0001f600 -', mode="lexical") == []
-    assert search(index, text="plan " * 2000 + " ".join(map(str, range(2000))), mode="lexical")
-    assert search(index, text="the", mode="lexical")  # a stop word alone still counts
-    assert search(index, text='plan AND NOT "the" OR (cancel)', mode="lexical")
-
-
-def test_filters_reach_every_leg(index):
-    with index.writer() as out:
-        for year in range(2000, 2020):
-            put(out, f"d{year}", [SENTENCES[year % 4]], year=year, tags=["even", "odd"][year % 2 :])
-    for mode in ("dense", "lexical", "hybrid"):
-        wanted = parse_filters(["year>=2010", "year<2014", "tags=even"])
-        found = search(
-            index, text="nobody crew liability cancel", mode=mode, filters=wanted, size=50
-        )
-        assert {d for d, _ in found} == {"d2010", "d2012"}, mode
-    assert index.matching(parse_filters({"year": 2007})) == ["d2007"]
+from support.local import SENTENCES, encode, naive_degree, put, search, unit
 
 
 def test_a_document_is_replaced_whole_and_unchanged_passages_keep_their_vectors(index, folder):
@@ -224,29 +119,6 @@ def test_a_reader_survives_the_tidying_of_what_it_has_open(index, folder, monkey
     other.close()
 
 
-def test_scan_yields_every_passage_that_reaches_and_counts_short_ones_whole(index):
-    rng = np.random.default_rng(7)
-    texts = {f"d{n}": " ".join(rng.choice(SENTENCES[2].split(), 1 + n % 30)) for n in range(90)}
-    with index.writer() as out:
-        for name, text in texts.items():
-            put(out, name, [text])
-    vectors, windows = np.stack([unit(s) for s in range(5)]), [range(1, 5), *[range(4, 9)] * 4]
-    for threshold in (0.3, 0.5):
-        found = {
-            (stored.passage.document, k)
-            for stored, phrases in index.scan(
-                vectors, windows, np.full(5, threshold, dtype=np.float32)
-            )
-            for k in phrases
-        }
-        for name, text in texts.items():
-            for k in range(5):
-                if naive_degree(text, vectors[k], windows[k]) > degree(threshold) + 0.003:
-                    assert (name, k) in found
-                if naive_degree(text, vectors[k], windows[k]) < degree(threshold) - 0.005:
-                    assert (name, k) not in found
-
-
 def test_places_that_are_no_index(tmp_path, index, folder):
     assert LocalBackend.open(str(tmp_path / "nothing")) is None
     (tmp_path / "notes").mkdir()
@@ -347,14 +219,3 @@ def test_a_full_database_leaves_the_last_commit(index, folder):
     with index.writer() as out:
         put(out, "b", SENTENCES)
     assert len(search(index, mode="dense", size=9)) == 8
-
-
-def test_bm25_of_given_passages_is_that_of_the_ranking(index):
-    with index.writer() as out:
-        for n in range(30):
-            put(out, f"d{n}", [f"{SENTENCES[n % 4]} Number {n}."])
-    with index._snapshot() as database:
-        ranked = {(s, o): v for _, s, o, v in bm25(database, "plan number 7 crew", 99, [])}
-        places = list(ranked)[::3]
-        assert bm25_of(database, "plan number 7 crew", places) == {p: ranked[p] for p in places}
-        assert bm25_of(database, "zebra", places) == {}

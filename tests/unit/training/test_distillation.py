@@ -1,0 +1,59 @@
+"""Span and ranking distillation: what one teacher or two ask for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import slice_os
+from slice_os.exporters.checkpoint import load_checkpoint
+from slice_os.training.distillation import SpanDistillation
+from slice_os.training.ranking import RankingDistillation
+from slice_os.training.recipe import Distillation, Ranking
+from slice_os.training.relations import blended
+from slice_os.training.sampling import Passages
+from slice_os.training.student import Student
+from slice_os.training.teacher import load_teacher
+
+
+def test_a_second_teacher_of_another_space_gives_relations(room, checkpoint, tmp_path):
+    (tmp_path / "other").symlink_to(checkpoint("mpnet"))
+    second = 'second = "other"\nmix = 0.9\nanchor = 0.1\npull = 0.1'
+    ranking = "[ranking]\ntexts = 3\nsecond = 0.4\n"
+    recipe = room(ranking, steps=60, save_every=60, rate=1e-3, distillation=second)
+    slice_os.train(recipe, tmp_path / "run")
+    passages = Passages([(tmp_path / "text.txt", 1.0)], (6, 20))
+    objective = SpanDistillation(
+        Distillation(passages=32, mix=1.0),
+        passages,
+        load_teacher(tmp_path / "base"),
+        load_teacher(tmp_path / "other"),
+    )
+    found = []
+    for folder in ("base", "run/last"):
+        student = Student(load_checkpoint(tmp_path / folder))
+        with torch.no_grad():
+            losses = objective.losses(student, np.random.default_rng(7))
+        found.append({name: loss.item() for name, loss in losses.items()})
+    before, after = found
+    assert after["degrees"] < 0.9 * before["degrees"]
+    assert after["matrix"] < before["matrix"]
+
+
+def test_two_teachers_agree_on_what_is_far():
+    first = torch.tensor([[1.0, 0.2], [0.2, 1.0]])
+    second = torch.tensor([[1.0, 0.6], [0.6, 1.0]])  # the same likeness, spread over less
+    torch.testing.assert_close(blended(first, second, 0.4), first)
+
+
+def test_the_base_ranks_as_itself(room, tmp_path):
+    room()
+    passages = Passages([(tmp_path / "text.txt", 1.0)], (6, 20))
+    base, student = (Student(load_checkpoint(tmp_path / "base")) for _ in range(2))
+    objective = RankingDistillation(Ranking(mean=0.0), passages, base)
+    loss = objective.losses(student, np.random.default_rng(3))["ranking"]
+    assert loss.item() == pytest.approx(0, abs=1e-5)
+    loss.backward()
+    other = RankingDistillation(Ranking(mean=1.0), passages, base)
+    assert other.losses(student, np.random.default_rng(3))["ranking"].item() > 0.01
