@@ -20,7 +20,7 @@ from benchmarks.exact import Floats, best_cosines
 from benchmarks.hybrid import merge
 from benchmarks.retrieval import ndcg
 from slice_os.backends.opensearch import OpenSearchBackend
-from slice_os.backends.opensearch.retrieve import LONG
+from slice_os.backends.relevance import RANKS
 from slice_os.corpus import count_words, split
 from slice_os.encoder import load_encoder
 from slice_os.evaluation.collections import read_collection
@@ -35,7 +35,7 @@ TYPES: tuple[VectorType, ...] = ("byte", "float")
 DIMENSIONS = (384, 192, 128)
 SAMPLE = 100
 """Documents that are put into a node for their size."""
-BLOCK = LONG.ranks
+BLOCK = RANKS
 PART = 200
 """Passages that are scored at once."""
 Relevance = dict[str, dict[str, int]]

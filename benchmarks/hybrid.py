@@ -25,18 +25,14 @@ from benchmarks.retrieval import ndcg
 from benchmarks.timing import seconds
 from slice_os.backends.base import Retrieval
 from slice_os.backends.opensearch import OpenSearchBackend
-from slice_os.backends.opensearch.retrieve import (
-    LONG,
-    STORED,
-    exact_degree,
-    stored_passage,
-)
+from slice_os.backends.opensearch.retrieve import NEAREST, STORED, stored_passage
+from slice_os.backends.relevance import RANKS, relevance
 from slice_os.encoder import load_encoder
 from slice_os.evaluation.collections import read_collection
-from slice_os.fusion import get_fusion
+from slice_os.fusion import LATE, get_fusion
 from slice_os.query import hybrid_query, lexical_query, span_query
-from slice_os.retrieval import encode_queries, explain, query_lengths
-from slice_os.spans import degree
+from slice_os.retrieval import encode_queries, encode_query, explain, query_lengths
+from slice_os.spans import degree, late_interaction
 from tests.cluster.launcher import start_cluster
 
 TITLE = "OpenSearch: searching and mining"
@@ -131,11 +127,11 @@ def _latency(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list
     p50 = {name: statistics.median(values) for name, values in took.items()}
     labels = {
         "bm25": f"plain BM25, {SIZE} texts",
-        "hybrid": f"hybrid, with the words of {LONG.ranks} candidates",
+        "hybrid": f"hybrid, with the words of {RANKS} candidates",
         "ids": "that, without fetching anything of them",
-        "dense": f"dense, with the words of {LONG.ranks} candidates",
-        "graph": f"the graph alone, {LONG.nearest} passages",
-        "fetch": f"BM25, with the words of {LONG.ranks} passages",
+        "dense": f"dense, with the words of {RANKS} candidates",
+        "graph": f"the graph alone, {NEAREST} passages",
+        "fetch": f"BM25, with the words of {RANKS} passages",
     }
     names = {
         "encode": "encoding the query",
@@ -165,13 +161,12 @@ def _latency(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list
 def _parts(backend: OpenSearchBackend, encoder: Any, query: str) -> dict[str, dict[str, Any]]:
     """Return bodies that ask for a part of what a search asks for."""
     vector = encode_queries(encoder, [query])[0]
-    ranks, k = LONG.ranks, LONG.nearest
     kind: dict[str, Any] = {"vector_type": backend.settings.vector_type, "spans": 0, "source": ()}
     return {
         "bm25": lexical_query(query, size=SIZE, source=["text"]),
-        "ids": hybrid_query(query, vector, size=ranks, k=k, **kind),
-        "graph": span_query(vector, size=1, k=k, **kind),
-        "fetch": lexical_query(query, size=ranks, source=STORED),
+        "ids": hybrid_query(query, vector, size=RANKS, k=NEAREST, **kind),
+        "graph": span_query(vector, size=1, k=NEAREST, **kind),
+        "fetch": lexical_query(query, size=RANKS, source=STORED),
     }
 
 
@@ -179,10 +174,10 @@ def _timed(
     backend: OpenSearchBackend, encoder: Any, query: str, mode: Any
 ) -> tuple[Retrieval, dict[str, float]]:
     times = [time.perf_counter()]
-    vector = encode_queries(encoder, [query])[0]
+    vector, words = encode_query(encoder, query)
     times.append(time.perf_counter())
     lengths = query_lengths(query, backend.meta.max_words, False)
-    wanted = Retrieval(query, vector, lengths, mode, size=SIZE)
+    wanted = Retrieval(query, vector, lengths, mode, size=SIZE, words=words, late=LATE)
     candidates = backend.retrieve(wanted)
     times.append(time.perf_counter())
     explain(candidates, vector, lengths, encoder, 8)
@@ -193,7 +188,7 @@ def _timed(
 
 def _scoring(answers: list[dict[str, Any]], wanted: Retrieval) -> float:
     hits = [hit for answer in answers for hit in answer["hits"]["hits"]]
-    return seconds(lambda: [exact_degree(stored_passage(hit), wanted) for hit in hits])
+    return seconds(lambda: relevance(wanted, [stored_passage(hit) for hit in hits]))
 
 
 @contextmanager
@@ -218,7 +213,7 @@ def _found(
     backend: OpenSearchBackend,
     encoder: Any,
     queries: dict[str, str],
-    relevance: dict[str, dict[str, int]],
+    judged: dict[str, dict[str, int]],
 ) -> list[str]:
     """Return recall@10 and nDCG@10 against the exact ranking of all passages."""
     cut = {count: _cut(list(queries.values()), count) for count in CUT}
@@ -241,7 +236,7 @@ def _found(
                 query = list(queries)[number]
                 found[query] = _by_document({k: h.score for k, h in zip(keys, hits, strict=True)})
                 best[query] = _by_document({key: ranking[key] for key in top[:100]})
-        ours, theirs = ndcg(found, relevance), ndcg(best, relevance)
+        ours, theirs = ndcg(found, judged), ndcg(best, judged)
         rows.append(
             f"| {mode} | {np.mean(recall[: len(queries)]):.3f} | {ours:.4f} | {theirs:.4f} | "
             f"{100 * ours / theirs:.1f} % |"
@@ -284,15 +279,19 @@ def _exact_rankings(
 ) -> dict[str, list[Ranking]]:
     """Return every passage's score for every query, from all its words and Lucene's BM25."""
     vectors = encode_queries(encoder, texts)
+    words = [encode_query(encoder, text)[1] for text in texts]
     lengths = [query_lengths(text, backend.meta.max_words, False) for text in texts]
-    keys, degrees = [], []
+    keys, scores = [], []
     for page in backend._cluster.pages({"query": {"match_all": {}}, "_source": STORED}, 100):
-        for hit in page:
-            stored = stored_passage(hit)
-            keys.append((stored.passage.document, stored.passage.number))
-            cosines = best_cosines(stored.words.vectors, stored.norms, vectors, lengths)
-            degrees.append(degree(cosines))
-    table = np.stack(degrees)
+        passages = [stored_passage(hit) for hit in page]
+        keys += [(stored.passage.document, stored.passage.number) for stored in passages]
+        inside = [stored.words.vectors for stored in passages]
+        spans = np.stack(
+            [best_cosines(s.words.vectors, s.norms, vectors, lengths) for s in passages]
+        )
+        late = np.stack([late_interaction(query, inside) for query in words], axis=1)
+        scores.append((1 - LATE) * degree(spans) + LATE * degree(late))
+    table = np.concatenate(scores)
     dense = [dict(zip(keys, table[:, k].tolist(), strict=True)) for k in range(len(texts))]
     fusion, weight = get_fusion("saturation", None)
     hybrid = []

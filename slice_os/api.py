@@ -15,7 +15,7 @@ from slice_os.corpus import Corpus
 from slice_os.encoder import Encoder, load_encoder
 from slice_os.errors import EncoderMismatchError, PlaceError, QueryError
 from slice_os.filters import Filter, parse_filters
-from slice_os.fusion import DEFAULT_FUSION
+from slice_os.fusion import DEFAULT_FUSION, LATE
 from slice_os.mining import mine_phrases
 from slice_os.pipeline import IndexReport, index_documents
 from slice_os.records import Document, Hit, Match, Reject
@@ -152,6 +152,7 @@ class Index:
         offset: int = 0,
         all_lengths: bool = False,
         verify: int = 8,
+        late: float = LATE,
     ) -> list[Hit]:
         """Return the best passages for a query; see `slice_os.retrieval.search_passages`."""
         return search_passages(
@@ -166,6 +167,7 @@ class Index:
             offset=offset,
             all_lengths=all_lengths,
             verify=verify,
+            late=late,
         )
 
     def mine(

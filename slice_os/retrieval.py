@@ -12,9 +12,10 @@ from slice_os.corpus import count_words
 from slice_os.encoder import Encoder
 from slice_os.errors import QueryError
 from slice_os.filters import Filter
-from slice_os.fusion import DEFAULT_FUSION, get_fusion
+from slice_os.fusion import DEFAULT_FUSION, LATE, get_fusion
 from slice_os.records import Float32, Hit, SpanMatch
 from slice_os.spans import (
+    QueryWords,
     ScoredSpan,
     contributions,
     degree,
@@ -22,6 +23,7 @@ from slice_os.spans import (
     full_range,
     length_window,
     pick,
+    query_words,
     span_cosines,
     verified_degrees,
     word_scores,
@@ -46,8 +48,13 @@ def search_passages(
     offset: int = 0,
     all_lengths: bool = False,
     verify: int = 8,
+    late: float = LATE,
 ) -> list[Hit]:
     """Return the best passages for a query, ranked by their score.
+
+    The dense part of a score is the degree of the best span in context and, for a share of `late`,
+    how near each word of the query has its nearest word in the passage (`backends.relevance`;
+    the fusions of rankings, rrf and min_max, go by the degree alone).
 
     The degree of a hit is that of its best span: of `verify` spans a hit encoded alone, or, with
     ``verify=0``, as the index has them (in context). `all_lengths` compares spans of every length
@@ -60,18 +67,49 @@ def search_passages(
         raise QueryError(f"There is no mode {mode!r}: choose one of {', '.join(get_args(Mode))}.")
     if size < 1 or offset < 0 or verify < 0:
         raise QueryError("size must be at least 1, offset and verify at least 0.")
+    if not 0 <= late <= 1:
+        raise QueryError(f"The share of late interaction is {late}: it must be from 0 to 1.")
     get_fusion(fusion, weight)
     if mode == "hybrid" and offset + size > DEPTH:
         raise QueryError(
             f"A hybrid search ranks the best {DEPTH:,} passages of each leg: ask for no more than "
             "that, or use the mode dense or lexical."
         )
-    vector = encode_queries(encoder, [query])[0]
+    vector, words = encode_query(encoder, query)
     lengths = query_lengths(query, backend.meta.max_words, all_lengths)
     candidates = backend.retrieve(
-        Retrieval(query, vector, lengths, mode, fusion, weight, filters, size, offset, DEPTH)
+        Retrieval(
+            query,
+            vector,
+            lengths,
+            mode,
+            fusion,
+            weight,
+            filters,
+            size,
+            offset,
+            DEPTH,
+            words,
+            late,
+        )
     )
     return explain(candidates, vector, lengths, encoder, verify)
+
+
+def encode_query(encoder: Encoder, query: str) -> tuple[Float32, QueryWords]:
+    """Return the unit vector of a query, float32 ``[d]``, and its words, in one encoder run.
+
+    Raises:
+        QueryError: it is empty or holds no word that the encoder knows.
+    """
+    if not query.strip():
+        raise QueryError("The query is empty: give at least one word.")
+    (words,) = encoder.encode_words([query])
+    whole = words.vectors.sum(axis=0)
+    norm = np.linalg.norm(whole)
+    if not norm > 0:
+        raise QueryError(f"The query {query!r} holds no word that the encoder knows.")
+    return whole / norm, query_words(words.vectors)
 
 
 def encode_queries(encoder: Encoder, queries: Sequence[str]) -> Float32:

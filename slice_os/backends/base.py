@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from slice_os.filters import Filter
 from slice_os.records import Document, EncodedPassage, Float32, Metadata, Passage, Reject, Words
+from slice_os.spans import QueryWords
 
 Mode = Literal["hybrid", "dense", "lexical"]
 FORMAT = 1
@@ -77,7 +78,11 @@ class StoredPassage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Retrieval:
-    """One search, ready for a backend: `vector` is the unit query, float32 ``[d]``."""
+    """One search, ready for a backend: `vector` is the unit query, float32 ``[d]``.
+
+    `words` are the query's, compared one by one with those of the passages that are read; `late` is
+    the share of that in the dense score (`backends.relevance`).
+    """
 
     text: str
     vector: Float32
@@ -89,6 +94,8 @@ class Retrieval:
     size: int = 10
     offset: int = 0
     depth: int = 1000
+    words: QueryWords | None = None
+    late: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

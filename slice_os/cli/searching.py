@@ -18,7 +18,7 @@ from slice_os.backends.base import Mode
 from slice_os.cli.options import filter_option, json_option, lengths_option, lines_option, opened
 from slice_os.cli.output import counted, echo_hit, echo_json, plain, shorten
 from slice_os.errors import QueryError, SliceOSError
-from slice_os.fusion import DEFAULT_FUSION, FUSIONS
+from slice_os.fusion import DEFAULT_FUSION, FUSIONS, LATE
 from slice_os.records import Match
 
 
@@ -47,6 +47,13 @@ Examples:
     help="How a hybrid search joins the two.",
 )
 @click.option("--weight", type=click.FloatRange(0, 1), help="The share of BM25 in a hybrid score.")
+@click.option(
+    "--late",
+    type=click.FloatRange(0, 1),
+    default=LATE,
+    show_default=True,
+    help="The share of words compared one by one in what ranks; 0 ranks by the best span alone.",
+)
 @click.option("--size", type=click.IntRange(min=1), default=10, show_default=True, help="Hits.")
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Hits to pass over.")
 @filter_option
@@ -68,6 +75,7 @@ def search(
     mode: Mode,
     fusion: str,
     weight: float | None,
+    late: float,
     size: int,
     offset: int,
     filters: tuple[str, ...],
@@ -93,6 +101,7 @@ def search(
             offset=offset,
             all_lengths=all_lengths,
             verify=8 if verify else 0,
+            late=late,
         )
     if as_json:
         echo_json({"query": query, "hits": [hit.to_dict() for hit in hits]})

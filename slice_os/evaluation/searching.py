@@ -54,7 +54,7 @@ def search_queries(
 
 
 def rank_documents(index: Index, query: str, setting: Setting, depth: int) -> dict[str, float]:
-    """Return the best `depth` documents, each with its best passage's score, best first.
+    """Return `depth` documents, each with its best passage's score, in the order they are found.
 
     Fewer where the best 1,000 passages belong to fewer.
     """
@@ -63,7 +63,7 @@ def rank_documents(index: Index, query: str, setting: Setting, depth: int) -> di
         size = min(depth, PASSAGES - offset)
         hits = index.search(query, size=size, offset=offset, **setting.arguments)
         for hit in hits:
-            best.setdefault(hit.document, hit.score)
+            best[hit.document] = max(hit.score, best.get(hit.document, hit.score))
         if len(hits) < size or len(best) >= depth:
             break
     return dict(list(best.items())[:depth])

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from slice_os.backends.base import Mode
 from slice_os.errors import EvaluationError, QueryError
-from slice_os.fusion import FUSIONS, get_fusion
+from slice_os.fusion import FUSIONS, LATE, get_fusion
 
 ALL_LENGTHS = "all-lengths"
-ALONE = ("dense", "lexical")
-"""The modes in which nothing is fused."""
+LATE_PART = "late="
+TAKES: Mapping[str, Sequence[str]] = {
+    "lexical": ["all_lengths"],
+    "dense": ["all_lengths", "late"],
+}
+"""What the modes take in which nothing is fused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,7 @@ class Setting:
     fusion: str = "saturation"
     weight: float | None = None
     all_lengths: bool = False
+    late: float = LATE
 
     def __post_init__(self) -> None:
         """Raise EvaluationError unless a search takes these arguments."""
@@ -35,6 +41,10 @@ class Setting:
             get_fusion(self.fusion, self.weight)
         except QueryError as exc:
             raise EvaluationError(f"The setting {self.label!r} is not usable: {exc}") from exc
+        if not 0 <= self.late <= 1:
+            raise EvaluationError(
+                f"The setting {self.label!r} is not usable: {LATE_PART} must be from 0 to 1."
+            )
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -44,12 +54,13 @@ class Setting:
             "fusion": self.fusion,
             "weight": self.weight,
             "all_lengths": self.all_lengths,
+            "late": self.late,
             "verify": 0,
         }
 
 
 def parse_setting(text: str) -> Setting:
-    """Read a mode, then in any order a fusion, its weight and ``all-lengths``, with colons between.
+    """Read a mode, then in any order a fusion, its weight, ``late=`` and ``all-lengths``.
 
     Raises:
         EvaluationError: A part is none of these, or the fusion does not take the weight.
@@ -58,11 +69,11 @@ def parse_setting(text: str) -> Setting:
     found: dict[str, Any] = {}
     for part in parts:
         name, value = _part(part)
-        if not name or name in found or (mode in ALONE and name != "all_lengths"):
+        if not name or name in found or name not in TAKES.get(mode, [name]):
             raise EvaluationError(
                 f"The setting {text!r} cannot have {part!r} there: write a mode, after 'hybrid' a "
-                f"fusion ({', '.join(FUSIONS)}) and a weight from 0 to 1, and {ALL_LENGTHS!r}, "
-                "each once, with colons between."
+                f"fusion ({', '.join(FUSIONS)}) and a weight from 0 to 1, '{LATE_PART}' and a "
+                f"share from 0 to 1, and {ALL_LENGTHS!r}, each once, with colons between."
             )
         found[name] = value
     return Setting(text, cast(Mode, mode), **found)
@@ -73,8 +84,9 @@ def _part(part: str) -> tuple[str, Any]:
         return "all_lengths", True
     if part in FUSIONS:
         return "fusion", part
+    name = "late" if part.startswith(LATE_PART) else "weight"
     try:
-        return "weight", float(part)
+        return name, float(part.removeprefix(LATE_PART))
     except ValueError:
         return "", None
 
@@ -82,8 +94,10 @@ def _part(part: str) -> tuple[str, Any]:
 SETTINGS = (
     "lexical",
     "dense",
+    "dense:late=0",
     "dense:all-lengths",
     *(f"hybrid:saturation:{weight}" for weight in (0.2, 0.3, 0.4, 0.5)),
+    "hybrid:saturation:0.2:late=0",
     "hybrid:saturation:0.3:all-lengths",
     *(f"hybrid:min_max:{weight}" for weight in (0.3, 0.5)),
     "hybrid:rrf",

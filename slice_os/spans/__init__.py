@@ -12,6 +12,7 @@ from slice_os.spans.enumeration import (
     full_range,
     length_window,
 )
+from slice_os.spans.interaction import QueryWords, late_interaction, query_words
 from slice_os.spans.norms import prefix_sums, span_norms
 from slice_os.spans.scores import (
     contributions,
@@ -27,6 +28,7 @@ from slice_os.spans.verify import pick, verified_degrees
 
 __all__ = [
     "MAX_WORDS",
+    "QueryWords",
     "ScoredSpan",
     "best_span",
     "contributions",
@@ -37,11 +39,13 @@ __all__ = [
     "enumerate_spans",
     "fit_window",
     "full_range",
+    "late_interaction",
     "length_window",
     "pack_norms",
     "pick",
     "prefix_sums",
     "quantize",
+    "query_words",
     "span_cosines",
     "span_norms",
     "spans_above",

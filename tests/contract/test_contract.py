@@ -13,7 +13,14 @@ import slice_os
 from slice_os.corpus import count_words, split
 from slice_os.encoder.info import DEFAULT_FOLDER
 from slice_os.errors import EncoderMismatchError, PlaceError, QueryError
-from slice_os.spans import degree, enumerate_spans, fit_window, length_window
+from slice_os.spans import (
+    degree,
+    enumerate_spans,
+    fit_window,
+    late_interaction,
+    length_window,
+    query_words,
+)
 
 from .conftest import TEXTS, corpus
 
@@ -52,6 +59,34 @@ def test_degrees_are_true_in_every_mode(index, encoder, mode, fusion):
     if mode != "lexical":
         assert len(hits) == len({key[:2] for key in spans})
         assert hits[0].document == "cancel"
+
+
+def test_late_interaction_ranks_and_changes_no_degree(index, encoder):
+    (words,) = encoder.encode_words([QUERY])
+    query = query_words(words.vectors)
+    for mode in ("dense", "hybrid"):
+        plain, late = (
+            {
+                (h.document, h.passage): h
+                for h in index.search(QUERY, mode=mode, size=50, verify=0, late=share)
+            }
+            for share in (0, 0.4)
+        )
+        assert plain.keys() == late.keys()
+        for key, hit in late.items():
+            assert [s.degree for s in hit.spans] == [s.degree for s in plain[key].spans]
+            (own,) = encoder.encode_words([hit.text])
+            said = degree(float(late_interaction(query, [own.vectors])[0]))
+            share = 0.4 * (1 if mode == "dense" else 0.8)
+            assert hit.score - plain[key].score == pytest.approx(
+                share * (said - hit.degree), abs=0.003
+            )
+            if mode == "dense":
+                assert plain[key].score == hit.degree
+    usual = index.search(QUERY, size=50)
+    assert usual == index.search(QUERY, size=50, late=0.3)
+    with pytest.raises(QueryError, match=r"late interaction is 1.5: it must be from 0 to 1"):
+        index.search(QUERY, late=1.5)
 
 
 def test_hits_say_where_and_why(index):

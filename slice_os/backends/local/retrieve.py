@@ -14,6 +14,7 @@ from slice_os.backends.local.lexical import bm25, bm25_of
 from slice_os.backends.local.scan import best_cosines
 from slice_os.backends.local.schema import filter_clause
 from slice_os.backends.local.segment import Segment
+from slice_os.backends.relevance import is_scored_again, score_page
 from slice_os.filters import Filter
 from slice_os.fusion import get_fusion
 from slice_os.records import Float32, Passage
@@ -53,8 +54,15 @@ def retrieve(
     else:
         scores = dense or lexical
     ranked = sorted(scores, key=lambda ref: (-scores[ref], ref))
-    page = ranked[wanted.offset : wanted.offset + wanted.size]
-    return [Candidate(scores[ref], fetch(database, segments, *ref)) for ref in page]
+    if not is_scored_again(wanted):
+        page = ranked[wanted.offset : wanted.offset + wanted.size]
+        return [Candidate(scores[ref], fetch(database, segments, *ref)) for ref in page]
+
+    def read(offset: int, size: int) -> list[tuple[StoredPassage, float | None]]:
+        some = ranked[offset : offset + size]
+        return [(fetch(database, segments, *ref), lexical.get(ref)) for ref in some]
+
+    return score_page(wanted, read)
 
 
 def fetch(

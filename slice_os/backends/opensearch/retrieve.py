@@ -1,19 +1,20 @@
 """Search in a cluster: candidates from the stored spans, scored again over all spans.
 
 The stored spans are a cover, so the cluster's degree of a passage is a little too low, by how much
-differs. The best candidates, a block of them, are therefore scored exactly, from their words.
-Blocks of a query are of fixed ranks, so that pages are cut from one sequence and do not overlap.
+differs. The best candidates, a block of them, are therefore scored exactly, from their words
+(`backends.relevance`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from slice_os.backends.base import Candidate, ClusterSettings, IndexMeta, Retrieval, StoredPassage
 from slice_os.backends.opensearch.cluster import WORDS_PAGE, Cluster
 from slice_os.backends.opensearch.encoding import unpack_words
+from slice_os.backends.relevance import exact_degree, is_scored_again, is_short, score_page
 from slice_os.errors import ClusterError, IndexDamagedError, QueryError
 from slice_os.filters import flatten
 from slice_os.fusion import get_fusion
@@ -26,23 +27,13 @@ from slice_os.query import (
     span_query,
 )
 from slice_os.records import Passage, content_hash
-from slice_os.spans import best_span, degree, fit_window, span_cosines, word_scores
 
-
-class _Reach(NamedTuple):
-    """How far a search goes: `ranks` that are scored again together, of the `nearest` passages."""
-
-    ranks: int
-    nearest: int
-
-
-SHORT = _Reach(100, 400)
-"""For queries of up to five words: they are near to many passages, and by nearly the same."""
-LONG = _Reach(30, 200)
-"""For others: the fewest of both that find 98 % of the exact ten best. Of 100 nearest, a fused
-search misses passages whose words match but whose degree nobody computed."""
-SHORT_SPANS = 3
-"""The shortest span that counts for a query of five words."""
+NEAREST = 200
+"""Passages that the graph is asked for: with the ranks that are scored again, the fewest that find
+98 % of the exact ten best. Of 100 nearest, a fused search misses passages whose words match but
+whose degree nobody computed."""
+SHORT_NEAREST = 400
+"""The same for short queries, to which many passages are near."""
 LEG = 50
 """Ranks of the dense leg that are scored again before two rankings are fused: there ranks count."""
 WINDOW = 10_000
@@ -90,23 +81,17 @@ class Retriever:
                 f"A dense search of a cluster reaches the first {WINDOW:,} passages: narrow it "
                 "with filters, or use the mode lexical."
             )
-        if wanted.mode == "hybrid" and not get_fusion(wanted.fusion, wanted.weight)[0].whole_corpus:
+        if not is_scored_again(wanted):
             return self._fused(wanted)
-        end = wanted.offset + wanted.size
-        size, nearest = SHORT if wanted.lengths.start <= SHORT_SPANS else LONG
         # One number for a page: which passages get their true degree in the cluster depends on it.
-        nearest = next(n for n in (nearest, DEEP, WINDOW) if end <= n)
-        first = wanted.offset // size
-        found: list[Candidate] = []
-        for number in range(first, -(-end // size)):
-            block = self._block(wanted, number * size, size, nearest)
-            found += block
-            if len(block) < size:
-                break
-        return found[wanted.offset - first * size :][: wanted.size]
+        nearest = SHORT_NEAREST if is_short(wanted) else NEAREST
+        nearest = next(n for n in (nearest, DEEP, WINDOW) if wanted.offset + wanted.size <= n)
+        return score_page(wanted, partial(self._found, wanted, nearest))
 
-    def _block(self, wanted: Retrieval, offset: int, size: int, nearest: int) -> list[Candidate]:
-        """Return the candidates of a block of ranks, scored exactly."""
+    def _found(
+        self, wanted: Retrieval, nearest: int, offset: int, size: int
+    ) -> list[tuple[StoredPassage, float | None]]:
+        """Return some ranks of what the stored spans find, with the BM25 score of each."""
         options: dict[str, Any] = {
             "size": size,
             "offset": offset,
@@ -126,17 +111,10 @@ class Retriever:
                 **self._vectors,
             )
             params["include_named_queries_score"] = "true"
-        found = []
-        for hit in self._cluster.search({**body, "_source": STORED}, **params)["hits"]["hits"]:
-            stored = stored_passage(hit)
-            score = exact_degree(stored, wanted)
-            if wanted.mode == "hybrid":
-                named = hit.get("matched_queries") or {}
-                lexical = {0: named["lexical"]} if "lexical" in named else {}
-                fusion, weight = get_fusion(wanted.fusion, wanted.weight)
-                score = fusion.fuse({0: score}, lexical, weight)[0]
-            found.append(Candidate(score, stored))
-        return sorted(found, key=lambda candidate: -candidate.score)
+        hits = self._cluster.search({**body, "_source": STORED}, **params)["hits"]["hits"]
+        return [
+            (stored_passage(hit), (hit.get("matched_queries") or {}).get("lexical")) for hit in hits
+        ]
 
     def _lexical(self, wanted: Retrieval) -> list[Candidate]:
         end = wanted.offset + wanted.size
@@ -218,13 +196,6 @@ class Retriever:
             body = {"query": {"ids": {"values": some}}, "size": len(some), "_source": STORED}
             found += self._cluster.search(body)["hits"]["hits"]
         return found
-
-
-def exact_degree(stored: StoredPassage, wanted: Retrieval) -> float:
-    """Return the degree of a passage's best span, of all of them."""
-    scores = word_scores(stored.words.vectors, wanted.vector)
-    window = fit_window(wanted.lengths, len(scores))
-    return degree(best_span(span_cosines(scores, stored.norms, window), window).cosine)
 
 
 def _ranked(answer: dict[str, Any]) -> list[_Ranked]:

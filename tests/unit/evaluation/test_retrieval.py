@@ -95,14 +95,12 @@ def test_a_document_counts_once_with_its_best_passage(folder, place):
 
 
 def test_the_settings_are_those_of_a_search(folder, place, tmp_path):
-    text = "hybrid:min_max:0.4:all-lengths"
+    text = "hybrid:saturation:0.4:all-lengths:late=0.7"
     evaluate_retrieval(folder, place, settings=[text], output=tmp_path, depth=4)
-    run = read_run(tmp_path / "hybrid-min_max-0.4-all-lengths.run")
+    run = read_run(tmp_path / "hybrid-saturation-0.4-all-lengths-late-0.7.run")
     with slice_os.open(place) as index:
         for number, query in QUERIES.items():
-            hits = index.search(
-                query, fusion="min_max", weight=0.4, all_lengths=True, size=100, verify=0
-            )
+            hits = index.search(query, weight=0.4, all_lengths=True, size=100, verify=0, late=0.7)
             best = {}
             for hit in hits:
                 best.setdefault(hit.document, hit.score)
@@ -180,6 +178,9 @@ def test_a_single_query_is_compared_with_nothing(tmp_path):
         ({"settings": ["dense:rrf"]}, "cannot have 'rrf'"),
         ({"settings": ["hybrid:rrf:min_max"]}, "cannot have 'min_max'"),
         ({"settings": ["hybrid:1.5"]}, "'hybrid:1.5' is not usable"),
+        ({"settings": ["dense:late=2"]}, "'dense:late=2' is not usable: late= must be from 0"),
+        ({"settings": ["dense:late=some"]}, "cannot have 'late=some'"),
+        ({"settings": ["lexical:late=0.5"]}, "cannot have 'late=0.5'"),
         ({"settings": ["dense", "dense"]}, "'dense' is given twice"),
         ({"settings": ["dense:all-lengths", Setting("Dense all-lengths")]}, "too like another"),
         ({"settings": []}, "Nothing to evaluate"),
@@ -215,4 +216,5 @@ def test_settings_in_short():
         "dense:all-lengths", "dense", all_lengths=True
     )
     assert parse_setting("hybrid:0.1:rrf") == Setting("hybrid:0.1:rrf", "hybrid", "rrf", 0.1)
-    assert len({parse_setting(text) for text in SETTINGS}) == len(SETTINGS) == 11
+    assert parse_setting("dense:late=0.5") == Setting("dense:late=0.5", "dense", late=0.5)
+    assert len({parse_setting(text) for text in SETTINGS}) == len(SETTINGS) == 13

@@ -10,8 +10,9 @@ import pytest
 
 from slice_os.backends.base import Retrieval
 from slice_os.backends.local.lexical import bm25, bm25_of
+from slice_os.backends.relevance import RANKS
 from slice_os.filters import parse_filters
-from slice_os.spans import degree, span_norms
+from slice_os.spans import degree, late_interaction, query_words, span_norms
 from support.local import DIMENSION, SENTENCES, encode, naive_degree, put, search, unit
 
 
@@ -28,6 +29,34 @@ def test_dense_degrees_are_those_of_every_span_formed_one_by_one(index, lengths)
     for name, text in texts.items():
         # Two roundings to 8 bits, of the words and of the query, in only 32 dimensions.
         assert found[name] == pytest.approx(naive_degree(text, vector, lengths), abs=0.006)
+
+
+def test_blocks_of_ranks_are_scored_again_and_pages_are_cut_from_them(index):
+    rng = np.random.default_rng(11)
+    texts = {f"d{n}": " ".join(rng.choice(" ".join(SENTENCES).split(), 25)) for n in range(80)}
+    with index.writer() as out:
+        for name, text in texts.items():
+            put(out, name, [text])
+    query = encode("the crew called about a refund")
+    asked = {"vector": unit(4), "lengths": range(4, 9), "mode": "dense", "size": 99}
+    plain = search(index, **asked)
+    late = {**asked, "words": query_words(query.vectors), "late": 0.5}
+    found = search(index, **late)
+    assert found != plain
+    for first in range(0, 80, RANKS):
+        block = dict(plain[first : first + RANKS])
+        scores = {
+            name: 0.5 * naive_degree(texts[name], unit(4), range(4, 9))
+            + 0.5 * degree(float(late_interaction(late["words"], [encode(texts[name]).vectors])[0]))
+            for name in block
+        }
+        again = found[first : first + RANKS]
+        assert dict(again) == pytest.approx(scores, abs=0.006)
+        assert [score for _, score in again] == sorted(dict(again).values(), reverse=True)
+    paged = [
+        one for at in range(0, 80, 7) for one in search(index, **{**late, "offset": at, "size": 7})
+    ]
+    assert paged == found
 
 
 def test_stored_words_keep_degrees_within_two_thousandths_and_size_within_the_budget(index, folder):

@@ -1,0 +1,97 @@
+"""The score of a passage that has been read: what its words say of it, the same on every backend.
+
+Finding passages goes by their spans alone. The best of them, a block of ranks, are then read and
+scored again, by all their spans and word by word. Blocks are of fixed ranks, so that pages are cut
+from one sequence and do not overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from slice_os.backends.base import Candidate, Retrieval, StoredPassage
+from slice_os.fusion import get_fusion
+from slice_os.spans import (
+    best_span,
+    degree,
+    fit_window,
+    late_interaction,
+    span_cosines,
+    word_scores,
+)
+
+RANKS = 30
+"""Ranks that are scored again together: they hold all ten that scoring every passage would give."""
+SHORT_RANKS = 100
+"""The same for queries of up to five words: they are near to many passages, by nearly the same."""
+SHORT_SPANS = 3
+"""The shortest span that counts for a query of five words."""
+
+
+def is_short(wanted: Retrieval) -> bool:
+    """Tell whether a retrieval's query is so short that much is near to it."""
+    return wanted.lengths.start <= SHORT_SPANS
+
+
+def is_scored_again(wanted: Retrieval) -> bool:
+    """Tell whether a score says how near a passage is, and not only where it ranks in a leg."""
+    whole = get_fusion(wanted.fusion, wanted.weight)[0].whole_corpus
+    return wanted.mode == "dense" or (wanted.mode == "hybrid" and whole)
+
+
+def score_page(
+    wanted: Retrieval, read: Callable[[int, int], Sequence[tuple[StoredPassage, float | None]]]
+) -> list[Candidate]:
+    """Return the page that a retrieval asks for, best first.
+
+    ``read(offset, size)`` gives some ranks as they were found: passages, each with its BM25 score
+    if a word of the query is in it.
+    """
+    size, end = block_ranks(wanted), wanted.offset + wanted.size
+    first = wanted.offset // size
+    found: list[Candidate] = []
+    for number in range(first, -(-end // size)):
+        block = read(number * size, size)
+        found += sorted(_scored(wanted, block), key=lambda candidate: -candidate.score)
+        if len(block) < size:
+            break
+    return found[wanted.offset - first * size :][: wanted.size]
+
+
+def _scored(
+    wanted: Retrieval, block: Sequence[tuple[StoredPassage, float | None]]
+) -> Iterator[Candidate]:
+    scores = relevance(wanted, [stored for stored, _ in block])
+    for (stored, bm25), score in zip(block, scores, strict=True):
+        if wanted.mode == "hybrid":
+            fusion, weight = get_fusion(wanted.fusion, wanted.weight)
+            score = fusion.fuse({0: score}, {} if bm25 is None else {0: bm25}, weight)[0]
+        yield Candidate(score, stored)
+
+
+def block_ranks(wanted: Retrieval) -> int:
+    """Return how many ranks of a retrieval are scored again together."""
+    return SHORT_RANKS if is_short(wanted) else RANKS
+
+
+def exact_degree(stored: StoredPassage, wanted: Retrieval) -> float:
+    """Return the degree of a passage's best span, of all of them."""
+    scores = word_scores(stored.words.vectors, wanted.vector)
+    window = fit_window(wanted.lengths, len(scores))
+    return degree(best_span(span_cosines(scores, stored.norms, window), window).cosine)
+
+
+def relevance(wanted: Retrieval, passages: Sequence[StoredPassage]) -> list[float]:
+    """Return the dense scores of passages, in [0, 1].
+
+    That is (1 - late) degree + late (1 + s) / 2, s the late interaction of the query's words with
+    the passage's; the degree alone where the retrieval has no words.
+    """
+    scores = [exact_degree(stored, wanted) for stored in passages]
+    if wanted.words is None or not wanted.late:
+        return scores
+    said = degree(late_interaction(wanted.words, [stored.words.vectors for stored in passages]))
+    return [
+        (1 - wanted.late) * score + wanted.late * float(one)
+        for score, one in zip(scores, said, strict=True)
+    ]
