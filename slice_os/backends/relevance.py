@@ -21,7 +21,7 @@ from slice_os.spans import (
 )
 
 RANKS = 30
-"""Ranks that are scored again together: they hold all ten that scoring every passage would give."""
+"""Ranks that are scored again together: nearly all ten of a scoring of every passage are there."""
 SHORT_RANKS = 100
 """The same for queries of up to five words: they are near to many passages, by nearly the same."""
 SHORT_SPANS = 3

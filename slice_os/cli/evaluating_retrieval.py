@@ -44,7 +44,7 @@ Examples:
     "--setting",
     "settings",
     multiple=True,
-    metavar="MODE[:FUSION][:WEIGHT][:all-lengths]",
+    metavar="MODE[:FUSION][:WEIGHT][:late=SHARE][:all-lengths]",
     help="A search to measure; may be repeated.  [default: lexical, dense and nine more]",
 )
 @click.option(

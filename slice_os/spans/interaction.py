@@ -17,6 +17,8 @@ from slice_os.records import Float32
 
 TINY = np.float32(1e-12)
 """What a norm of 0 is taken for: such a vector is near to nothing."""
+BLOCK = 512
+"""Words of a query that are compared at once: any text is a query, a book too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,14 +52,17 @@ def late_interaction(query: QueryWords, passages: Sequence[npt.NDArray[Any]]) ->
     ColBERT's MaxSim (Khattab and Zaharia 2020, equation 3) with the shares a_i instead of ones, in
     [-1, 1]. Each of the `passages` is its word vectors, ``[N, d]``; one without words gives -1.
     """
-    found = np.full(len(passages), -1, np.float32)
     counts = np.array([len(words) for words in passages], np.int64)
-    if not counts.any():
+    filled = counts > 0
+    found = np.where(filled, 0, -1).astype(np.float32)
+    if not filled.any():
         return found
     words = np.concatenate(passages).astype(np.float32, copy=False)
-    cosines = words @ query.vectors.T
-    cosines /= np.maximum(np.sqrt(np.einsum("nd,nd->n", words, words)), TINY)[:, None]
-    filled = counts > 0
+    norms = np.maximum(np.sqrt(np.einsum("nd,nd->n", words, words)), TINY)
     starts = (np.cumsum(counts) - counts)[filled]
-    found[filled] = np.maximum.reduceat(cosines, starts, axis=0) @ query.shares
+    for first in range(0, len(query.vectors), BLOCK):
+        some = slice(first, first + BLOCK)
+        cosines = words @ query.vectors[some].T
+        cosines /= norms[:, None]
+        found[filled] += np.maximum.reduceat(cosines, starts, axis=0) @ query.shares[some]
     return found

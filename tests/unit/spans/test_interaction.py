@@ -36,6 +36,15 @@ def test_it_is_the_formula(seed):
     assert found == pytest.approx([naive(query, words) for words in passages], abs=1e-5)
 
 
+def test_a_long_query_in_blocks_is_the_formula(monkeypatch):
+    rng = np.random.default_rng(3)
+    query, words = rng.normal(size=(2, 23, 8)).astype(np.float32)
+    whole = late_interaction(query_words(query), [words, words[:5]])
+    monkeypatch.setattr("slice_os.spans.interaction.BLOCK", 4)
+    assert late_interaction(query_words(query), [words, words[:5]]) == pytest.approx(whole)
+    assert whole == pytest.approx([naive(query, words), naive(query, words[:5])], abs=1e-5)
+
+
 def test_a_word_against_the_query_does_not_count():
     query = np.array([[3, 0], [0, 2], [-1, 0]], np.float32)
     assert query_words(query).shares.tolist() == pytest.approx([0.6, 0.4, 0])
