@@ -1,4 +1,4 @@
-"""The exact ranking: every span of every passage against many queries at once."""
+"""The exact ranking: all spans and words of every passage against many queries at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from slice_os.spans import fit_window
+from slice_os.spans import QueryWords, fit_window
 
 Floats = npt.NDArray[np.float32]
 
@@ -29,3 +29,18 @@ def best_cosines(words: Floats, norms: Floats, queries: Floats, lengths: list[ra
             spans /= np.maximum(norms[length - 1, : len(spans), None], 1e-9)
             best[some] = np.maximum(best[some], spans.max(axis=0))
     return best
+
+
+def said(passages: list[Floats], queries: list[QueryWords]) -> Floats:
+    """Return the late interaction of passages and queries, float32 ``[passages, queries]``.
+
+    `passages` are float32 ``[N, d]``, none of them empty.
+    """
+    words = np.concatenate(passages)
+    words /= np.linalg.norm(words, axis=1, keepdims=True)
+    starts = np.cumsum([0, *map(len, passages[:-1])])
+    nearest = np.maximum.reduceat(words @ np.concatenate([q.vectors for q in queries]).T, starts)
+    nearest *= np.concatenate([query.shares for query in queries])
+    firsts = np.cumsum([0, *(len(query.shares) for query in queries[:-1])])
+    found: Floats = np.add.reduceat(nearest, firsts, axis=1)
+    return found

@@ -20,7 +20,7 @@ import numpy as np
 import orjson
 
 import slice_os
-from benchmarks.exact import best_cosines
+from benchmarks.exact import best_cosines, said
 from benchmarks.retrieval import ndcg
 from benchmarks.timing import seconds
 from slice_os.backends.base import Retrieval
@@ -32,7 +32,7 @@ from slice_os.evaluation.collections import read_collection
 from slice_os.fusion import LATE, get_fusion
 from slice_os.query import hybrid_query, lexical_query, span_query
 from slice_os.retrieval import encode_queries, encode_query, explain, query_lengths
-from slice_os.spans import degree, late_interaction
+from slice_os.spans import degree
 from tests.cluster.launcher import start_cluster
 
 TITLE = "OpenSearch: searching and mining"
@@ -289,8 +289,7 @@ def _exact_rankings(
         spans = np.stack(
             [best_cosines(s.words.vectors, s.norms, vectors, lengths) for s in passages]
         )
-        late = np.stack([late_interaction(query, inside) for query in words], axis=1)
-        scores.append((1 - LATE) * degree(spans) + LATE * degree(late))
+        scores.append((1 - LATE) * degree(spans) + LATE * degree(said(inside, words)))
     table = np.concatenate(scores)
     dense = [dict(zip(keys, table[:, k].tolist(), strict=True)) for k in range(len(texts))]
     fusion, weight = get_fusion("saturation", None)

@@ -17,7 +17,7 @@ import click
 import slice_os
 
 SETUPS = ("single pass", "window", "verified", "target alone")
-SETTINGS = ("dense", "hybrid:saturation:0.2")
+SETTINGS = ("dense:late=0", "hybrid:saturation:0.2:late=0")
 LEFT_OUT: dict[str, tuple[str, ...]] = {
     "the whole recipe": (),
     "without the second teacher": (r'^second = "[^"]*"\n', r"^second = [\d.]+\n"),

@@ -4,10 +4,10 @@
     python recipes/known_item.py long.jsonl known/
     slice-os evaluate retrieval known/ --setting dense --setting dense:late=0 --measure MRR
 
-The passages of the set are the documents. A query is a sentence of which one passage says something
-nearly the same among other sentences; relevant is that passage, and every other one that holds the
-query or its paraphrase. Collections of abstracts ask what a text is about; this asks where one
-sentence is said.
+A query is a sentence of which a passage says something nearly the same among other sentences;
+relevant is that passage, and every other one that holds its words. Passages that hold a query
+itself are no documents: any comparison of words would find them. Collections of abstracts ask
+what a text is about; this asks where one sentence is said.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ import json
 from pathlib import Path
 
 import click
+
+
+def _bare(sentence: str) -> str:
+    return sentence.strip().rstrip(".").lower()
 
 
 @click.command()
@@ -28,19 +32,19 @@ def main(context: Path, out: Path, least: float) -> None:
     """Write OUT, a BEIR folder, from CONTEXT, a .jsonl that recipes/context_set.py makes."""
     rows = [json.loads(line) for line in context.read_text(encoding="utf-8").splitlines()]
     passages = [row["passage"].lower() for row in rows]
-    asked = [number for number, row in enumerate(rows) if row["goldsim"] >= least]
+    texts = [[_bare(row["line"]), _bare(row["paraphrase"])] for row in rows]
+    queries = {texts[n][0] for n, row in enumerate(rows) if row["goldsim"] >= least}
+    kept = [n for n, said in enumerate(passages) if not any(query in said for query in queries)]
+    asked = [n for n in kept if rows[n]["goldsim"] >= least]
     judged = ["query-id\tcorpus-id\tscore"]
     for number in asked:
-        said = [rows[number][name].strip().rstrip(".").lower() for name in ("line", "paraphrase")]
-        judged += [
-            f"q{number}\td{other}\t1"
-            for other, passage in enumerate(passages)
-            if other == number or any(text in passage for text in said)
-        ]
+        judged += [f"q{number}\td{n}\t1" for n in kept if texts[number][1] in passages[n]]
     (out / "qrels").mkdir(parents=True, exist_ok=True)
-    corpus = [{"_id": f"d{n}", "text": row["passage"]} for n, row in enumerate(rows)]
-    queries = [{"_id": f"q{n}", "text": rows[n]["line"]} for n in asked]
-    for name, records in (("corpus.jsonl", corpus), ("queries.jsonl", queries)):
+    files = {
+        "corpus.jsonl": [{"_id": f"d{n}", "text": rows[n]["passage"]} for n in kept],
+        "queries.jsonl": [{"_id": f"q{n}", "text": rows[n]["line"]} for n in asked],
+    }
+    for name, records in files.items():
         (out / name).write_text("".join(json.dumps(one) + "\n" for one in records), "utf-8")
     (out / "qrels" / "test.tsv").write_text("\n".join(judged) + "\n", encoding="utf-8")
 

@@ -16,7 +16,7 @@ Leg = Mapping[Ref, float]
 
 LATE = 0.3
 """The share of late interaction in a dense score (`spans.late_interaction`), unless a search says
-otherwise: what measured best on SciFact, CISI and passages that say a sentence of STS-B dev."""
+otherwise: chosen on SciFact, CISI and passages that say a sentence of STS-B dev."""
 SATURATION_PIVOT = 10.0
 """The BM25 score that counts one half (k in s / (s + k))."""
 RANK_CONSTANT = 60
@@ -26,7 +26,7 @@ LOWEST_NORMAL = 0.001
 
 
 def saturation(dense: Leg[Ref], lexical: Leg[Ref], weight: float) -> dict[Ref, float]:
-    """Return (1 - weight) * degree + weight * s / (s + 10), s the BM25 score.
+    """Return (1 - weight) * d + weight * s / (s + 10), d the dense and s the BM25 score.
 
     The only fusion whose value means the same across queries: it is in [0, 1].
     """

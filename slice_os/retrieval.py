@@ -102,13 +102,11 @@ def encode_query(encoder: Encoder, query: str) -> tuple[Float32, QueryWords]:
     Raises:
         QueryError: it is empty or holds no word that the encoder knows.
     """
-    if not query.strip():
-        raise QueryError("The query is empty: give at least one word.")
+    _not_empty(query)
     (words,) = encoder.encode_words([query])
     whole = words.vectors.sum(axis=0)
     norm = np.linalg.norm(whole)
-    if not norm > 0:
-        raise QueryError(f"The query {query!r} holds no word that the encoder knows.")
+    _known(query, float(norm))
     return whole / norm, query_words(words.vectors)
 
 
@@ -119,13 +117,21 @@ def encode_queries(encoder: Encoder, queries: Sequence[str]) -> Float32:
         QueryError: one of them is empty or holds no word that the encoder knows.
     """
     for query in queries:
-        if not query.strip():
-            raise QueryError("The query is empty: give at least one word.")
+        _not_empty(query)
     vectors = encoder.encode(queries)
     for query, norm in zip(queries, np.linalg.norm(vectors, axis=1), strict=True):
-        if norm == 0:
-            raise QueryError(f"The query {query!r} holds no word that the encoder knows.")
+        _known(query, norm)
     return vectors
+
+
+def _not_empty(query: str) -> None:
+    if not query.strip():
+        raise QueryError("The query is empty: give at least one word.")
+
+
+def _known(query: str, norm: float) -> None:
+    if not norm > 0:
+        raise QueryError(f"The query {query!r} holds no word that the encoder knows.")
 
 
 def query_lengths(query: str, max_words: int, all_lengths: bool) -> range:

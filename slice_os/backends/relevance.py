@@ -21,20 +21,22 @@ from slice_os.spans import (
 )
 
 RANKS = 30
-"""Ranks that are scored again together: nearly all ten of a scoring of every passage are there."""
+"""Ranks that are scored again together: nearly all ten of a scoring of every passage are there
+(benchmarks/hybrid.py)."""
 SHORT_RANKS = 100
-"""The same for queries of up to five words: they are near to many passages, by nearly the same."""
+"""The same for short spans, those that queries of up to five words are compared with: they are near
+to many passages, by nearly the same."""
 SHORT_SPANS = 3
 """The shortest span that counts for a query of five words."""
 
 
 def is_short(wanted: Retrieval) -> bool:
-    """Tell whether a retrieval's query is so short that much is near to it."""
+    """Tell whether spans so short are compared that much is near to the query."""
     return wanted.lengths.start <= SHORT_SPANS
 
 
 def is_scored_again(wanted: Retrieval) -> bool:
-    """Tell whether a score says how near a passage is, and not only where it ranks in a leg."""
+    """Tell whether a retrieval's score can be computed from one passage: not from ranks in legs."""
     whole = get_fusion(wanted.fusion, wanted.weight)[0].whole_corpus
     return wanted.mode == "dense" or (wanted.mode == "hybrid" and whole)
 
@@ -72,6 +74,11 @@ def _scored(
 def block_ranks(wanted: Retrieval) -> int:
     """Return how many ranks of a retrieval are scored again together."""
     return SHORT_RANKS if is_short(wanted) else RANKS
+
+
+def whole_blocks(wanted: Retrieval, depth: int) -> int:
+    """Return `depth`, or the end of the block that it is in."""
+    return -(-depth // block_ranks(wanted)) * block_ranks(wanted)
 
 
 def exact_degree(stored: StoredPassage, wanted: Retrieval) -> float:

@@ -123,7 +123,7 @@ def query(
     """Print the request that a search is, for curl or any client of OpenSearch.
 
     Its hits' inner hits hold the matched spans and their indexed degrees; verification and the
-    scoring over all spans are what 'slice-os search' adds.
+    scoring over all spans and words are what 'slice-os search' adds.
     """
     from slice_os import build_request
     from slice_os.filters import parse_filters

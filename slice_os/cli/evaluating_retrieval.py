@@ -45,7 +45,7 @@ Examples:
     "settings",
     multiple=True,
     metavar="MODE[:FUSION][:WEIGHT][:late=SHARE][:all-lengths]",
-    help="A search to measure; may be repeated.  [default: lexical, dense and nine more]",
+    help="A search to measure; may be repeated.  [default: lexical, dense and eleven more]",
 )
 @click.option(
     "--run",

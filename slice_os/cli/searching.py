@@ -52,7 +52,8 @@ Examples:
     type=click.FloatRange(0, 1),
     default=LATE,
     show_default=True,
-    help="The share of words compared one by one in what ranks; 0 ranks by the best span alone.",
+    help="The share, in what ranks, of each query word's nearest word in the passage; nothing to "
+    "rrf, min_max and lexical.",
 )
 @click.option("--size", type=click.IntRange(min=1), default=10, show_default=True, help="Hits.")
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Hits to pass over.")

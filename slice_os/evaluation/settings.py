@@ -45,6 +45,12 @@ class Setting:
             raise EvaluationError(
                 f"The setting {self.label!r} is not usable: {LATE_PART} must be from 0 to 1."
             )
+        by_ranks = self.mode == "lexical" or not FUSIONS[self.fusion].whole_corpus
+        if by_ranks and self.late != LATE:
+            raise EvaluationError(
+                f"The setting {self.label!r} is not usable: {LATE_PART} is for the mode dense and "
+                "the fusion saturation."
+            )
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -82,9 +82,11 @@ def test_late_interaction_ranks_and_changes_no_degree(index, encoder):
                 share * (said - hit.degree), abs=0.003
             )
             if mode == "dense":
-                assert plain[key].score == hit.degree
+                assert plain[key].score == pytest.approx(hit.degree, abs=0.003)
     usual = index.search(QUERY, size=50)
     assert usual == index.search(QUERY, size=50, late=0.3)
+    for asked in ({"mode": "lexical"}, {"fusion": "rrf"}, {"fusion": "min_max"}):
+        assert index.search(QUERY, **asked, late=0) == index.search(QUERY, **asked, late=1)
     with pytest.raises(QueryError, match=r"late interaction is 1.5: it must be from 0 to 1"):
         index.search(QUERY, late=1.5)
 

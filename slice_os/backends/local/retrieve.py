@@ -14,7 +14,7 @@ from slice_os.backends.local.lexical import bm25, bm25_of
 from slice_os.backends.local.scan import best_cosines
 from slice_os.backends.local.schema import filter_clause
 from slice_os.backends.local.segment import Segment
-from slice_os.backends.relevance import is_scored_again, score_page
+from slice_os.backends.relevance import is_scored_again, score_page, whole_blocks
 from slice_os.filters import Filter
 from slice_os.fusion import get_fusion
 from slice_os.records import Float32, Passage
@@ -34,6 +34,9 @@ def retrieve(
 ) -> list[Candidate]:
     """Return the page that a retrieval asks for, best first; `pool` scans the segments."""
     depth = max(wanted.depth, wanted.offset + wanted.size)
+    again = is_scored_again(wanted) and wanted.late > 0  # else the scan's degrees are enough
+    if again:
+        depth = whole_blocks(wanted, depth)
     dense: dict[Place, float] = {}
     lexical: dict[Place, float] = {}
     degrees: dict[int, Float32] = {}
@@ -54,7 +57,7 @@ def retrieve(
     else:
         scores = dense or lexical
     ranked = sorted(scores, key=lambda ref: (-scores[ref], ref))
-    if not is_scored_again(wanted):
+    if not again:
         page = ranked[wanted.offset : wanted.offset + wanted.size]
         return [Candidate(scores[ref], fetch(database, segments, *ref)) for ref in page]
 

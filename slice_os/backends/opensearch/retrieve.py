@@ -93,7 +93,7 @@ class Retriever:
     ) -> list[tuple[StoredPassage, float | None]]:
         """Return some ranks of what the stored spans find, with the BM25 score of each."""
         options: dict[str, Any] = {
-            "size": size,
+            "size": min(size, WINDOW - offset),
             "offset": offset,
             "k": nearest,
             "filters": wanted.filters,

@@ -59,6 +59,23 @@ def test_blocks_of_ranks_are_scored_again_and_pages_are_cut_from_them(index):
     assert paged == found
 
 
+@pytest.mark.parametrize("lengths", [range(4, 9), range(1, 5)])
+def test_deep_pages_show_every_passage_once(index, lengths):
+    rng = np.random.default_rng(12)
+    words = " ".join(SENTENCES).split()
+    with index.writer() as out:
+        for n in range(1100):
+            put(out, f"d{n}", [" ".join(rng.choice(words, 9))])
+    query = query_words(encode("the crew called about a refund").vectors)
+    asked = {"vector": unit(4), "lengths": lengths, "mode": "dense", "words": query}
+    for late in (0.0, 0.5):
+        pages = [
+            search(index, **asked, late=late, offset=at, size=64) for at in range(840, 1100, 64)
+        ]
+        shown = [name for page in pages for name, _ in page]
+        assert len(shown) == len({*shown}) == 260
+
+
 def test_stored_words_keep_degrees_within_two_thousandths_and_size_within_the_budget(index, folder):
     text = " ".join(SENTENCES * 10)
     with index.writer() as out:
