@@ -35,7 +35,7 @@ TYPES: tuple[VectorType, ...] = ("byte", "float")
 DIMENSIONS = (384, 192, 128)
 SAMPLE = 100
 """Documents that are put into a node for their size."""
-BLOCK = RANKS
+BLOCK = RANKS["hybrid"]
 PART = 200
 """Passages that are scored at once."""
 Relevance = dict[str, dict[str, int]]

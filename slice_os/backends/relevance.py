@@ -20,9 +20,9 @@ from slice_os.spans import (
     word_scores,
 )
 
-RANKS = 30
-"""Ranks that are scored again together: nearly all ten of a scoring of every passage are there
-(benchmarks/hybrid.py)."""
+RANKS = {"dense": 50, "hybrid": 30}
+"""Ranks that are scored again together, by mode: nearly all ten of a scoring of every passage are
+there (benchmarks/hybrid.py). BM25 brings them forward, and in a cluster each costs its words."""
 SHORT_RANKS = 100
 """The same for short spans, those that queries of up to five words are compared with: they are near
 to many passages, by nearly the same."""
@@ -73,7 +73,7 @@ def _scored(
 
 def block_ranks(wanted: Retrieval) -> int:
     """Return how many ranks of a retrieval are scored again together."""
-    return SHORT_RANKS if is_short(wanted) else RANKS
+    return SHORT_RANKS if is_short(wanted) else RANKS[wanted.mode]
 
 
 def whole_blocks(wanted: Retrieval, depth: int) -> int:

@@ -43,14 +43,14 @@ def test_blocks_of_ranks_are_scored_again_and_pages_are_cut_from_them(index):
     late = {**asked, "words": query_words(query.vectors), "late": 0.5}
     found = search(index, **late)
     assert found != plain
-    for first in range(0, 80, RANKS):
-        block = dict(plain[first : first + RANKS])
+    for first in range(0, 80, RANKS["dense"]):
+        block = dict(plain[first : first + RANKS["dense"]])
         scores = {
             name: 0.5 * naive_degree(texts[name], unit(4), range(4, 9))
             + 0.5 * degree(float(late_interaction(late["words"], [encode(texts[name]).vectors])[0]))
             for name in block
         }
-        again = found[first : first + RANKS]
+        again = found[first : first + RANKS["dense"]]
         assert dict(again) == pytest.approx(scores, abs=0.006)
         assert [score for _, score in again] == sorted(dict(again).values(), reverse=True)
     paged = [
