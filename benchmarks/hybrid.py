@@ -278,8 +278,8 @@ def _exact_rankings(
     backend: OpenSearchBackend, encoder: Any, texts: list[str]
 ) -> dict[str, list[Ranking]]:
     """Return every passage's score for every query, from all its words and Lucene's BM25."""
-    vectors = encode_queries(encoder, texts)
-    words = [encode_query(encoder, text)[1] for text in texts]
+    encoded = [encode_query(encoder, text) for text in texts]
+    vectors, words = np.stack([vector for vector, _ in encoded]), [words for _, words in encoded]
     lengths = [query_lengths(text, backend.meta.max_words, False) for text in texts]
     keys, scores = [], []
     for page in backend._cluster.pages({"query": {"match_all": {}}, "_source": STORED}, 100):

@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from slice_os.filters import Filter
 from slice_os.records import Document, EncodedPassage, Float32, Metadata, Passage, Reject, Words
-from slice_os.spans import QueryWords
+
+if TYPE_CHECKING:
+    from slice_os.spans import QueryWords
 
 Mode = Literal["hybrid", "dense", "lexical"]
 FORMAT = 1

@@ -7,10 +7,10 @@ from one sequence and do not overlap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from slice_os.backends.base import Candidate, Retrieval, StoredPassage
-from slice_os.fusion import get_fusion
+from slice_os.backends.base import Candidate, Mode, Retrieval, StoredPassage
+from slice_os.fusion import FUSIONS, get_fusion
 from slice_os.spans import (
     best_span,
     degree,
@@ -35,10 +35,9 @@ def is_short(wanted: Retrieval) -> bool:
     return wanted.lengths.start <= SHORT_SPANS
 
 
-def is_scored_again(wanted: Retrieval) -> bool:
-    """Tell whether a retrieval's score can be computed from one passage: not from ranks in legs."""
-    whole = get_fusion(wanted.fusion, wanted.weight)[0].whole_corpus
-    return wanted.mode == "dense" or (wanted.mode == "hybrid" and whole)
+def is_scored_again(mode: Mode, fusion: str) -> bool:
+    """Tell whether a score can be computed from one passage: not from ranks in legs."""
+    return mode == "dense" or (mode == "hybrid" and FUSIONS[fusion].whole_corpus)
 
 
 def score_page(
@@ -52,7 +51,7 @@ def score_page(
     size, end = block_ranks(wanted), wanted.offset + wanted.size
     first = wanted.offset // size
     found: list[Candidate] = []
-    for number in range(first, -(-end // size)):
+    for number in range(first, whole_blocks(wanted, end) // size):
         block = read(number * size, size)
         found += sorted(_scored(wanted, block), key=lambda candidate: -candidate.score)
         if len(block) < size:
@@ -62,13 +61,14 @@ def score_page(
 
 def _scored(
     wanted: Retrieval, block: Sequence[tuple[StoredPassage, float | None]]
-) -> Iterator[Candidate]:
-    scores = relevance(wanted, [stored for stored, _ in block])
-    for (stored, bm25), score in zip(block, scores, strict=True):
-        if wanted.mode == "hybrid":
-            fusion, weight = get_fusion(wanted.fusion, wanted.weight)
-            score = fusion.fuse({0: score}, {} if bm25 is None else {0: bm25}, weight)[0]
-        yield Candidate(score, stored)
+) -> list[Candidate]:
+    passages = [stored for stored, _ in block]
+    scores = dict(enumerate(relevance(wanted, passages)))
+    if wanted.mode == "hybrid":
+        fusion, weight = get_fusion(wanted.fusion, wanted.weight)
+        lexical = {n: bm25 for n, (_, bm25) in enumerate(block) if bm25 is not None}
+        scores = fusion.fuse(scores, lexical, weight)
+    return [Candidate(scores[n], stored) for n, stored in enumerate(passages)]
 
 
 def block_ranks(wanted: Retrieval) -> int:

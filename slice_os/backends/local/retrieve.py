@@ -34,7 +34,8 @@ def retrieve(
 ) -> list[Candidate]:
     """Return the page that a retrieval asks for, best first; `pool` scans the segments."""
     depth = max(wanted.depth, wanted.offset + wanted.size)
-    again = is_scored_again(wanted) and wanted.late > 0  # else the scan's degrees are enough
+    # Else the scan's degrees are enough.
+    again = is_scored_again(wanted.mode, wanted.fusion) and wanted.late > 0
     if again:
         depth = whole_blocks(wanted, depth)
     dense: dict[Place, float] = {}

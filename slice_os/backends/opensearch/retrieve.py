@@ -81,7 +81,7 @@ class Retriever:
                 f"A dense search of a cluster reaches the first {WINDOW:,} passages: narrow it "
                 "with filters, or use the mode lexical."
             )
-        if not is_scored_again(wanted):
+        if not is_scored_again(wanted.mode, wanted.fusion):
             return self._fused(wanted)
         # One number for a page: which passages get their true degree in the cluster depends on it.
         nearest = SHORT_NEAREST if is_short(wanted) else NEAREST

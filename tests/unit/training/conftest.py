@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import torch
 
+from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.parity import sentences
+from slice_os.training.student import Student
 
 RECIPE = """
 name = "tiny"
@@ -54,3 +58,17 @@ def room(checkpoint, tmp_path):
         return tmp_path / name
 
     return write
+
+
+@pytest.fixture
+def losses_of(tmp_path):
+    """Return a function: an objective's losses of the base and of what a run made of it."""
+
+    def losses(objective):
+        for folder in ("base", "run/last"):
+            student = Student(load_checkpoint(tmp_path / folder))
+            with torch.no_grad():
+                found = objective.losses(student, np.random.default_rng(7))
+            yield {name: loss.item() for name, loss in found.items()}
+
+    return losses

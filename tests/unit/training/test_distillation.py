@@ -17,7 +17,7 @@ from slice_os.training.student import Student
 from slice_os.training.teacher import load_teacher
 
 
-def test_a_second_teacher_of_another_space_gives_relations(room, checkpoint, tmp_path):
+def test_a_second_teacher_of_another_space_gives_relations(room, checkpoint, losses_of, tmp_path):
     (tmp_path / "other").symlink_to(checkpoint("mpnet"))
     second = 'second = "other"\nmix = 0.9\nanchor = 0.1\npull = 0.1'
     ranking = "[ranking]\ntexts = 3\nsecond = 0.4\n"
@@ -30,13 +30,7 @@ def test_a_second_teacher_of_another_space_gives_relations(room, checkpoint, tmp
         load_teacher(tmp_path / "base"),
         load_teacher(tmp_path / "other"),
     )
-    found = []
-    for folder in ("base", "run/last"):
-        student = Student(load_checkpoint(tmp_path / folder))
-        with torch.no_grad():
-            losses = objective.losses(student, np.random.default_rng(7))
-        found.append({name: loss.item() for name, loss in losses.items()})
-    before, after = found
+    before, after = losses_of(objective)
     assert after["degrees"] < 0.9 * before["degrees"]
     assert after["matrix"] < before["matrix"]
 

@@ -81,19 +81,13 @@ def test_a_run_makes_a_checkpoint_that_exports(room, tmp_path, tables):
     assert [line["step"] for line in log] == [1, 2, 3, 4]
 
 
-def test_learning_lowers_the_loss(room, tmp_path):
+def test_learning_lowers_the_loss(room, losses_of, tmp_path):
     recipe = room(steps=60, rate=3e-4)
     slice_os.train(recipe, tmp_path / "run")
     passages = Passages([(tmp_path / "text.txt", 1.0)], (6, 20))
     teacher = load_teacher(tmp_path / "base")
     objective = SpanDistillation(Distillation(passages=32), passages, teacher)
-    found = []
-    for folder in ("base", "run/last"):
-        student = Student(load_checkpoint(tmp_path / folder))
-        with torch.no_grad():
-            losses = objective.losses(student, np.random.default_rng(7))
-        found.append({name: loss.item() for name, loss in losses.items()})
-    before, after = found
+    before, after = losses_of(objective)
     assert before["alone"] == pytest.approx(0, abs=1e-5)  # it is its own teacher
     assert after["context"] < 0.85 * before["context"]
     assert after["matrix"] < before["matrix"]
