@@ -127,6 +127,7 @@ def _latency(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list
     p50 = {name: statistics.median(values) for name, values in took.items()}
     labels = {
         "bm25": f"plain BM25, {SIZE} texts",
+        "texts": f"hybrid, {SIZE} texts",
         "hybrid": f"hybrid, with the words of {RANKS['hybrid']} candidates",
         "ids": "that, without fetching anything of them",
         "dense": f"dense, with the words of {RANKS['dense']} candidates",
@@ -164,6 +165,7 @@ def _parts(backend: OpenSearchBackend, encoder: Any, query: str) -> dict[str, di
     kind: dict[str, Any] = {"vector_type": backend.settings.vector_type, "spans": 0, "source": ()}
     return {
         "bm25": lexical_query(query, size=SIZE, source=["text"]),
+        "texts": hybrid_query(query, vector, size=SIZE, k=NEAREST, **{**kind, "source": ["text"]}),
         "ids": hybrid_query(query, vector, size=RANKS["hybrid"], k=NEAREST, **kind),
         "graph": span_query(vector, size=1, k=NEAREST, **kind),
         "fetch": lexical_query(query, size=RANKS["hybrid"], source=STORED),

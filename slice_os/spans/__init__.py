@@ -14,6 +14,7 @@ from slice_os.spans.enumeration import (
 )
 from slice_os.spans.interaction import QueryWords, late_interaction, query_words
 from slice_os.spans.norms import prefix_sums, span_norms
+from slice_os.spans.reach import reaching
 from slice_os.spans.scores import (
     contributions,
     cosine,
@@ -46,6 +47,7 @@ __all__ = [
     "prefix_sums",
     "quantize",
     "query_words",
+    "reaching",
     "span_cosines",
     "span_norms",
     "spans_above",

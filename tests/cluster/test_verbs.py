@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import slice_os
-from slice_os.backends.opensearch import retrieve, scan
+from slice_os.backends.opensearch import retrieve
+from slice_os.backends.opensearch.scan import Scan
 from slice_os.errors import ClusterError, PlaceError, QueryError
 from slice_os.query import read_hits
 from support.retrieval_set import QUERIES, write_beir
@@ -241,22 +242,25 @@ def test_mining_asks_the_graph_where_it_names_few_and_reads_all_where_it_names_m
     documents = [slice_os.Document(f"d{n}", text) for n, text in enumerate(TEXTS)]
     documents += [slice_os.Document(f"e{n}", text) for n, text in enumerate(QUERIES.values())]
     slice_os.index(documents, place, cluster=settings)
-    read = []
-    every = scan.scan_every_word
-    monkeypatch.setattr(scan, "scan_every_word", lambda *args: read.append(1) or every(*args))
+    ways = []
+    for way in ("by_graph", "every_word"):
+        real = getattr(Scan, way)
+        monkeypatch.setattr(
+            Scan, way, lambda self, way=way, real=real: ways.append(way) or real(self)
+        )
     with slice_os.open(place) as index:
-        found = list(index.mine(["a seat by the window"], degree=0.88))
-        assert {match.document for match in found} == {"d2"}
-        assert not read
-        low = list(index.mine(["a seat by the window"] * 40, degree=0.6))
-        assert read
-        assert {m.document for m in low} == {
-            m.document for m in index.mine(["a seat by the window"], degree=0.6, exact=True)
-        }
-    assert scan._expected(0, 100, 0.1) == 0
-    assert scan._expected(30, 100, 1) == pytest.approx(30)
-    assert 30 < scan._expected(30, 100, 0.5) < 60
-    assert scan._expected(101, 100, 0.5) == 100
+
+        def mine(phrases, degree, **options):
+            ways.clear()
+            found = {m.document for m in index.mine(phrases, degree=degree, **options)}
+            return found, ways[:]
+
+        assert mine(["a seat by the window"], 0.88) == ({"d2"}, ["by_graph"])
+        assert mine(["a seat by the window"], 0.88, exact=True) == ({"d2"}, ["every_word"])
+        low, way = mine(["a seat by the window"] * 40, 0.6)
+        assert way == ["every_word"]
+        assert low == mine(["a seat by the window"], 0.6, exact=True)[0]
+        assert mine(["a seat by the window"], 0.88, filters=["nothing=here"])[0] == set()
 
 
 def test_a_collection_is_measured_in_a_cluster_as_in_one_file(cluster, name, tmp_path):

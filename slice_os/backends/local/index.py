@@ -25,7 +25,6 @@ from slice_os.backends.base import (
     StoredPassage,
 )
 from slice_os.backends.local.retrieve import fetch, retrieve, unseen
-from slice_os.backends.local.scan import reaching
 from slice_os.backends.local.schema import (
     DATABASE,
     as_error,
@@ -40,6 +39,7 @@ from slice_os.backends.local.writer import LOCK, LocalWriter
 from slice_os.errors import IndexDamagedError, PlaceError
 from slice_os.filters import Filter
 from slice_os.records import Float32, Reject
+from slice_os.spans import reaching
 
 T = TypeVar("T")
 RETRIES = 10
@@ -183,7 +183,9 @@ class LocalBackend(Backend):
                 segments, left_out = self._plan_scan(database, filters)
                 for number, segment in segments.items():
                     excluded = set(left_out.get(number, ()))
-                    for ordinal, phrases in reaching(segment, vectors, lengths, cosines):
+                    for ordinal, phrases in reaching(
+                        segment.bounds, segment.block, vectors, lengths, cosines
+                    ):
                         if ordinal not in excluded:
                             yield fetch(database, segments, number, ordinal), phrases
                     on_words(len(segment.starts))

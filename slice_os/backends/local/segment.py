@@ -102,9 +102,9 @@ class Segment:
                 f"The segment {file} is damaged ({exc}): delete the index and index again."
             ) from exc
 
-    def inverse_norms(self, rows: slice, words: slice) -> npt.NDArray[np.float32]:
-        """Return 1 / norm for span lengths ``rows`` (row l - 1) and first words ``words``."""
-        return unpack_inverse_norms(self.norms[rows, words], int(self.exponent[0]))
+    def inverse_norms(self, words: slice) -> Float32:
+        """Return 1 / norm of the spans that begin with a slice of words, ``[max_words, n]``."""
+        return unpack_inverse_norms(self.norms[:, words], int(self.exponent[0]))
 
     def inverse_norms_into(self, length: int, out: Float32) -> Float32:
         """Write 1 / norm of the spans of one length, by first word, to `out` and return it."""
@@ -121,6 +121,11 @@ class Segment:
             dequantize(self.vectors[part], self.scales[part]),
         )
         return words, np.where(packed > 0, 1 / inverse, 0).astype(np.float32)
+
+    def block(self, part: slice) -> tuple[Float32, Float32]:
+        """Return vectors ``[n, d]`` and inverse norms ``[max_words, n]`` of a slice of words."""
+        vectors = dequantize(self.vectors[part], self.scales[part])
+        return vectors, self.inverse_norms(part)
 
     def slice(self, ordinal: int) -> slice:
         """Return where a passage's words lie."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -83,7 +83,9 @@ class Cluster:
         )
         return list(answer["responses"])
 
-    def pages(self, body: dict[str, Any], size: int = PAGE) -> Iterator[list[dict[str, Any]]]:
+    def pages(
+        self, body: dict[str, Any], size: int = PAGE
+    ) -> Generator[list[dict[str, Any]], None, None]:
         """Yield all hits of a query, page by page, from one state of the index."""
         pit = self._whole(self._make_pit, SEARCH_PATIENCE)["pit_id"]
         try:

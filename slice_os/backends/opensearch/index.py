@@ -20,7 +20,7 @@ from slice_os.backends.opensearch.cluster import Cluster
 from slice_os.backends.opensearch.connection import connect, parse_place, patiently
 from slice_os.backends.opensearch.documents import Entry, stored_document
 from slice_os.backends.opensearch.retrieve import Retriever
-from slice_os.backends.opensearch.scan import scan_every_word, search_radially
+from slice_os.backends.opensearch.scan import Scan
 from slice_os.backends.opensearch.template import GENERATION, read_meta, render_template
 from slice_os.backends.opensearch.writer import OpenSearchWriter
 from slice_os.errors import PlaceError
@@ -155,12 +155,10 @@ class OpenSearchBackend(Backend):
         on_words: Callable[[int], None] = lambda words: None,
         exact: bool = False,
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
-        if exact or self.settings.dimensions is not None:
-            yield from scan_every_word(self._cluster, vectors, lengths, cosines, filters, on_words)
-        else:
-            yield from search_radially(
-                self._cluster, self.settings, vectors, lengths, cosines, filters, on_words
-            )
+        scan = Scan(self._cluster, self.settings, vectors, lengths, cosines, filters, on_words)
+        # The degree of fewer dimensions says too little.
+        by_graph = not exact and self.settings.dimensions is None and scan.graph_pays()
+        yield from scan.by_graph() if by_graph else scan.every_word()
 
     def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> OpenSearchWriter:
         return OpenSearchWriter(self._cluster, self.meta, self.settings, self._known, on_reject)

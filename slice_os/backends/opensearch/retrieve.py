@@ -7,7 +7,7 @@ differs. The best candidates, a block of them, are therefore scored exactly, fro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -202,7 +202,7 @@ def _ranked(answer: dict[str, Any]) -> list[_Ranked]:
     return [_Ranked(hit["_id"], hit["_score"]) for hit in answer["hits"]["hits"]]
 
 
-def stored_passage(hit: dict[str, Any]) -> StoredPassage:
+def stored_passage(hit: Mapping[str, Any]) -> StoredPassage:
     """Return the passage of a hit that was asked for the fields `STORED`."""
     source = hit["_source"]
     if "words" not in source:
