@@ -15,12 +15,11 @@ from queue import Full, Queue
 from threading import Event, Thread
 from typing import Any, Literal, TypeVar
 
-from threadpoolctl import threadpool_limits
-
 from slice_os.backends.base import Backend, StoredDocument, Writer
 from slice_os.corpus import split
 from slice_os.encoder import Encoder
 from slice_os.records import Document, EncodedPassage, Passage, Reject, Words
+from slice_os.threads import one_blas_thread
 
 T = TypeVar("T")
 AHEAD = 256
@@ -86,8 +85,7 @@ def index_documents(
         report.rejected += 1
         on_reject(reject)
 
-    # The encoder's threads keep every core busy; BLAS's own would only spin beside them.
-    with backend.writer(refused) as writer, threadpool_limits(1, "blas"):
+    with backend.writer(refused) as writer, one_blas_thread():
         load = _Load(writer, report, on_reject)
         for step, words in _encode(_ahead(_plan(documents, backend, report), AHEAD), encoder):
             load.take(step, words)

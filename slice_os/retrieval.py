@@ -28,6 +28,7 @@ from slice_os.spans import (
     verified_degrees,
     word_scores,
 )
+from slice_os.threads import one_blas_thread
 
 DEPTH = 1000
 """Passages of each leg that a hybrid search fuses, whatever the page: so pages do not overlap."""
@@ -75,25 +76,26 @@ def search_passages(
             f"A hybrid search ranks the best {DEPTH:,} passages of each leg: ask for no more than "
             "that, or use the mode dense or lexical."
         )
-    vector, words = encode_query(encoder, query)
-    lengths = query_lengths(query, backend.meta.max_words, all_lengths)
-    candidates = backend.retrieve(
-        Retrieval(
-            query,
-            vector,
-            lengths,
-            mode=mode,
-            fusion=fusion,
-            weight=weight,
-            filters=filters,
-            size=size,
-            offset=offset,
-            depth=DEPTH,
-            words=words,
-            late=late,
+    with one_blas_thread():
+        vector, words = encode_query(encoder, query)
+        lengths = query_lengths(query, backend.meta.max_words, all_lengths)
+        candidates = backend.retrieve(
+            Retrieval(
+                query,
+                vector,
+                lengths,
+                mode=mode,
+                fusion=fusion,
+                weight=weight,
+                filters=filters,
+                size=size,
+                offset=offset,
+                depth=DEPTH,
+                words=words,
+                late=late,
+            )
         )
-    )
-    return explain(candidates, vector, lengths, encoder, verify)
+        return explain(candidates, vector, lengths, encoder, verify)
 
 
 def encode_query(encoder: Encoder, query: str) -> tuple[Float32, QueryWords]:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slice_os.records import Float32
+from slice_os.threads import one_blas_thread
 
 BLOCK_WORDS = 4096
 MARGIN = 0.002
@@ -40,22 +41,17 @@ def reaching(
         lengths: The span lengths that count for each; of a shorter passage, the whole.
         cosines: The thresholds, ``[m]``.
     """
-    from threadpoolctl import ThreadpoolController
-
     thresholds = cosines - MARGIN
     groups = [
         (window, np.array([k for k, other in enumerate(lengths) if other == window]))
         for window in dict.fromkeys(lengths)
     ]
-    threads = ThreadpoolController()
     for first, last in _blocks(bounds):
         words = slice(int(bounds[first]), int(bounds[last]))
         starts = bounds[first : last + 1] - words.start
         vectors, inverse = read(words)
         reached = np.empty((len(queries), last - first), dtype=bool)
-        # BLAS's threads would mostly wait for each other, on a busy machine for longer than one
-        # of them takes alone.
-        with threads.limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             for window, members in groups:
                 best = _best(queries[members] @ vectors.T, inverse, starts, window)
                 reached[members] = best >= thresholds[members, None]

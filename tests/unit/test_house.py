@@ -18,9 +18,10 @@ from slice_os import errors
 
 PACKAGE = Path(slice_os.__file__).parent
 ROOMS = [
-    "lazy", "errors", "records", "corpus", "encoder", "spans", "lexical", "filters", "fusion",
-    "query", "backends", "pipeline", "retrieval", "mining", "templates", "request", "exporters",
-    "training", "diagnosis", "ranking", "api", "evaluation", "__init__", "cli", "__main__",
+    "lazy", "threads", "errors", "records", "corpus", "encoder", "spans", "lexical", "filters",
+    "fusion", "query", "backends", "pipeline", "retrieval", "mining", "templates", "request",
+    "exporters", "training", "diagnosis", "ranking", "api", "evaluation", "__init__", "cli",
+    "__main__",
 ]  # fmt: skip
 HEAVY = ("torch", "transformers", "optimum", "onnxruntime", "onnx", "tokenizers", "opensearchpy")
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -181,13 +181,18 @@ class LocalBackend(Backend):
         try:
             with closing(connect(self._folder)) as database:
                 segments, left_out = self._plan_scan(database, filters)
-                for number, segment in segments.items():
+                found = self._pool.map(
+                    lambda segment: list(
+                        reaching(segment.bounds, segment.block, vectors, lengths, cosines)
+                    ),
+                    segments.values(),
+                )
+                for (number, segment), reached in zip(segments.items(), found, strict=True):
                     excluded = set(left_out.get(number, ()))
-                    for ordinal, phrases in reaching(
-                        segment.bounds, segment.block, vectors, lengths, cosines
-                    ):
+                    for ordinal, phrases in reached:
                         if ordinal not in excluded:
-                            yield fetch(database, segments, number, ordinal), phrases
+                            (stored,) = fetch(database, segments, [(number, ordinal)])
+                            yield stored, phrases
                     on_words(len(segment.starts))
         except sqlite3.Error as exc:
             raise as_error(self._folder, exc) from exc

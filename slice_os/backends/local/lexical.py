@@ -12,7 +12,7 @@ import math
 import sqlite3
 from collections.abc import Sequence
 
-from slice_os.backends.local.schema import filter_clause
+from slice_os.backends.local.schema import AT, filter_clause
 from slice_os.filters import Filter
 from slice_os.lexical import K1, MAX_TERMS, inverse_document_frequency, terms
 
@@ -46,12 +46,8 @@ def bm25_of(
 ) -> dict[tuple[int, int], float]:
     """Return the scores above 0 of the passages at the given (segment, ordinal)."""
     wanted = "(SELECT value FROM json_each(?))"
-    keys = {}
-    for place in places:
-        (key,) = database.execute(
-            "SELECT key FROM passages WHERE segment = ? AND ordinal = ?", place
-        ).fetchone()
-        keys[key] = place
+    rows = database.execute(f"SELECT p.key, p.segment, p.ordinal FROM {AT}", (json.dumps(places),))
+    keys = {key: (segment, ordinal) for key, segment, ordinal in rows}
     legs, values = _legs(database, text, f"AND +rowid IN {wanted}", json.dumps(list(keys)))
     if not legs:
         return {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from slice_os.backends.base import Candidate, Retrieval, StoredPassage
 from slice_os.backends.local.lexical import bm25, bm25_of
 from slice_os.backends.local.scan import best_cosines
-from slice_os.backends.local.schema import filter_clause
+from slice_os.backends.local.schema import AT, filter_clause
 from slice_os.backends.local.segment import Segment
 from slice_os.backends.relevance import is_scored_again, score_page, whole_blocks
 from slice_os.filters import Filter
@@ -23,10 +23,6 @@ from slice_os.spans import degree
 Place = tuple[int, int]
 """Where a passage's words are: the number of its segment, its ordinal in it."""
 Segments = Mapping[int, Segment]
-_PASSAGE = (
-    "SELECT d.id, p.number, p.start, p.end, p.text, p.title, d.metadata, p.segment, p.ordinal"
-    " FROM passages p JOIN documents d ON d.key = p.document"
-)
 
 
 def retrieve(
@@ -41,11 +37,12 @@ def retrieve(
     dense: dict[Place, float] = {}
     lexical: dict[Place, float] = {}
     degrees: dict[int, Float32] = {}
-    if wanted.mode != "dense":
+    scanned = _scan(segments, pool, wanted) if wanted.mode != "lexical" else iter(())
+    if wanted.mode != "dense":  # while the pool scans
         for _, segment, ordinal, score in bm25(database, wanted.text, depth, wanted.filters):
             lexical[segment, ordinal] = score
     if wanted.mode != "lexical":
-        degrees = _degrees(database, segments, pool, wanted)
+        degrees = _degrees(database, segments, scanned, wanted.filters)
         dense = _top(degrees, depth)
     if wanted.mode == "hybrid":
         fusion, weight = get_fusion(wanted.fusion, wanted.weight)
@@ -60,24 +57,30 @@ def retrieve(
     ranked = sorted(scores, key=lambda ref: (-scores[ref], ref))
     if not again:
         page = ranked[wanted.offset : wanted.offset + wanted.size]
-        return [Candidate(scores[ref], fetch(database, segments, *ref)) for ref in page]
+        found = fetch(database, segments, page)
+        return [Candidate(scores[ref], one) for ref, one in zip(page, found, strict=True)]
 
     def read(offset: int, size: int) -> list[tuple[StoredPassage, float | None]]:
         some = ranked[offset : offset + size]
-        return [(fetch(database, segments, *ref), lexical.get(ref)) for ref in some]
+        found = fetch(database, segments, some)
+        return [(one, lexical.get(ref)) for ref, one in zip(some, found, strict=True)]
 
     return score_page(wanted, read)
 
 
 def fetch(
-    database: sqlite3.Connection, segments: Segments, segment: int, ordinal: int
-) -> StoredPassage:
-    """Return the passage at a place."""
-    row = database.execute(
-        f"{_PASSAGE} WHERE p.segment = ? AND p.ordinal = ?", (segment, ordinal)
-    ).fetchone()
-    words, norms = segments[segment].words(ordinal)
-    return StoredPassage(Passage(*row[:6]), json.loads(row[6]), words, norms)
+    database: sqlite3.Connection, segments: Segments, places: Sequence[Place]
+) -> list[StoredPassage]:
+    """Return the passages at some places."""
+    rows = database.execute(
+        "SELECT p.segment, p.ordinal, d.metadata, d.id, p.number, p.start, p.end, p.text, p.title"
+        f" FROM {AT} JOIN documents d ON d.key = p.document ORDER BY place.key",
+        (json.dumps(places),),
+    )
+    return [
+        StoredPassage(Passage(*passage), json.loads(metadata), *segments[segment].words(ordinal))
+        for segment, ordinal, metadata, *passage in rows
+    ]
 
 
 def unseen(database: sqlite3.Connection, filters: Sequence[Filter]) -> dict[int, list[int]]:
@@ -96,13 +99,20 @@ def unseen(database: sqlite3.Connection, filters: Sequence[Filter]) -> dict[int,
     return found
 
 
+def _scan(segments: Segments, pool: Executor, wanted: Retrieval) -> Iterator[Float32]:
+    """Have the pool begin with all segments; return the best cosine of every passage of each."""
+    return pool.map(lambda s: best_cosines(s, wanted.vector, wanted.lengths), segments.values())
+
+
 def _degrees(
-    database: sqlite3.Connection, segments: Segments, pool: Executor, wanted: Retrieval
+    database: sqlite3.Connection,
+    segments: Segments,
+    scanned: Iterator[Float32],
+    filters: Sequence[Filter],
 ) -> dict[int, Float32]:
     """Return every passage's degree by segment and ordinal; -1 where it may not be seen."""
-    cosines = pool.map(lambda s: best_cosines(s, wanted.vector, wanted.lengths), segments.values())
-    degrees = {n: degree(c) for n, c in zip(segments, cosines, strict=True)}
-    for number, ordinals in unseen(database, wanted.filters).items():
+    degrees = {n: degree(c) for n, c in zip(segments, scanned, strict=True)}
+    for number, ordinals in unseen(database, filters).items():
         degrees[number][ordinals] = -1
     return degrees
 

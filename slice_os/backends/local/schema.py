@@ -50,6 +50,13 @@ CREATE TRIGGER passages_completed AFTER UPDATE OF pending ON passages
 END;
 """
 
+AT = (
+    "json_each(?) place CROSS JOIN passages p"
+    " ON p.segment = json_extract(place.value, '$[0]')"
+    " AND p.ordinal = json_extract(place.value, '$[1]')"
+)
+"""The passages `p` at the places of a JSON list of [segment, ordinal]; looked up in that order."""
+
 
 def connect(folder: Path) -> sqlite3.Connection:
     """Open the database of an existing index; readers and the writer each have their own."""
