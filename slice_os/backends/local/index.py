@@ -7,7 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
@@ -56,7 +56,7 @@ class LocalBackend(Backend):
         self.meta: IndexMeta = load_meta(self._database, folder)
         self._lock = RLock()
         self._segments: dict[int, Segment] = {}
-        self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "slice-os-scan")
+        self._pool = _pool()
 
     @classmethod
     def open(cls, place: str) -> LocalBackend | None:
@@ -177,19 +177,20 @@ class LocalBackend(Backend):
         on_words: Callable[[int], None] = lambda words: None,
         exact: bool = False,
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
-        # A connection of its own holds one state of the index for as long as the scan lasts.
+        def reached(segment: Segment) -> list[tuple[int, list[int]]]:
+            return list(reaching(segment.bounds, segment.block, vectors, lengths, cosines))
+
+        # A connection of its own holds one state of the index for as long as the scan lasts, and
+        # threads of its own do not keep searches waiting.
         try:
-            with closing(connect(self._folder)) as database:
+            with closing(connect(self._folder)) as database, ExitStack() as stack:
                 segments, left_out = self._plan_scan(database, filters)
-                found = self._pool.map(
-                    lambda segment: list(
-                        reaching(segment.bounds, segment.block, vectors, lengths, cosines)
-                    ),
-                    segments.values(),
-                )
-                for (number, segment), reached in zip(segments.items(), found, strict=True):
+                pool = _pool()
+                stack.callback(pool.shutdown, cancel_futures=True)
+                found = pool.map(reached, segments.values())
+                for (number, segment), passages in zip(segments.items(), found, strict=True):
                     excluded = set(left_out.get(number, ()))
-                    for ordinal, phrases in reached:
+                    for ordinal, phrases in passages:
                         if ordinal not in excluded:
                             (stored,) = fetch(database, segments, [(number, ordinal)])
                             yield stored, phrases
@@ -214,6 +215,10 @@ class LocalBackend(Backend):
         self._pool.shutdown(wait=False)
         self._segments.clear()
         self._database.close()
+
+
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count() or 1, "slice-os-scan")
 
 
 def _no_cluster(place: str) -> PlaceError:
