@@ -32,7 +32,7 @@ NEAREST = 200
 """Passages that the graph is asked for: with the ranks that are scored again, the fewest that find
 98 % of the exact ten best. Of 100 nearest, a fused search misses passages whose words match but
 whose degree nobody computed."""
-SHORT_NEAREST = 400
+SHORT_NEAREST = 800
 """The same for short queries, to which many passages are near."""
 LEG = 50
 """Ranks of the dense leg that are scored again before two rankings are fused: there ranks count."""
