@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -56,7 +57,9 @@ class Index:
         self._backend = backend_for(self.place).open(self.place)
         self._encoder: Encoder | None = None
         self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
-        given = asdict(cluster) if isinstance(cluster, ClusterSettings) else dict(cluster or {})
+        given = dict(cluster or {}) if not isinstance(cluster, ClusterSettings) else asdict(cluster)
+        if isinstance(cluster, ClusterSettings) and cluster.replicas == ClusterSettings().replicas:
+            del given["replicas"]  # nobody chose it: an index may have others by now
         self._passage_words = passage_words
         self._cluster = ClusterSettings(**given) if given else None
         if self._backend and passage_words not in (None, self._backend.meta.passage_words):
@@ -106,7 +109,8 @@ class Index:
         if self._backend is None:
             raise PlaceError(
                 f"There is no index at {self.place}: make one with "
-                f"'slice-os index PATHS --index {self.place}'."
+                f"'slice-os index PATHS --index {self.place}'"
+                f"{_or_address(self.place)}."
             )
         return self._backend
 
@@ -211,6 +215,12 @@ class Index:
     def status(self) -> IndexStatus:
         """Return the size and state of the index."""
         return self._existing().status()
+
+
+def _or_address(place: str) -> str:
+    """Return what to say of a folder's name that looks like a cluster without https://."""
+    looks = re.match(r"[\w.-]+:\d+/", place)
+    return f", or write https://{place} for one in a cluster" if looks else ""
 
 
 def open(

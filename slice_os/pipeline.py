@@ -81,8 +81,15 @@ def index_documents(
     report = IndexReport()
     started = time.monotonic()
 
+    unfit: set[str] = set()
+
     def refused(reject: Reject) -> None:
+        """Count a passage that the backend refuses, and its document not as indexed."""
         report.rejected += 1
+        document = reject.place.rpartition("#")[0]
+        if document not in unfit:
+            unfit.add(document)
+            report.documents -= 1
         on_reject(reject)
 
     with backend.writer(refused) as writer, one_blas_thread():

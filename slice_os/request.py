@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from slice_os.backends import ClusterSettings, backend_for
 from slice_os.backends.base import Mode
 from slice_os.encoder import load_encoder
-from slice_os.errors import EncoderMismatchError, PlaceError
+from slice_os.errors import EncoderMismatchError, PlaceError, QueryError
 from slice_os.filters import Filter
 from slice_os.fusion import DEFAULT_FUSION, get_fusion
 from slice_os.query import (
@@ -23,6 +25,7 @@ from slice_os.query import (
     rrf_pipeline,
     span_query,
 )
+from slice_os.query.bodies import NEAREST, PAGINATION_DEPTH
 from slice_os.retrieval import encode_queries
 
 
@@ -47,9 +50,12 @@ def build_request(
     Raises:
         QueryError: the text holds no word, or a setting is out of its range.
         PlaceError: the place is a folder, or holds no index.
+        EncoderMismatchError: the index was made by another encoder.
+        QueryError: the cluster of the place cannot fuse so, for want of the plugin.
     """
+    fused = mode == "hybrid" and fusion != DEFAULT_FUSION
     with load_encoder(encoder) as loaded:
-        settings = _settings(place, loaded.info.family) if place else ClusterSettings()
+        settings = _settings(place, loaded.info.family, fused) if place else ClusterSettings()
         vector = encode_queries(loaded, [text])[0]
     common: dict[str, Any] = {"size": size, "filters": filters}
     vectors: dict[str, Any] = {
@@ -66,7 +72,11 @@ def build_request(
         return mining_query(
             vector, degree, tolerance=settings.tolerance, spans=3, **common, **vectors
         )
-    body = hybrid_query(text, vector, fusion=fusion, weight=weight, **common, **vectors)
+    reach: dict[str, Any] = {
+        "k": max(size, NEAREST),
+        "pagination_depth": max(size, PAGINATION_DEPTH),
+    }
+    body = hybrid_query(text, vector, fusion=fusion, weight=weight, **reach, **common, **vectors)
     share = get_fusion(fusion, weight)[1]
     if fusion == "rrf":
         body["search_pipeline"] = rrf_pipeline(weight=share)
@@ -75,7 +85,7 @@ def build_request(
     return body
 
 
-def _settings(place: str, family: str) -> ClusterSettings:
+def _settings(place: str, family: str, fused: bool) -> ClusterSettings:
     from slice_os.backends.opensearch import OpenSearchBackend
 
     kind = backend_for(place)
@@ -90,13 +100,39 @@ def _settings(place: str, family: str) -> ClusterSettings:
                 f"The index {place} was made by the encoder {backend.meta.encoder} (family "
                 f"{backend.meta.family[:12]}), not by one of family {family[:12]}: give its folder."
             )
+        if fused and not backend.has_hybrid:
+            raise QueryError(
+                f"The cluster of {place} cannot run a hybrid query, as not all its nodes have the "
+                f"neural-search plugin: choose the fusion {DEFAULT_FUSION}, or 'slice-os search', "
+                "which fuses here."
+            )
         return backend.settings
     finally:
         backend.close()
 
 
 def as_curl(body: dict[str, Any], place: str | None) -> str:
-    """Return the curl command that sends a body, for a POSIX shell."""
-    url = f"{place or 'http://localhost:9200/NAME'}/_search?include_named_queries_score=true"
+    """Return the curl command that sends a body, for a POSIX shell.
+
+    A user and an authority that the environment names are taken from it when it runs.
+    """
+    from slice_os.backends.opensearch.connection import parse_place
+
+    url = "http://localhost:9200/NAME"
+    if place:
+        address = parse_place(place)
+        url = str(replace(address, hosts=address.hosts[:1]))
+    options = [
+        option
+        for name, option in (
+            ("SLICE_OS_USER", ' -u "$SLICE_OS_USER:$SLICE_OS_PASSWORD"'),
+            ("SLICE_OS_CA", ' --cacert "$SLICE_OS_CA"'),
+        )
+        if place and os.environ.get(name)
+    ]
     data = shlex.quote(json.dumps(body, ensure_ascii=False))
-    return f"curl -s {shlex.quote(url)} -H 'Content-Type: application/json' -d {data}"
+    return (
+        f"curl -sS{''.join(options)} "
+        + shlex.quote(f"{url}/_search?include_named_queries_score=true")
+        + f" -H 'Content-Type: application/json' -d {data}"
+    )

@@ -193,7 +193,10 @@ class Backend(ABC):
 
     @abstractmethod
     def check(self, settings: Mapping[str, Any]) -> None:
-        """Raise PlaceError unless the index is as these fields of ClusterSettings say."""
+        """Raise PlaceError unless the index is as these fields of ClusterSettings say.
+
+        The number of replicas, which may change, is made what it should be.
+        """
 
     @abstractmethod
     def word_count(self) -> int:

@@ -67,7 +67,7 @@ def to_document(values: Values, fields: Fields, fallback_id: str) -> Document:
     if _is_scalar(row.get(title_field)) or fields.title:
         title = _text(title_field, row[title_field])
         used.add(title_field)
-        if title_field not in texts:
+        if title and title_field not in texts:
             # So that its words are found as spans are; the splitter keeps it with what follows.
             # An issue without a description has nothing else to be found by.
             text = f"{title}\n{text}" if text.strip() else title

@@ -104,8 +104,8 @@ def check_version(notes: Notes, number: str) -> None:
     elif parts < PAGED:
         notes.find(
             "warning",
-            f"OpenSearch {number} cannot sort by _shard_doc: 'mine --exact', '--from-index' and "
-            "lexical pages past 10,000 hits fail",
+            f"OpenSearch {number} cannot sort by _shard_doc: mining that reads every word ("
+            "low thresholds, --exact), '--from-index' and lexical pages past 10,000 hits fail",
             f"upgrade to {_dotted(TESTED)} or newer.",
         )
     elif parts < TESTED:

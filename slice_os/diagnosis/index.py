@@ -36,11 +36,19 @@ def examine_index(
             f"make one with 'slice-os index PATHS --index {place}'.",
         )
         return
-    if len(found) > 1 or name in found:
+    if name in found:
         notes.find(
             "error",
-            f"{name} is an index, or an alias of several: {', '.join(sorted(found))}",
-            f"slice-os needs an alias of that name on one index, {name}-000001.",
+            f"{name} is an index, and slice-os needs an alias of that name on {name}-000001",
+            "take its documents over with 'slice-os index --from-index "
+            f"{asker.address} --index' and a new name.",
+        )
+        return
+    if len(found) > 1:
+        notes.find(
+            "error",
+            f"{name} is an alias of several indexes: {', '.join(sorted(found))}",
+            "let it name one.",
         )
         return
     ((index, said),) = found.items()

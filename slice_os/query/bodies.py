@@ -16,6 +16,8 @@ from slice_os.query.vectors import VectorType, query_value
 NEAREST = 100
 """Passages of each shard that a k-NN query finds at least: Lucene searches its graph as wide as
 k, so that a smaller k is less exact."""
+PAGINATION_DEPTH = 1000
+"""Ranks of each query that a hybrid query fuses."""
 LEXICAL = "lexical"
 """The name of the match. The k-NN clause has none: the cluster would run it again for its score."""
 _SCRIPT = "params.weight * saturation(_score, params.pivot)"
@@ -30,7 +32,7 @@ def span_query(
     offset: int = 0,
     k: int | None = None,
     filters: Sequence[Filter] = (),
-    spans: int = 3,
+    spans: int = 1,
     vector_type: VectorType = "byte",
     dimensions: int | None = None,
     source: Sequence[str] = SOURCE,
@@ -38,7 +40,8 @@ def span_query(
     """Return the search for the passages whose best span is nearest; scores are degrees.
 
     `k` counts the passages of each shard (by default ``max(offset + size, 100)``); `spans` is how
-    many spans a hit shows. `vector_type` and `dimensions` are those of the index.
+    many spans a hit shows: more than the best one take the cluster several times as long, as all
+    spans of the k passages are then compared. `vector_type` and `dimensions` are the index's.
 
     Raises:
         QueryError: a setting is out of its range, or the vector is zero.
@@ -78,8 +81,8 @@ def hybrid_query(
     offset: int = 0,
     k: int = NEAREST,
     filters: Sequence[Filter] = (),
-    spans: int = 3,
-    pagination_depth: int = 1000,
+    spans: int = 1,
+    pagination_depth: int = PAGINATION_DEPTH,
     floor: float = 0.5,
     vector_type: VectorType = "byte",
     dimensions: int | None = None,
@@ -125,7 +128,7 @@ def exact_query(
     *,
     size: int = 10,
     filters: Sequence[Filter] = (),
-    spans: int = 3,
+    spans: int = 1,
     vector_type: VectorType = "byte",
     dimensions: int | None = None,
     source: Sequence[str] = SOURCE,

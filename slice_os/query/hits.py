@@ -50,6 +50,13 @@ def _check(response: Mapping[str, Any]) -> None:
             f"{shards['failed']} of {shards.get('total')} shards failed, so hits are missing: "
             f"{reason.get('reason', reason) if isinstance(reason, Mapping) else reason}."
         )
+    total = shards.get("total", 0)
+    # One whose node is away is not among "failed": it is only missing in "successful".
+    if (absent := total - shards.get("successful", total)) > 0:
+        raise QueryError(
+            f"{absent} of {total} shards did not answer, so hits are missing: try again when the "
+            "cluster is whole."
+        )
     for row in hits["hits"]:
         score = row.get("_score")
         if score is not None and score < _RUBBISH:

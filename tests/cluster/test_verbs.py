@@ -15,8 +15,9 @@ import pytest
 import slice_os
 from slice_os.backends.opensearch import retrieve
 from slice_os.backends.opensearch.scan import Scan
-from slice_os.errors import ClusterError, PlaceError, QueryError
+from slice_os.errors import ClusterError, EncoderMismatchError, PlaceError, QueryError
 from slice_os.query import read_hits
+from slice_os.request import as_curl
 from support.retrieval_set import QUERIES, write_beir
 
 SLICE_OS = Path(sys.executable).with_name("slice-os")
@@ -70,6 +71,55 @@ def test_the_templates_make_an_index_with_curl_alone(cluster, name):
         slice_os.open(place, cluster=slice_os.ClusterSettings())
 
 
+def test_an_applied_template_shapes_the_index_that_is_made(cluster, name):
+    place = f"{cluster.url}/{name}"
+    run("templates", "apply", "--index", place, "--replicas", 0, "--shards", 2,
+        "--vector-type", "float", "--tolerance", 0.5)  # fmt: skip
+    slice_os.index([slice_os.Document("a", TEXTS[0])], place)
+    with slice_os.open(place) as index:
+        details = index.status().details
+        assert details["vectors"].startswith("float")
+        assert details["tolerance"] == 0.5
+        assert index.search("cancel my subscription")[0].document == "a"
+        assert [m.document for m in index.mine(["cancel my subscription"], degree=0.6)]
+    assert request("GET", f"{place}/_settings")[f"{name}-000001"]["settings"]["index"][
+        "number_of_shards"
+    ] == "2"  # fmt: skip
+    run("index", "--index", place, Path(__file__).parents[2] / "README.md", "--replicas", 1)
+    settings = request("GET", f"{place}/_settings")[f"{name}-000001"]["settings"]["index"]
+    assert settings["number_of_replicas"] == "1"
+    template = request("GET", f"{cluster.url}/_index_template/{name}")
+    body = template["index_templates"][0]["index_template"]
+    body["template"]["mappings"]["_meta"]["slice_os"]["encoder"]["family"] = "another"
+    body["index_patterns"] = [f"{name}b-0*"]
+    request("PUT", f"{cluster.url}/_index_template/{name}b", body)
+    with pytest.raises(EncoderMismatchError, match=rf"template {name}b is for .*apply one for it"):
+        slice_os.index([slice_os.Document("a", TEXTS[0])], f"{place}b")
+    for one in (name, f"{name}b"):
+        request("DELETE", f"{cluster.url}/_index_template/{one}")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (["spans", "properties", "vector", "space_type"], "l2", "space type l2 .* spans.vector"),
+        (["document", "type"], "text", "type text for the field document, not keyword"),
+        (["spans", "type"], "object", "type object for the field spans, not nested"),
+        (["words", "type"], "keyword", "type keyword for the field words, not binary"),
+    ],
+)
+def test_a_mapping_made_by_hand_is_refused(cluster, name, path, value, said):
+    shown = json.loads(run("templates", "show", "--alias", name, "--replicas", 0).stdout)
+    body = {**shown["template"], "aliases": {name: {}}}
+    field = body["mappings"]["properties"]
+    for key in path[:-1]:
+        field = field[key]
+    field[path[-1]] = value
+    request("PUT", f"{cluster.url}/{name}-000001", body)
+    with pytest.raises(PlaceError, match=said):
+        slice_os.open(f"{cluster.url}/{name}")
+
+
 def test_the_file_itself_works_with_curl_alone(cluster):
     (file,) = slice_os.list_templates().values()
     body = json.loads(Path(file).read_text())
@@ -113,12 +163,35 @@ def test_plain_documents_get_spans_without_losing_a_field(cluster, name):
     run("index", "--index", new, ok=2)
 
 
+def test_documents_that_lack_a_field_are_taken_over_too(cluster, name):
+    old = f"{cluster.url}/{name}"
+    rows = [
+        {"summary": TEXTS[0], "description": TEXTS[1]},
+        {"summary": TEXTS[2]},
+        {"inner": {"description": TEXTS[1]}, "description": None},
+        {"title": "A window seat"},
+        {"n": 4},
+    ]
+    for n, row in enumerate(rows):
+        request("PUT", f"{old}/_doc/{n}?refresh=true", row)
+    named = ("--text-field", "summary", "--text-field", "description")
+    done = run("index", "--from-index", old, "--index", f"{old}-new", *named, ok=3)
+    assert "3 documents indexed" in done.stdout
+    with slice_os.open(f"{old}-new") as index:
+        assert index.search("a seat at the window")[0].document in ("1", "3")
+        assert index.search("a seat at the window")[0].text in (TEXTS[2], "A window seat")
+    unknown = run("index", "--from-index", old, "--index", f"{old}-none", ok=1).stderr
+    assert "--text-field" in unknown
+    assert "description, inner, n, summary, title" in unknown
+    assert request("GET", f"{cluster.url}/_cat/indices/{name}-none*?format=json") == []
+
+
 def test_the_printed_request_pastes_into_curl(filled):
     for options in (["--curl"], ["--mode", "dense", "--curl"], ["--mode", "mining", "--curl"],
                     ["--mode", "exact", "--curl"], ["--mode", "lexical", "--curl"]):  # fmt: skip
         command = run("query", "I wish to move seat", "--index", filled, *options).stdout
         words = shlex.split(command)
-        assert words[:2] == ["curl", "-s"]
+        assert words[:2] == ["curl", "-sS"]
         body = json.loads(words[words.index("-d") + 1])
         hits = read_hits(request("POST", words[2], body))
         assert options[:2] == ["--mode", "mining"] or hits[0].document == "d2"
@@ -127,6 +200,19 @@ def test_the_printed_request_pastes_into_curl(filled):
     body = json.loads(run("query", "cancel", "--fusion", "rrf").stdout)
     assert "score-ranker-processor" in json.dumps(body["search_pipeline"])
     assert body["query"]["hybrid"]["pagination_depth"] == 1000
+    refused = run("query", "cancel", "--fusion", "rrf", "--index", filled, ok=1).stderr
+    assert "neural-search plugin" in refused
+    deep = json.loads(run("query", "cancel", "--size", 1500, "--fusion", "min_max").stdout)
+    assert deep["query"]["hybrid"]["pagination_depth"] == 1500
+    assert '"k": 1500' in json.dumps(deep)
+
+
+def test_curl_asks_one_host_as_the_library_does_and_takes_secrets_from_the_environment(monkeypatch):
+    monkeypatch.delenv("SLICE_OS_USER", raising=False)
+    plain = as_curl({}, "http://first,second:9201/some/where/calls/")
+    assert shlex.split(plain)[2].startswith("http://first:9200/some/where/calls/_search?")
+    monkeypatch.setenv("SLICE_OS_USER", "ann")
+    assert ' -u "$SLICE_OS_USER:$SLICE_OS_PASSWORD" ' in as_curl({}, "https://host:9200/calls")
 
 
 def test_pages_beyond_the_window_of_a_cluster(filled, monkeypatch):

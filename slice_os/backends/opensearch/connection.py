@@ -60,7 +60,9 @@ def parse_place(place: str, *, named: bool = True) -> Address:
     Raises:
         PlaceError: it is no such address, or it holds a user's name or password.
     """
-    scheme, _, rest = place.partition("://")
+    scheme, separator, rest = place.partition("://")
+    if not separator:
+        raise PlaceError(f"{place} is no address of a cluster: write https://host:9200/name.")
     scheme = scheme.lower()  # HTTPS:// is to be encrypted too
     hosts, _, path = rest.partition("/")
     if "@" in rest:  # and not only in the hosts: a password may hold a slash

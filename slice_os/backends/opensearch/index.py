@@ -17,13 +17,13 @@ from slice_os.backends.base import (
     StoredPassage,
 )
 from slice_os.backends.opensearch.cluster import Cluster
-from slice_os.backends.opensearch.connection import connect, parse_place, patiently
+from slice_os.backends.opensearch.connection import Address, connect, parse_place, patiently
 from slice_os.backends.opensearch.documents import Entry, stored_document
 from slice_os.backends.opensearch.retrieve import Retriever
 from slice_os.backends.opensearch.scan import Scan
 from slice_os.backends.opensearch.template import GENERATION, read_meta, render_template
 from slice_os.backends.opensearch.writer import OpenSearchWriter
-from slice_os.errors import PlaceError
+from slice_os.errors import ClusterError, EncoderMismatchError, PlaceError
 from slice_os.filters import Filter
 from slice_os.query import filter_clauses
 from slice_os.records import Float32, Reject
@@ -67,21 +67,35 @@ class OpenSearchBackend(Backend):
         cls, place: str, meta: IndexMeta, settings: ClusterSettings | None = None
     ) -> OpenSearchBackend:
         address = parse_place(place)
-        settings = settings or ClusterSettings()
-        if settings.dimensions == meta.dimension:
-            settings = replace(settings, dimensions=None)
-        body = render_template(address.name, meta, settings)["template"]
-        body["aliases"] = {address.name: {}}
         client = connect(address)
         index = GENERATION.format(address.name, 1)
-        if not patiently(lambda: _make(client, index, body), address.url):
-            if (opened := cls.open(place)) is None:
-                raise PlaceError(
-                    f"The index {index} exists and the alias {address.name} does not: add the "
-                    "alias, delete the index, or give another name."
-                )
-            return opened
-        return cls(Cluster(client, address, index), meta, settings)
+        body: dict[str, Any] = {"aliases": {address.name: {}}}
+        applied = None if settings else _applied(client, address)
+        if applied is None:
+            settings = settings or ClusterSettings()
+            if settings.dimensions == meta.dimension:
+                settings = replace(settings, dimensions=None)
+            body |= render_template(address.name, meta, settings)["template"]
+        elif applied["family"] != meta.family:
+            raise EncoderMismatchError(
+                f"The template {address.name} is for the encoder {applied['name']} (family "
+                f"{applied['family'][:12]}), not for {meta.encoder} (family {meta.family[:12]}): "
+                "apply one for it, or give the other encoder's folder."
+            )
+        made = patiently(lambda: _make(client, index, body), address.url)
+        if made and settings:
+            return cls(Cluster(client, address, index), meta, settings)
+        if (opened := cls.open(place)) is None:
+            raise PlaceError(
+                f"The index {index} exists and the alias {address.name} does not: add the "
+                "alias, delete the index, or give another name."
+            )
+        return opened
+
+    @property
+    def has_hybrid(self) -> bool:
+        """Whether every node can answer a `hybrid` query."""
+        return self._retriever.has_hybrid
 
     def word_count(self) -> int:
         body = {"size": 0, "aggs": {"words": {"sum": {"field": "word_count"}}}}
@@ -92,7 +106,9 @@ class OpenSearchBackend(Backend):
             has = getattr(self.settings, name)
             if name == "dimensions":
                 has, wanted = (one or self.meta.dimension for one in (has, wanted))
-            if name != "replicas" and wanted != has:
+            if wanted != has and name == "replicas":
+                self._cluster.put_settings({"number_of_replicas": wanted})
+            elif wanted != has:
                 raise PlaceError(
                     f"The index {self.place} has {name.replace('_', ' ')} {has}, {wanted} was "
                     "asked for: leave the option out, or index to a new place."
@@ -165,6 +181,26 @@ class OpenSearchBackend(Backend):
 
     def close(self) -> None:
         self._cluster.client.close()
+
+
+def _applied(client: Any, address: Address) -> dict[str, Any] | None:
+    """Return the encoder of the template that `templates apply` put there; None: there is none."""
+    from opensearchpy import NotFoundError
+
+    def ask() -> dict[str, Any] | None:
+        try:
+            found = client.indices.get_index_template(name=address.name)
+        except NotFoundError:
+            return None
+        (one,) = found["index_templates"]
+        mappings = one["index_template"]["template"].get("mappings", {})
+        said: dict[str, Any] | None = mappings.get("_meta", {}).get("slice_os", {}).get("encoder")
+        return said
+
+    try:
+        return patiently(ask, address.url)
+    except ClusterError:  # it may not be ours to know
+        return None
 
 
 def _make(client: Any, index: str, body: dict[str, Any]) -> bool:

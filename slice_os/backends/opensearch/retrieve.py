@@ -65,7 +65,7 @@ class Retriever:
         }
 
     @cached_property
-    def _has_hybrid(self) -> bool:
+    def has_hybrid(self) -> bool:
         """Whether every node can answer a `hybrid` query."""
         try:
             return "opensearch-neural-search" in plugins(self._cluster)
@@ -141,7 +141,7 @@ class Retriever:
 
     def _fused(self, wanted: Retrieval) -> list[Candidate]:
         """Fuse two rankings: by the cluster where it has the plugin, else here."""
-        ranked = self._hybrid(wanted) if self._has_hybrid else self._legs(wanted)
+        ranked = self._hybrid(wanted) if self.has_hybrid else self._legs(wanted)
         return self._fetch(ranked[wanted.offset : wanted.offset + wanted.size])
 
     def _hybrid(self, wanted: Retrieval) -> list[_Ranked]:

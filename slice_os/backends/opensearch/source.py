@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from slice_os.backends.opensearch.cluster import Cluster
 from slice_os.backends.opensearch.connection import connect, parse_place
-from slice_os.corpus.rows import Fields, to_document
+from slice_os.corpus.rows import TEXT_FIELDS, TITLE_FIELD, Fields, to_document
 from slice_os.errors import CorpusError, PlaceError
 from slice_os.records import Document, Reject
 
@@ -25,9 +25,14 @@ class IndexCorpus:
     ignored = 0
 
     def __init__(
-        self, cluster: Cluster, fields: Fields, on_reject: Callable[[Reject], None] | None
+        self,
+        cluster: Cluster,
+        fields: Fields,
+        usual: str | None,
+        on_reject: Callable[[Reject], None] | None,
     ) -> None:
         self._cluster, self._fields, self._on_reject = cluster, fields, on_reject
+        self._usual = usual
         self.rejects = self.bytes_done = 0
         self.bytes_total = int(
             cluster.ask(lambda: cluster.client.count(index=cluster.index))["count"]
@@ -48,7 +53,14 @@ class IndexCorpus:
     def _document(self, hit: dict[str, Any]) -> Document:
         if "_source" not in hit:
             raise CorpusError("the index does not keep the _source of its documents")
-        return to_document({**hit["_source"], "_id": hit["_id"]}, self._fields, hit["_id"])
+        row = {**hit["_source"], "_id": hit["_id"]}
+        # A field that is empty is often left out of a document.
+        names = [name for name in (self._fields.title, *(self._fields.text or ())) if name]
+        if self._fields.text is None and self._usual and not any(map(row.get, TEXT_FIELDS)):
+            names.append(self._usual)
+        if any(_has(row, name) for name in (*names, TITLE_FIELD)):
+            row = {**dict.fromkeys(names), **row}
+        return to_document(row, self._fields, hit["_id"])
 
 
 def read_index(
@@ -62,10 +74,11 @@ def read_index(
     """Return the documents of an index of a cluster, made by anything, as `read` does of rows.
 
     Their ids are those of `id_field`, else their ``_id``; text and title are found as `read` finds
-    them, and every other field becomes metadata, so that none is lost. The index is only read.
+    them, and every other field becomes metadata, so that none is lost. A document may lack any of
+    its text fields, if it has one, or a title. The index is only read.
 
     Raises:
-        PlaceError: there is no such index, or slice-os has made it.
+        PlaceError: there is no such index, slice-os has made it, or its text fields must be named.
         ClusterError: the cluster cannot be reached or refuses.
     """
     from opensearchpy import NotFoundError
@@ -87,4 +100,18 @@ def read_index(
         raise PlaceError(f"There is no index {address.name} at {address.url}: check its name.")
     if any("slice_os" in (one["mappings"].get("_meta") or {}) for one in found.values()):
         raise PlaceError(f"slice-os has made {place}: its passages have their vectors.")
-    return IndexCorpus(cluster, fields, on_reject)
+    mapped = [name for one in found.values() for name in one["mappings"].get("properties", {})]
+    usual = next((name for name in TEXT_FIELDS if name in mapped), None)
+    if mapped and not (fields.text or usual):
+        raise PlaceError(
+            f"{place} has no field {' or '.join(TEXT_FIELDS)}: name its text fields "
+            f"(--text-field); it has {', '.join(sorted(set(mapped)))}."
+        )
+    return IndexCorpus(cluster, fields, usual, on_reject)
+
+
+def _has(row: Mapping[str, Any], name: str) -> bool:
+    """Tell whether a document has a field, perhaps one inside another."""
+    outer, _, inner = name.partition(".")
+    value = row.get(outer)
+    return name in row or (isinstance(value, dict) and _has(value, inner))

@@ -113,9 +113,8 @@ def read_meta(
         )
         mapped = field["dimension"], field.get("data_type", "float").lower()
         wanted = vector["dimension"], vector["type"]
-        fields = set(load_template()["template"]["mappings"]["properties"])
-        missing = fields - set(mappings["properties"])
         known = bool(encoder["family"])
+        odd = _odd(load_template()["template"]["mappings"], mappings)
     except (KeyError, TypeError, ValueError) as exc:
         raise PlaceError(
             f"The mapping of {index} is not the one that slice-os makes ({exc} is not as it should "
@@ -126,7 +125,24 @@ def read_meta(
             f"The mapping of {index} has {mapped[1]} vectors of {mapped[0]} dimensions, its _meta "
             f"says {wanted[1]} of {wanted[0]}: index to a new name."
         )
-    if missing or not known:
-        what = f"lacks the field {min(missing)}" if missing else "names no encoder in its _meta"
+    if odd or not known:
+        what = odd or "names no encoder in its _meta"
         raise PlaceError(f"The mapping of {index} {what}: index to a new name.")
     return meta, options
+
+
+def _odd(ours: dict[str, Any], theirs: dict[str, Any], inside: str = "") -> str:
+    """Return how the fields of a mapping differ from those of slice-os, in what answers go by."""
+    for name, field in ours["properties"].items():
+        path, found = inside + name, theirs.get("properties", {}).get(name)
+        if found is None:
+            return f"lacks the field {path}"
+        for key, least in (("type", "object"), ("space_type", None), ("enabled", True)):
+            wanted, has = field.get(key, least), found.get(key, least)
+            if key == "space_type":  # it may stand beside the method or in it
+                has = has or found.get("method", {}).get(key)
+            if wanted != has:
+                return f"has {key.replace('_', ' ')} {has} for the field {path}, not {wanted}"
+        if "properties" in field and (inner := _odd(field, found, f"{path}.")):
+            return inner
+    return ""

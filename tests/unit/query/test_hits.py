@@ -65,6 +65,7 @@ FAILED = {"total": 3, "failed": 1, "failures": [{"reason": {"reason": "broken ci
         (changed(timed_out=True), "ran out of time"),
         (changed(_shards=FAILED), "1 of 3 shards failed.*broken circuit"),
         (changed(_shards={"total": 3, "failed": 2}), "2 of 3 shards failed"),
+        (changed(_shards={"total": 3, "successful": 2, "failed": 0}), "1 of 3 shards did not"),
         (changed(hits={"hits": [{"_score": -9.549512e9}]}), "search_pipeline=NAME"),
         (changed(hits={"hits": [{"inner_hits": {"spans": {"hits": {"hits": [{}]}}}}]}), "lacks"),
     ],
