@@ -57,9 +57,7 @@ class Index:
         self._backend = backend_for(self.place).open(self.place)
         self._encoder: Encoder | None = None
         self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
-        given = dict(cluster or {}) if not isinstance(cluster, ClusterSettings) else asdict(cluster)
-        if isinstance(cluster, ClusterSettings) and cluster.replicas == ClusterSettings().replicas:
-            del given["replicas"]  # nobody chose it: an index may have others by now
+        given = _given(cluster)
         self._passage_words = passage_words
         self._cluster = ClusterSettings(**given) if given else None
         if self._backend and passage_words not in (None, self._backend.meta.passage_words):
@@ -215,6 +213,16 @@ class Index:
     def status(self) -> IndexStatus:
         """Return the size and state of the index."""
         return self._existing().status()
+
+
+def _given(cluster: ClusterSettings | Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the settings that were chosen; the usual replicas were not: they may have changed."""
+    if not isinstance(cluster, ClusterSettings):
+        return dict(cluster or {})
+    given = asdict(cluster)
+    if cluster.replicas == ClusterSettings().replicas:
+        del given["replicas"]
+    return given
 
 
 def _or_address(place: str) -> str:

@@ -116,10 +116,10 @@ def as_curl(body: dict[str, Any], place: str | None) -> str:
 
     A user and an authority that the environment names are taken from it when it runs.
     """
-    from slice_os.backends.opensearch.connection import parse_place
-
     url = "http://localhost:9200/NAME"
     if place:
+        from slice_os.backends.opensearch.connection import parse_place
+
         address = parse_place(place)
         url = str(replace(address, hosts=address.hosts[:1]))
     options = [

@@ -53,7 +53,7 @@ class Fields:
 
 def to_document(values: Values, fields: Fields, fallback_id: str) -> Document:
     """Return the document that a row holds; a `CorpusError` says why it holds none."""
-    row = dict(_flatten(values))
+    row = dict(flatten(values))
     if problem := fields.missing(row):
         raise CorpusError(problem)
     texts = fields.text or (_usual_text(row),)
@@ -105,11 +105,11 @@ def _text(name: str, value: Any) -> str:
     raise CorpusError(f"the field {name!r} holds {type(value).__name__} that is not text")
 
 
-def _flatten(values: Values) -> Iterator[tuple[str, Any]]:
+def flatten(values: Values) -> Iterator[tuple[str, Any]]:
     """Give ``a.b`` for the field b of an object a; a list stays the one value that it is."""
     for name, value in values.items():
         if isinstance(value, dict) and value:
-            for inner, item in _flatten(value):
+            for inner, item in flatten(value):
                 yield f"{clean(name)}.{inner}", item
         else:
             yield clean(name), clean_value(value)

@@ -30,6 +30,15 @@ def read_hits(response: Mapping[str, Any]) -> list[Hit]:
     return [_hit(row) for row in response["hits"]["hits"]]
 
 
+def missing_shards(response: Mapping[str, Any]) -> int:
+    """Return how many shards have failed or have not answered."""
+    shards = response.get("_shards", {})
+    total = shards.get("total", 0)
+    # One whose node is away is not among "failed": it is only missing in "successful".
+    missing: int = max(shards.get("failed", 0), total - shards.get("successful", total))
+    return missing
+
+
 def _check(response: Mapping[str, Any]) -> None:
     if not isinstance(response, Mapping):
         raise QueryError(f"An answer of _search is a JSON object, not {type(response).__name__}.")
@@ -50,12 +59,10 @@ def _check(response: Mapping[str, Any]) -> None:
             f"{shards['failed']} of {shards.get('total')} shards failed, so hits are missing: "
             f"{reason.get('reason', reason) if isinstance(reason, Mapping) else reason}."
         )
-    total = shards.get("total", 0)
-    # One whose node is away is not among "failed": it is only missing in "successful".
-    if (absent := total - shards.get("successful", total)) > 0:
+    if absent := missing_shards(response):
         raise QueryError(
-            f"{absent} of {total} shards did not answer, so hits are missing: try again when the "
-            "cluster is whole."
+            f"{absent} of {shards['total']} shards did not answer, so hits are missing: try again "
+            "when the cluster is whole."
         )
     for row in hits["hits"]:
         score = row.get("_score")

@@ -19,6 +19,7 @@ from slice_os.backends.opensearch.connection import (
 from slice_os.backends.opensearch.documents import Entry
 from slice_os.backends.opensearch.encoding import unpack_words
 from slice_os.errors import ClusterError
+from slice_os.query.hits import missing_shards
 from slice_os.records import Float32, Words
 
 if TYPE_CHECKING:
@@ -225,15 +226,12 @@ def check_whole(answer: dict[str, Any], url: str) -> None:
         if answer.get("status") in BUSY:
             raise IncompleteError(f"{url} is too busy: {reason_of(answer)}. Try again.")
         raise ClusterError(f"{url} refused a search: {reason_of(answer)}.")
-    shards = answer.get("_shards", {})
-    total = shards.get("total", 0)
     if answer.get("timed_out"):
         raise ClusterError(
             f"{url} broke a search off that took too long: look at its load and try again."
         )
-    # One whose node is away is not among "failed": it is only missing in "successful".
-    if missing := max(shards.get("failed", 0), total - shards.get("successful", total)):
+    if missing := missing_shards(answer):
         raise IncompleteError(
-            f"{missing} of {total} shards of {url} did not answer: look at its health "
-            "('slice-os doctor') and try again."
+            f"{missing} of {answer['_shards'].get('total', 0)} shards of {url} did not answer: "
+            "look at its health ('slice-os doctor') and try again."
         )

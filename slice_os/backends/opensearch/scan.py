@@ -96,8 +96,8 @@ class Scan:
 
     def _radii(self) -> list[float]:
         """Return the least stored degree that each phrase's search has to reach."""
-        margin = self._margin
-        return [radius(degree(c), self.settings.tolerance, margin) for c in self.cosines.tolist()]
+        degrees = [degree(c) for c in self.cosines.tolist()]
+        return [radius(one, self.settings.tolerance, self._margin) for one in degrees]
 
     def _radial(self, k: int) -> dict[str, Any]:
         body = mining_query(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from slice_os.backends.opensearch.cluster import Cluster
 from slice_os.backends.opensearch.connection import connect, parse_place
-from slice_os.corpus.rows import TEXT_FIELDS, TITLE_FIELD, Fields, to_document
+from slice_os.corpus.rows import TEXT_FIELDS, TITLE_FIELD, Fields, flatten, to_document
 from slice_os.errors import CorpusError, PlaceError
 from slice_os.records import Document, Reject
 
@@ -53,12 +53,12 @@ class IndexCorpus:
     def _document(self, hit: dict[str, Any]) -> Document:
         if "_source" not in hit:
             raise CorpusError("the index does not keep the _source of its documents")
-        row = {**hit["_source"], "_id": hit["_id"]}
+        row = {**dict(flatten(hit["_source"])), "_id": hit["_id"]}
         # A field that is empty is often left out of a document.
         names = [name for name in (self._fields.title, *(self._fields.text or ())) if name]
         if self._fields.text is None and self._usual and not any(map(row.get, TEXT_FIELDS)):
             names.append(self._usual)
-        if any(_has(row, name) for name in (*names, TITLE_FIELD)):
+        if any(name in row for name in (*names, TITLE_FIELD)):
             row = {**dict.fromkeys(names), **row}
         return to_document(row, self._fields, hit["_id"])
 
@@ -108,10 +108,3 @@ def read_index(
             f"(--text-field); it has {', '.join(sorted(set(mapped)))}."
         )
     return IndexCorpus(cluster, fields, usual, on_reject)
-
-
-def _has(row: Mapping[str, Any], name: str) -> bool:
-    """Tell whether a document has a field, perhaps one inside another."""
-    outer, _, inner = name.partition(".")
-    value = row.get(outer)
-    return name in row or (isinstance(value, dict) and _has(value, inner))

@@ -137,10 +137,10 @@ def _odd(ours: dict[str, Any], theirs: dict[str, Any], inside: str = "") -> str:
         path, found = inside + name, theirs.get("properties", {}).get(name)
         if found is None:
             return f"lacks the field {path}"
+        # A space may stand beside the method or in it.
+        found = {"space_type": found.get("method", {}).get("space_type"), **found}
         for key, least in (("type", "object"), ("space_type", None), ("enabled", True)):
             wanted, has = field.get(key, least), found.get(key, least)
-            if key == "space_type":  # it may stand beside the method or in it
-                has = has or found.get("method", {}).get(key)
             if wanted != has:
                 return f"has {key.replace('_', ' ')} {has} for the field {path}, not {wanted}"
         if "properties" in field and (inner := _odd(field, found, f"{path}.")):

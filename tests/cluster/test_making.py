@@ -1,0 +1,148 @@
+"""How an index comes to be: from a template, made by hand, from an index that somebody has."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+
+import slice_os
+from slice_os.errors import EncoderMismatchError, PlaceError
+from support.verbs import TEXTS, request, run
+
+
+@pytest.fixture
+def name():
+    return f"making-{uuid.uuid4().hex[:12]}"
+
+
+def test_the_templates_make_an_index_with_curl_alone(cluster, name):
+    place = f"{cluster.url}/{name}"
+    assert "opensearch/passages" in run("templates", "list").stdout
+    shown = json.loads(run("templates", "show", "--alias", name, "--shards", 2).stdout)
+    assert shown["template"]["settings"]["index"]["number_of_shards"] == 2
+    run("templates", "apply", "--index", place, "--replicas", 0, "--analyzer", "standard")
+    request("PUT", f"{cluster.url}/{name}-000001", {"aliases": {name: {}}})
+    slice_os.index([slice_os.Document("a", TEXTS[0])], place)
+    with slice_os.open(place) as index:
+        assert index.search("cancel my subscription")[0].document == "a"
+        assert index.status().details["generation"] == f"{name}-000001"
+    with pytest.raises(PlaceError, match="has analyzer standard, english was asked for"):
+        slice_os.open(place, cluster=slice_os.ClusterSettings())
+
+
+def test_an_applied_template_shapes_the_index_that_is_made(cluster, name):
+    place = f"{cluster.url}/{name}"
+    run("templates", "apply", "--index", place, "--replicas", 0, "--shards", 2,
+        "--vector-type", "float", "--tolerance", 0.5)  # fmt: skip
+    slice_os.index([slice_os.Document("a", TEXTS[0])], place)
+    with slice_os.open(place) as index:
+        details = index.status().details
+        assert details["vectors"].startswith("float")
+        assert details["tolerance"] == 0.5
+        assert index.search("cancel my subscription")[0].document == "a"
+        assert [m.document for m in index.mine(["cancel my subscription"], degree=0.6)]
+    assert request("GET", f"{place}/_settings")[f"{name}-000001"]["settings"]["index"][
+        "number_of_shards"
+    ] == "2"  # fmt: skip
+    run("index", "--index", place, Path(__file__).parents[2] / "README.md", "--replicas", 1)
+    settings = request("GET", f"{place}/_settings")[f"{name}-000001"]["settings"]["index"]
+    assert settings["number_of_replicas"] == "1"
+    template = request("GET", f"{cluster.url}/_index_template/{name}")
+    body = template["index_templates"][0]["index_template"]
+    body["template"]["mappings"]["_meta"]["slice_os"]["encoder"]["family"] = "another"
+    body["index_patterns"] = [f"{name}b-0*"]
+    request("PUT", f"{cluster.url}/_index_template/{name}b", body)
+    with pytest.raises(EncoderMismatchError, match=rf"template {name}b is for .*apply one for it"):
+        slice_os.index([slice_os.Document("a", TEXTS[0])], f"{place}b")
+    for one in (name, f"{name}b"):
+        request("DELETE", f"{cluster.url}/_index_template/{one}")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (["spans", "properties", "vector", "space_type"], "l2", "space type l2 .* spans.vector"),
+        (["document", "type"], "text", "type text for the field document, not keyword"),
+        (["spans", "type"], "object", "type object for the field spans, not nested"),
+        (["words", "type"], "keyword", "type keyword for the field words, not binary"),
+    ],
+)
+def test_a_mapping_made_by_hand_is_refused(cluster, name, path, value, said):
+    shown = json.loads(run("templates", "show", "--alias", name, "--replicas", 0).stdout)
+    body = {**shown["template"], "aliases": {name: {}}}
+    field = body["mappings"]["properties"]
+    for key in path[:-1]:
+        field = field[key]
+    field[path[-1]] = value
+    request("PUT", f"{cluster.url}/{name}-000001", body)
+    with pytest.raises(PlaceError, match=said):
+        slice_os.open(f"{cluster.url}/{name}")
+
+
+def test_the_file_itself_works_with_curl_alone(cluster):
+    (file,) = slice_os.list_templates().values()
+    body = json.loads(Path(file).read_text())
+    request("PUT", f"{cluster.url}/_index_template/passages", body)
+    request("PUT", f"{cluster.url}/passages-000001", {"aliases": {"passages": {}}})
+    with pytest.raises(PlaceError, match="names no encoder"):
+        slice_os.open(f"{cluster.url}/passages")
+    request("DELETE", f"{cluster.url}/passages-000001")
+    request("DELETE", f"{cluster.url}/_index_template/passages")
+
+
+def test_plain_documents_get_spans_without_losing_a_field(cluster, name):
+    old, new = f"{cluster.url}/{name}", f"{cluster.url}/{name}-new"
+    rows = [
+        {"body": text, "title": f"Call {n}", "n": n, "id": f"own-{n}", "tags": ["a", f"t{n}"],
+         "customer": {"name": "Ann", "since": 1999.5, "ok": True}, "note": "long " * 4000}
+        for n, text in enumerate(TEXTS)
+    ]  # fmt: skip
+    for n, row in enumerate(rows):
+        request("PUT", f"{old}/_doc/call-{n}?refresh=true", row)
+    request("PUT", f"{old}/_doc/none?refresh=true", {"n": 4})
+    done = run("index", "--from-index", old, "--index", new, ok=3)
+    assert "3 documents indexed" in done.stdout
+    rejected = Path(f"{name}-new.rejects.jsonl").read_text()
+    assert "_doc/none" in rejected
+    assert "has no field text or" in rejected
+    with slice_os.open(new) as index:
+        (hit, *_) = index.search("she wants her subscription ended", size=1)
+        assert (hit.document, hit.title) == ("call-0", "Call 0")
+        assert {h.document for h in index.search("seat", filters={"customer.since": 1999.5})}
+        assert [h.document for h in index.search("seat", filters={"tags": "t2"})] == ["call-2"]
+        assert hit.metadata == {
+            "n": 0, "id": "own-0", "tags": ["a", "t0"], "customer.name": "Ann",
+            "customer.since": 1999.5, "customer.ok": True, "note": rows[0]["note"],
+        }  # fmt: skip
+    assert request("GET", f"{old}/_count")["count"] == 4
+    again = run("index", "--from-index", old, "--index", new, "--json", ok=3)
+    assert json.loads(again.stdout)["unchanged"] == 3
+    run("index", "--from-index", new, "--index", old, ok=1)
+    run("index", "--from-index", f"{cluster.url}/nothing", "--index", new, ok=1)
+    run("index", "--index", new, ok=2)
+
+
+def test_documents_that_lack_a_field_are_taken_over_too(cluster, name):
+    old = f"{cluster.url}/{name}"
+    rows = [
+        {"summary": TEXTS[0], "description": TEXTS[1]},
+        {"summary": TEXTS[2]},
+        {"inner": {"description": TEXTS[1]}, "description": None},
+        {"title": "A window seat"},
+        {"n": 4},
+    ]
+    for n, row in enumerate(rows):
+        request("PUT", f"{old}/_doc/{n}?refresh=true", row)
+    named = ("--text-field", "summary", "--text-field", "description")
+    done = run("index", "--from-index", old, "--index", f"{old}-new", *named, ok=3)
+    assert "3 documents indexed" in done.stdout
+    with slice_os.open(f"{old}-new") as index:
+        assert index.search("a seat at the window")[0].document in ("1", "3")
+        assert index.search("a seat at the window")[0].text in (TEXTS[2], "A window seat")
+    unknown = run("index", "--from-index", old, "--index", f"{old}-none", ok=1).stderr
+    assert "--text-field" in unknown
+    assert "description, inner, n, summary, title" in unknown
+    assert request("GET", f"{cluster.url}/_cat/indices/{name}-none*?format=json") == []
