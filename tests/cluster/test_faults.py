@@ -1,10 +1,14 @@
-"""A cluster that loses a node or is swamped: all is there once, answers are right or errors clear.
+"""Three nodes and a fault: all is there once, answers are right or errors clear.
 
 The node that is killed holds a third of what is loaded, with no copy, and leads the cluster.
+SLICE_OS_KILLS sets how often the client is killed (default 4; 30 were run before the release).
 """
 
 from __future__ import annotations
 
+import os
+import random
+import signal
 import threading
 import time
 from dataclasses import replace
@@ -20,7 +24,9 @@ from support import faults
 
 from .launcher import start_cluster
 
+KILLS = int(os.environ.get("SLICE_OS_KILLS", "4"))
 WORDS = ("--passage-words", str(faults.PASSAGE_WORDS), "--tolerance", "0.5")
+SHARDS = ("--shards", "3", "--replicas", "1")
 SPREAD = slice_os.ClusterSettings(tolerance=0.5, shards=3, replicas=1)
 QUERIES = ["cancel my subscription", "tired of sitting", "the end of an agreement"]
 
@@ -95,7 +101,6 @@ def test_a_node_killed_while_loading_and_searching(three_nodes, monkeypatch):
     # What is away stays away as long as the test asks.
     monkeypatch.setattr(requests, "stop_after_delay", lambda seconds: stop_after_delay(1))
     found, bare, filled = (place_of(three_nodes, name) for name in ("found", "bare", "filled"))
-    options = ("--shards", "3", "--replicas", "1")
     documents = faults.documents(large=200)
     corpus = faults.write(Path("corpus.jsonl"), documents)
     with (
@@ -110,7 +115,7 @@ def test_a_node_killed_while_loading_and_searching(three_nodes, monkeypatch):
         node = leader(client, three_nodes)
         with Searches(found) as searches, slice_os.open(bare) as uncopied:
             whole = uncopied.search("cancel", mode="lexical", size=100)
-            run = faults.Run(corpus, filled, *WORDS, *options)
+            run = faults.Run(corpus, filled, *WORDS, *SHARDS)
             assert faults.wait_for(client, "filled", 20)
             node.kill()
             assert run.process.poll() is None  # it was in the middle
@@ -129,17 +134,70 @@ def test_a_node_killed_while_loading_and_searching(three_nodes, monkeypatch):
         assert searches.right > before
         assert all(map(faults.is_clear, searches.refused)), searches.refused
         assert code == 0 or (code == 1 and faults.is_clear(err)), err
-        faults.rerun(corpus, filled, *WORDS, *options)
+        faults.rerun(corpus, filled, *WORDS, *SHARDS)
         faults.green(client, "filled")
         there = faults.held(client, "filled").values()
         assert faults.passages(there) == faults.expected(documents)
         assert faults.settings(client, "filled") == (None, 1, None)
-        report = faults.rerun(corpus, filled, *WORDS, *options)
+        report = faults.rerun(corpus, filled, *WORDS, *SHARDS)
         assert report["unchanged"] == len(documents)
 
 
+def test_a_client_killed_at_random_moments(three_nodes):
+    place = place_of(three_nodes, "killed")
+    rng = random.Random(11)
+    lasted: list[float] = []
+
+    def complete(version: int, where: str = place) -> dict[str, object]:
+        corpus = faults.write(Path("whole.jsonl"), faults.documents(version))
+        started = time.monotonic()
+        report = faults.rerun(corpus, where, *WORDS, *SHARDS, "--prune")
+        lasted.append(time.monotonic() - started)
+        return report
+
+    with (
+        OpenSearch(three_nodes.urls) as client,
+        faults.emptied(client, "killed", "killed-clean"),
+    ):
+        for version in range(2):  # the first takes longer: the nodes are cold
+            complete(version, f"{place}-clean")
+        killed = 0
+        for version in range(KILLS):
+            corpus = faults.write(Path("corpus.jsonl"), faults.documents(version))
+            run = faults.Run(corpus, place, *WORDS, *SHARDS, "--prune")
+            if version:
+                time.sleep(rng.uniform(0.3, 1) * min(lasted))
+            else:
+                assert faults.wait_for(client, "killed", 1)
+            run.process.send_signal(signal.SIGKILL)
+            run.end()
+            killed += run.process.returncode == -signal.SIGKILL
+            if not version:  # what the next run is to put back
+                noted = {"refresh_interval": None, "number_of_replicas": 1}
+                assert faults.settings(client, "killed") == ("-1", 0, noted)
+            if version % 2:  # every other one is met half done by the next version
+                report = complete(version)
+                documents = faults.documents(version)
+                assert report["documents"] + report["unchanged"] == len(documents)
+                found = faults.held(client, "killed").values()
+                assert faults.passages(found) == faults.expected(documents)
+                assert faults.settings(client, "killed") == (None, 1, None)
+        assert killed >= KILLS // 2
+        complete(KILLS)
+        complete(KILLS, f"{place}-clean")
+        documents = faults.documents(KILLS)
+        faults.same(client, "killed", documents)
+        assert faults.settings(client, "killed") == (None, 1, None)
+        before = faults.written(client, "killed")
+        again = complete(KILLS)
+        assert (again["unchanged"], again["documents"], again["encoded_words"]) == (
+            len(documents), 0, 0,
+        )  # fmt: skip
+        assert faults.written(client, "killed") == before
+
+
 def test_a_storm_of_refusals(monkeypatch):
-    """One thread writes and one operation waits: what comes beside them is refused with 429."""
+    """One thread writes and one operation waits on each node: what comes beside gets 429."""
     small = {"thread_pool.write.size": 1, "thread_pool.write.queue_size": 1}
     every = faults.documents(count=12, large=20)
     failed: list[Exception] = []
@@ -150,8 +208,8 @@ def test_a_storm_of_refusals(monkeypatch):
         except Exception as exc:
             failed.append(exc)
 
-    with start_cluster(1, settings=small) as cluster, OpenSearch(cluster.urls) as client:
-        place = f"{cluster.url}/storm"
+    with start_cluster(3, settings=small) as cluster, OpenSearch(cluster.urls) as client:
+        place = place_of(cluster, "storm")
         loaders = [threading.Thread(target=load, args=(every[n::3],)) for n in range(3)]
         for loader in loaders:
             loader.start()

@@ -1,16 +1,11 @@
-"""Loading an index of a cluster: exactly once, whatever interrupts it, and only what changed.
-
-SLICE_OS_KILLS sets how often the client is killed (default 4; 30 were run before the release).
-"""
+"""Loading an index of a cluster: exactly once, whatever interrupts it, and only what changed."""
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +14,6 @@ from opensearchpy import OpenSearch
 import slice_os
 from support import faults
 
-KILLS = int(os.environ.get("SLICE_OS_KILLS", "4"))
 WORDS = ("--passage-words", str(faults.PASSAGE_WORDS), "--tolerance", "0.5")
 COARSE = slice_os.ClusterSettings(tolerance=0.5)
 """Few vectors: these tests are of passages."""
@@ -42,68 +36,6 @@ def name(request, client):
 def index(documents, nodes, name, **options):
     options = {"passage_words": faults.PASSAGE_WORDS, "cluster": COARSE, **options}
     return slice_os.index(documents, f"{nodes.url}/{name}", **options)
-
-
-def same(client, name: str, documents: list[slice_os.Document]) -> None:
-    """Every passage is there exactly once, and as a clean index of the same corpus has it."""
-    found, clean = faults.held(client, name), faults.held(client, f"{name}-clean")
-    assert faults.passages(found.values()) == faults.expected(documents)
-    assert faults.passages(clean.values()) == faults.expected(documents)
-    wanted = {(one["document"], one["passage"]): one for one in clean.values()}
-    for one in found.values():
-        # The vectors may differ in their last bit: they were encoded in other company.
-        at = one["document"], one["passage"]
-        other = {field: value for field, value in wanted[at].items() if field != "words"}
-        assert {field: value for field, value in one.items() if field != "words"} == other
-
-
-def test_killed_at_random_moments(client, cluster, name):
-    place = f"{cluster.url}/{name}"
-    rng = random.Random(11)
-    lasted: list[float] = []
-
-    def complete(corpus: Path, where: str) -> dict[str, object]:
-        started = time.monotonic()
-        report = faults.rerun(corpus, where, *WORDS, "--prune")
-        lasted.append(time.monotonic() - started)
-        return report
-
-    for version in range(2):  # the first takes longer: the node is cold
-        complete(faults.write(Path("timed.jsonl"), faults.documents(version)), f"{place}-clean")
-    killed = 0
-    for version in range(KILLS):
-        corpus = faults.write(Path("corpus.jsonl"), faults.documents(version))
-        run = faults.Run(corpus, place, *WORDS, "--prune")
-        if version:
-            time.sleep(rng.uniform(0.3, 1) * min(lasted))
-        else:
-            assert faults.wait_for(client, name, 1)
-        run.process.send_signal(signal.SIGKILL)
-        run.end()
-        killed += run.process.returncode == -signal.SIGKILL
-        if not version:  # what the next run is to put back
-            noted = {"refresh_interval": None, "number_of_replicas": 1}
-            assert faults.settings(client, name) == ("-1", 0, noted)
-        if version % 2:  # every other one is met half done by the next version
-            report = complete(corpus, place)
-            documents = faults.documents(version)
-            assert report["documents"] + report["unchanged"] == len(documents)
-            found = faults.held(client, name).values()
-            assert faults.passages(found) == faults.expected(documents)
-            assert faults.settings(client, name) == (None, 1, None)
-    assert killed >= KILLS // 2
-    documents = faults.documents(KILLS)
-    corpus = faults.write(Path("corpus.jsonl"), documents)
-    complete(corpus, place)
-    complete(corpus, f"{place}-clean")
-    same(client, name, documents)
-    assert faults.settings(client, name) == (None, 1, None)
-    before = faults.written(client, name)
-    again = complete(corpus, place)
-    assert (again["unchanged"], again["documents"], again["encoded_words"]) == (
-        len(documents), 0, 0,
-    )  # fmt: skip
-    assert faults.written(client, name) == before
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
@@ -179,7 +111,7 @@ def test_a_line_that_is_cut_and_a_busy_gateway(client, cluster, name):
                 thread.join()
         assert line.cuts > 1
         assert line.refusals > 0
-    same(client, name, documents)
+    faults.same(client, name, documents)
     assert faults.settings(client, name) == (None, 1, None)
 
 

@@ -106,6 +106,19 @@ def expected(corpus: Iterable[slice_os.Document]) -> list[tuple[str, int, str]]:
     return sorted((one.document, one.number, one.text) for one in cut)
 
 
+def same(client: OpenSearch, name: str, documents: list[slice_os.Document]) -> None:
+    """Every passage is there exactly once, and as a clean index of the same corpus has it."""
+    found, clean = held(client, name), held(client, f"{name}-clean")
+    assert passages(found.values()) == expected(documents)
+    assert passages(clean.values()) == expected(documents)
+    wanted = {(one["document"], one["passage"]): one for one in clean.values()}
+    for one in found.values():
+        # The vectors may differ in their last bit: they were encoded in other company.
+        at = one["document"], one["passage"]
+        other = {field: value for field, value in wanted[at].items() if field != "words"}
+        assert {field: value for field, value in one.items() if field != "words"} == other
+
+
 def settings(client: OpenSearch, name: str) -> tuple[str | None, int, object]:
     """Return the refresh interval, the replicas, and what _meta notes while a run is loading."""
     (said,) = client.indices.get(index=name).values()
