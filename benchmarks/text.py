@@ -40,3 +40,16 @@ def documents(words: int, size: int = 1000) -> Iterator[slice_os.Document]:
             lines.append(rng.choice(sentences))
             count += len(lines[-1].split())
         yield slice_os.Document(f"{number}", " ".join(lines))
+
+
+def phrases(count: int) -> list[str]:
+    """Return so many different phrases of three to seven words, cut out of the examples."""
+    texts = [text.split() for text in passages(10**9)]
+    rng = random.Random(2)
+    found: dict[str, None] = {}
+    while len(found) < count:
+        words = rng.choice(texts)
+        size = rng.randint(3, 7)
+        start = rng.randrange(max(1, len(words) - size + 1))
+        found[" ".join(words[start : start + size])] = None
+    return list(found)

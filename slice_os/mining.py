@@ -28,8 +28,6 @@ from slice_os.spans import (
 VERIFY_MARGIN = 0.1
 """How far below the threshold an indexed degree may be for its span to be verified."""
 VERIFIED_SPANS = 32
-CHUNK_PHRASES = 256
-"""Phrases scored at once: bounds the memory, whatever their number."""
 
 
 def mine_phrases(
@@ -64,26 +62,15 @@ def mine_phrases(
     least = cosine(threshold)
     reach = cosine(max(threshold - VERIFY_MARGIN, 0)) if verify else least
     cosines = np.full(len(names), reach, dtype=np.float32)
-    chunks = range(0, len(names), CHUNK_PHRASES)
-    work = max(len(chunks) * backend.word_count(), 1)
-    done = 0
-
-    def count(words: int) -> None:
-        nonlocal done
-        done += words
-        on_progress(min(done / work, 1.0))
-
-    for first in chunks:
-        part = slice(first, first + CHUNK_PHRASES)
-        passages = backend.scan(vectors[part], lengths[part], cosines[part], filters, count, exact)
-        for stored, found in passages:
-            for k in (first + k for k in found):
-                if verify:
-                    matches = _verified(stored, vectors[k], lengths[k], threshold, encoder)
-                else:
-                    matches = spans_above(*_table(stored, vectors[k], lengths[k]), least)
-                for span in matches:
-                    yield _match(names[k], stored, span)
+    for stored, found in backend.scan(vectors, lengths, cosines, filters, on_progress, exact):
+        for k in found:
+            if verify:
+                matches = _verified(stored, vectors[k], lengths[k], threshold, encoder)
+            else:
+                matches = spans_above(*_table(stored, vectors[k], lengths[k]), least)
+            for span in matches:
+                yield _match(names[k], stored, span)
+    on_progress(1.0)
 
 
 def _table(stored: StoredPassage, vector: Float32, lengths: range) -> tuple[Float32, range]:

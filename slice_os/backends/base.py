@@ -199,10 +199,6 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def word_count(self) -> int:
-        """Return how many words the index holds."""
-
-    @abstractmethod
     def status(self) -> IndexStatus:
         """Return the size and state of the index."""
 
@@ -225,15 +221,15 @@ class Backend(ABC):
         lengths: Sequence[range],
         cosines: Float32,
         filters: Sequence[Filter] = (),
-        on_words: Callable[[int], None] = lambda words: None,
+        on_progress: Callable[[float], object] = lambda share: None,
         exact: bool = False,
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
         """Yield every passage with the phrases of which one of its spans may reach the cosine.
 
         `vectors` is float32 ``[m, d]``, of unit norm; `lengths` and `cosines` have one entry a
-        phrase. A passage that qualifies is always yielded; one just below may be. `on_words` is
-        told now and then how many more words have been scanned. `exact` asks for a scan of every
-        word where the backend would else ask an approximate index which passages to look at.
+        phrase. A passage that qualifies is always yielded; one just below may be. `on_progress`
+        is told now and then what share of the work is done. `exact` asks for a scan of every word
+        where the backend would else ask an approximate index which passages to look at.
         """
 
     @abstractmethod

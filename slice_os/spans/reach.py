@@ -1,7 +1,7 @@
-"""Which passages hold a span that reaches a phrase's threshold: many phrases, a block at a time.
+"""Which passages hold a span that reaches a phrase's threshold: any number of phrases in one read.
 
-Passages lie one after the other; a block of whole ones is worked on at once, so that what is
-formed, ``[phrases, words]``, stays in the processor's cache.
+Passages lie one after the other; a block of whole ones is compared with a block of phrases at once,
+so that what is formed, ``[phrases, words]``, stays in the processor's cache.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from slice_os.records import Float32
 from slice_os.threads import one_blas_thread
 
 BLOCK_WORDS = 4096
+BLOCK_PHRASES = 256
 MARGIN = 0.002
 """By how much a cosine may be below its threshold here: float32 prefix sums are not exact."""
 
@@ -42,9 +43,13 @@ def reaching(
         cosines: The thresholds, ``[m]``.
     """
     thresholds = cosines - MARGIN
+    by_window: dict[range, list[int]] = {}
+    for k, window in enumerate(lengths):
+        by_window.setdefault(window, []).append(k)
     groups = [
-        (window, np.array([k for k, other in enumerate(lengths) if other == window]))
-        for window in dict.fromkeys(lengths)
+        (window, np.array(members[first : first + BLOCK_PHRASES]))
+        for window, members in by_window.items()
+        for first in range(0, len(members), BLOCK_PHRASES)
     ]
     for first, last in _blocks(bounds):
         words = slice(int(bounds[first]), int(bounds[last]))

@@ -169,6 +169,22 @@ def test_mining_many_phrases_is_mining_each(index):
     assert len({m.phrase for m in index.mine(phrases, degree=0.0)}) == len(phrases)
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_mining_tells_what_share_is_done(index, exact):
+    for least in (0.6, 1.0):  # with matches and without
+        told: list[float] = []
+        list(index.mine(["a seat", "a ship"], degree=least, exact=exact, on_progress=told.append))
+        assert told == sorted(told)
+        assert told[-1] == 1.0
+
+
+def test_mining_that_is_left_early_ends(index):
+    matches = index.mine(["a seat"] + [f"seat {n}" for n in range(600)], degree=0.5)
+    assert next(matches).phrase
+    matches.close()
+    assert list(index.mine(["a seat"], degree=0.6))
+
+
 def test_verified_mining_goes_by_the_words_alone(index, encoder):
     query = encoder.encode(["end my subscription"])[0]
     verified = list(index.mine(["end my subscription"], degree=0.75, verify=True))

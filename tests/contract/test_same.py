@@ -10,6 +10,7 @@ import pytest
 import slice_os
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+STORED = [{}, {"vector_type": "float", "tolerance": 0.8}, {"dimensions": 192}]
 QUERIES = [
     "the customer wants to cancel", "a refund for a late delivery", "change the seat of my flight",
     "my internet connection does not work", "thank you", "how much does it cost",
@@ -17,12 +18,19 @@ QUERIES = [
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory, cluster):
-    """The same conversations in a folder and in a cluster."""
-    folder = tmp_path_factory.mktemp("same") / "same.slice"
+def folder(tmp_path_factory):
+    """Conversations in an embedded index."""
+    place = tmp_path_factory.mktemp("same") / "same.slice"
+    slice_os.index(slice_os.read(EXAMPLES / "conversations"), place)
+    return place
+
+
+@pytest.fixture(scope="module", params=STORED, ids=["bytes", "floats", "192 dimensions"])
+def both(request, folder, cluster):
+    """The same in a folder and in a cluster, whatever the cluster stores of the spans."""
     place = f"{cluster.url}/same-{uuid.uuid4().hex[:12]}"
-    for one in (folder, place):
-        slice_os.index(slice_os.read(EXAMPLES / "conversations"), one)
+    settings = slice_os.ClusterSettings(**request.param)
+    slice_os.index(slice_os.read(EXAMPLES / "conversations"), place, cluster=settings)
     with slice_os.open(folder) as local, slice_os.open(place) as remote:
         yield local, remote
 

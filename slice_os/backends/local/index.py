@@ -6,10 +6,10 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from threading import RLock
+from threading import Event, RLock
 from typing import Any, TypeVar
 
 from filelock import FileLock
@@ -120,9 +120,6 @@ class LocalBackend(Backend):
     def check(self, settings: Mapping[str, Any]) -> None:
         raise _no_cluster(self.place)
 
-    def word_count(self) -> int:
-        return self.status().words
-
     def status(self) -> IndexStatus:
         with self._snapshot() as database:
             documents, incomplete, passages, words = database.execute(
@@ -174,11 +171,18 @@ class LocalBackend(Backend):
         lengths: Sequence[range],
         cosines: Float32,
         filters: Sequence[Filter] = (),
-        on_words: Callable[[int], None] = lambda words: None,
+        on_progress: Callable[[float], object] = lambda share: None,
         exact: bool = False,
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
+        left = Event()
+
         def reached(segment: Segment) -> list[tuple[int, list[int]]]:
-            return list(reaching(segment.bounds, segment.block, vectors, lengths, cosines))
+            def read(words: slice) -> tuple[Float32, Float32]:
+                if left.is_set():  # with thousands of phrases a segment takes seconds
+                    raise CancelledError
+                return segment.block(words)
+
+            return list(reaching(segment.bounds, read, vectors, lengths, cosines))
 
         # A connection of its own holds one state of the index for as long as the scan lasts, and
         # threads of its own do not keep searches waiting.
@@ -187,14 +191,17 @@ class LocalBackend(Backend):
                 segments, left_out = self._plan_scan(database, filters)
                 pool = _pool()
                 stack.callback(pool.shutdown, cancel_futures=True)
+                stack.callback(left.set)
                 found = pool.map(reached, segments.values())
+                done, words = 0, sum(len(segment.starts) for segment in segments.values())
                 for (number, segment), passages in zip(segments.items(), found, strict=True):
                     excluded = set(left_out.get(number, ()))
                     for ordinal, phrases in passages:
                         if ordinal not in excluded:
                             (stored,) = fetch(database, segments, [(number, ordinal)])
                             yield stored, phrases
-                    on_words(len(segment.starts))
+                    done += len(segment.starts)
+                    on_progress(done / words)
         except sqlite3.Error as exc:
             raise as_error(self._folder, exc) from exc
 

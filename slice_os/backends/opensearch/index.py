@@ -97,10 +97,6 @@ class OpenSearchBackend(Backend):
         """Whether every node can answer a `hybrid` query."""
         return self._retriever.has_hybrid
 
-    def word_count(self) -> int:
-        body = {"size": 0, "aggs": {"words": {"sum": {"field": "word_count"}}}}
-        return int(self._cluster.search(body)["aggregations"]["words"]["value"])
-
     def check(self, settings: Mapping[str, Any]) -> None:
         for name, wanted in settings.items():
             has = getattr(self.settings, name)
@@ -168,10 +164,10 @@ class OpenSearchBackend(Backend):
         lengths: Sequence[range],
         cosines: Float32,
         filters: Sequence[Filter] = (),
-        on_words: Callable[[int], None] = lambda words: None,
+        on_progress: Callable[[float], object] = lambda share: None,
         exact: bool = False,
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
-        scan = Scan(self._cluster, self.settings, vectors, lengths, cosines, filters, on_words)
+        scan = Scan(self._cluster, self.settings, vectors, lengths, cosines, filters, on_progress)
         # The degree of fewer dimensions says too little.
         by_graph = not exact and self.settings.dimensions is None and scan.graph_pays()
         yield from scan.by_graph() if by_graph else scan.every_word()

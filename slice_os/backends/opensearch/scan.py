@@ -43,7 +43,7 @@ class Scan:
     lengths: Sequence[range]
     cosines: Float32
     filters: Sequence[Filter]
-    on_words: Callable[[int], None]
+    on_progress: Callable[[float], object]
 
     def graph_pays(self) -> bool:
         """Tell whether the graph is quicker than reading every word: a sample of passages says it.
@@ -64,22 +64,26 @@ class Scan:
         Where one phrase names more than can be listed, every word is read instead.
         """
         named: dict[str, None] = {}  # in the order they were found
-        for first in range(0, len(self.vectors), PHRASES):
-            some = range(first, min(first + PHRASES, len(self.vectors)))
+        count = len(self.vectors)
+        for first in range(0, count, PHRASES):
+            some = range(first, min(first + PHRASES, count))
             for answer in self.cluster.msearch([self._radial(k) for k in some]):
                 if answer["hits"]["total"]["value"] > WINDOW:
                     yield from self.every_word()
                     return
                 named |= dict.fromkeys(hit["_id"] for hit in answer["hits"]["hits"])
-        yield from self._matching(self._read(list(named)))
+            self.on_progress(some.stop / count / 2)
+        yield from self._matching(self._read(list(named)), len(named), begun=0.5)
 
     def every_word(self) -> Iterator[tuple[StoredPassage, list[int]]]:
         """Yield the same from all words of the cluster.
 
         From one state of the index, whatever is written meanwhile.
         """
+        counted = {"size": 0, "track_total_hits": True, **self._everything()}
+        passages = self.cluster.search(counted)["hits"]["total"]["value"]
         pages = self.cluster.pages({**self._everything(), "_source": STORED}, WORDS_PAGE)
-        yield from self._matching(pages)
+        yield from self._matching(pages, passages)
 
     def _read(self, ids: Sequence[str]) -> Pages:
         for first in range(0, len(ids), WORDS_PAGE):
@@ -114,15 +118,19 @@ class Scan:
         del body["sort"]
         return {**body, "track_total_hits": True}
 
-    def _matching(self, pages: Pages) -> Iterator[tuple[StoredPassage, list[int]]]:
+    def _matching(
+        self, pages: Pages, passages: int, begun: float = 0.0
+    ) -> Iterator[tuple[StoredPassage, list[int]]]:
+        done = 0
         # The cluster makes the next page while this one is worked on.
         with closing(pages), ThreadPoolExecutor(1, "slice-os-ahead") as ahead:
             coming = ahead.submit(next, pages, None)
             while (page := coming.result()) is not None:
                 coming = ahead.submit(next, pages, None)
-                passages = [stored_passage(hit) for hit in page]
-                yield from self._reaching(passages, self.cosines)
-                self.on_words(sum(len(stored.words) for stored in passages))
+                yield from self._reaching([stored_passage(hit) for hit in page], self.cosines)
+                done += len(page)
+                # More may have been written since they were counted.
+                self.on_progress(begun + (1 - begun) * min(done / max(passages, 1), 1.0))
 
     def _reaching(
         self, passages: Sequence[StoredPassage], cosines: Float32

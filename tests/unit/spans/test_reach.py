@@ -17,9 +17,10 @@ def best(vectors, query, lengths):
     )
 
 
-@pytest.mark.parametrize("block", [1, 40, 4096])
-def test_every_passage_that_reaches_is_found_and_no_other(block, monkeypatch):
+@pytest.mark.parametrize(("block", "phrases"), [(1, 256), (40, 2), (4096, 256)])
+def test_every_passage_that_reaches_is_found_and_no_other(block, phrases, monkeypatch):
     monkeypatch.setattr(reach, "BLOCK_WORDS", block)
+    monkeypatch.setattr(reach, "BLOCK_PHRASES", phrases)
     rng = np.random.default_rng(3)
     sizes = [1, 30, 2, 5, 44, 1, 3, 60, 7, 1]
     bounds = np.cumsum([0, *sizes])
