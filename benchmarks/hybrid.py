@@ -230,14 +230,16 @@ def _found(
         "|---|---:|---:|---:|---:|",
     ]
     short: dict[str, list[float]] = {}
+    lost: dict[str, list[float]] = {}
     for mode in ("dense", "hybrid"):
-        recall, found, best = [], {}, {}
+        recall, less, found, best = [], [], {}, {}
         for number, (text, ranking) in enumerate(zip(texts, exact[mode], strict=True)):
             size = 100 if number < len(queries) else SIZE
             hits = index.search(text, mode=mode, size=size, verify=0)  # type: ignore[arg-type]
             keys = [(hit.document, hit.passage) for hit in hits]
             top = sorted(ranking, key=lambda key: -ranking[key])
             recall.append(len({*keys[:SIZE]} & {*top[:SIZE]}) / SIZE)
+            less.append(_mean(ranking, top[:SIZE]) - _mean(ranking, keys[:SIZE]))
             if number < len(queries):
                 query = list(queries)[number]
                 found[query] = _by_document({k: h.score for k, h in zip(keys, hits, strict=True)})
@@ -247,8 +249,10 @@ def _found(
             f"| {mode} | {np.mean(recall[: len(queries)]):.3f} | {ours:.4f} | {theirs:.4f} | "
             f"{100 * ours / theirs:.1f} % |"
         )
-        parts = np.split(np.array(recall[len(queries) :]), len(CUT))
-        short[mode] = [float(part.mean()) for part in parts]
+        short[mode], lost[mode] = (
+            [float(part.mean()) for part in np.split(np.array(one[len(queries) :]), len(CUT))]
+            for one in (recall, less)
+        )
     return [
         *rows,
         "",
@@ -257,7 +261,15 @@ def _found(
         + " |",
         "|---|" + "---:|" * len(CUT),
         *(f"| {m} | {' | '.join(f'{value:.3f}' for value in v)} |" for m, v in short.items()),
+        *(
+            f"| {m}: by how much less the ten score | {' | '.join(f'{v:.4f}' for v in values)} |"
+            for m, values in lost.items()
+        ),
     ]
+
+
+def _mean(ranking: Ranking, keys: list[tuple[str, int]]) -> float:
+    return float(np.mean([ranking[key] for key in keys]))
 
 
 def _cut(queries: list[str], count: int) -> list[str]:

@@ -12,6 +12,7 @@ from slice_os.encoder.encoder import Encoder
 from slice_os.encoder.info import GRAPH, TOKENIZER, EncoderInfo, file_sha256
 from slice_os.errors import ExportError
 from slice_os.exporters import parity
+from slice_os.exporters.axes import axes_of, turn, turned_family
 from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint
 from slice_os.exporters.graph import PRECISIONS, write_plain, write_precision
 
@@ -31,6 +32,7 @@ def export(
     training_data: str | None = None,
     max_tokens: int | None = None,
     span_range: tuple[int, int] = (1, 20),
+    axes: str | Path | Sequence[str | Path] = (),
     overwrite: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> EncoderInfo:
@@ -50,12 +52,17 @@ def export(
         training_data: What it was trained on; the data sets of the README if None.
         max_tokens: The longest input; what the checkpoint states if None.
         span_range: The fewest and the most words of a span that the encoder is made for.
+        axes: Texts to whose spans' principal axes the vectors are turned, so that their first
+            dimensions say most (`slice_os.spans.principal_axes`); or an encoder folder whose axes
+            are taken, so that both are of one family. No degree changes.
         overwrite: Replace `out` if it exists.
         progress: Is told each step as it begins.
 
     Raises:
-        ExportError: The checkpoint is incomplete or cannot be exported, `out` exists, or the
-            export differs from the checkpoint by more than the precision's bound.
+        ExportError: The checkpoint is incomplete or cannot be exported, `out` exists, the axes
+            cannot be found, or the export differs from the checkpoint by more than the
+            precision's bound.
+        CorpusError: The texts for the axes cannot be read.
         MissingExtraError: torch, transformers or optimum is not installed.
     """
     out = Path(out).absolute()
@@ -79,10 +86,15 @@ def export(
         folder = work / "encoder"
         folder.mkdir()
         _write_files(loaded, work, precision, tell)
+        matrix = None
+        if axes:
+            tell("turning the vectors to their principal axes")
+            matrix = axes_of(loaded, [axes] if isinstance(axes, str | Path) else axes)
+            turn(folder / GRAPH, matrix)
         info = EncoderInfo(
             name=name or Path(checkpoint).resolve().name,
             version=version,
-            family=loaded.family,
+            family=loaded.family if matrix is None else turned_family(loaded.family, matrix),
             precision=precision,
             dimension=int(loaded.model.config.hidden_size),
             max_tokens=max_tokens or loaded.max_tokens,
@@ -97,7 +109,7 @@ def export(
         tell("comparing with torch")
         info.dump(folder)
         with Encoder(folder, "cpu") as encoder:
-            measured = parity.measure(loaded, encoder)
+            measured = parity.measure(loaded, encoder, matrix)
         parity.check(measured, precision)
         info = replace(info, measured={"parity": measured})
         info.dump(folder)

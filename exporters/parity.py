@@ -39,23 +39,27 @@ def sentences() -> list[str]:
     return _SENTENCES.read_text(encoding="utf-8").splitlines()
 
 
-def measure(checkpoint: Checkpoint, encoder: Encoder) -> dict[str, dict[str, float]]:
+def measure(
+    checkpoint: Checkpoint, encoder: Encoder, axes: Float32 | None = None
+) -> dict[str, dict[str, float]]:
     """Return mean and least cosine with torch by span length, such as ``{"3": {"mean": …}}``.
 
     The lengths are numbers of words; `all` is over every length, and `text` compares whole
-    passages.
+    passages. `axes` is the matrix by which the encoder's vectors are turned.
     """
     import torch
 
-    texts = [_fitted(checkpoint, text, encoder.info.max_tokens) for text in sentences()]
+    texts = [fitted(checkpoint, text, encoder.info.max_tokens) for text in sentences()]
     threads = torch.get_num_threads()
     # One short text at a time: on a busy machine torch's threads would wait for each other, 27
     # times longer than one thread needs.
     torch.set_num_threads(1)
     try:
-        wanted = [_torch_words(checkpoint, text) for text in texts]
+        wanted = [torch_words(checkpoint, text) for text in texts]
     finally:
         torch.set_num_threads(threads)
+    if axes is not None:
+        wanted = [words @ axes for words in wanted]
     return _compare(encoder, texts, wanted)
 
 
@@ -97,7 +101,7 @@ def check(measured: dict[str, dict[str, float]], precision: str) -> None:
         )
 
 
-def _fitted(checkpoint: Checkpoint, text: str, max_tokens: int) -> str:
+def fitted(checkpoint: Checkpoint, text: str, max_tokens: int) -> str:
     """Shorten `text` until the checkpoint reads it at once; torch has no windows to compare."""
     with quiet():
         while len(checkpoint.tokenizer(text)["input_ids"]) > max_tokens:
@@ -105,7 +109,7 @@ def _fitted(checkpoint: Checkpoint, text: str, max_tokens: int) -> str:
     return text
 
 
-def _torch_words(checkpoint: Checkpoint, text: str) -> Float32:
+def torch_words(checkpoint: Checkpoint, text: str) -> Float32:
     """Return torch's word vectors of one text, float32 ``[N, d]``, pooled one by one."""
     import torch
 

@@ -8,6 +8,7 @@ from one sequence and do not overlap.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import ceil
 
 from slice_os.backends.base import Candidate, Mode, Retrieval, StoredPassage
 from slice_os.fusion import FUSIONS, get_fusion
@@ -41,17 +42,20 @@ def is_scored_again(mode: Mode, fusion: str) -> bool:
 
 
 def score_page(
-    wanted: Retrieval, read: Callable[[int, int], Sequence[tuple[StoredPassage, float | None]]]
+    wanted: Retrieval,
+    read: Callable[[int, int], Sequence[tuple[StoredPassage, float | None]]],
+    kept: float = 1.0,
 ) -> list[Candidate]:
     """Return the page that a retrieval asks for, best first.
 
     ``read(offset, size)`` gives some ranks as they were found: passages, each with its BM25 score
-    if a word of the query is in it.
+    if a word of the query is in it. `kept` is the share of the dimensions that found them: with
+    fewer the order is coarser, so that many more ranks are scored again.
     """
-    size, end = block_ranks(wanted), wanted.offset + wanted.size
+    size, end = ceil(block_ranks(wanted) / kept), wanted.offset + wanted.size
     first = wanted.offset // size
     found: list[Candidate] = []
-    for number in range(first, whole_blocks(wanted, end) // size):
+    for number in range(first, ceil(end / size)):
         block = read(number * size, size)
         found += sorted(_scored(wanted, block), key=lambda candidate: -candidate.score)
         if len(block) < size:

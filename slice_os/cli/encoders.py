@@ -15,6 +15,7 @@ from slice_os.cli.output import echo_json, echo_table
 Examples:
   slice-os export checkpoints/my-minilm my-encoder --precision int8
   slice-os export checkpoints/my-minilm my-encoder-gpu --precision fp16
+  slice-os export checkpoints/my-minilm my-encoder --axes tickets/ --axes manuals.jsonl
 """
 )
 @click.argument("checkpoint", type=click.Path(path_type=Path))
@@ -27,10 +28,24 @@ Examples:
     help="int8 for CPUs, fp16 for GPUs.",
 )
 @click.option("--name", help="The encoder's name; default: the checkpoint folder's.")
+@click.option(
+    "--axes",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Texts like those to be searched: the vectors are turned so that their first dimensions "
+    "say most, for an index with --dimensions; no degree changes. Or an encoder folder, whose axes "
+    "are taken. Repeatable.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace an encoder folder at OUT.")
 @json_option
 def export(
-    checkpoint: Path, out: Path, precision: str, name: str | None, overwrite: bool, as_json: bool
+    checkpoint: Path,
+    out: Path,
+    precision: str,
+    name: str | None,
+    axes: tuple[Path, ...],
+    overwrite: bool,
+    as_json: bool,
 ) -> None:
     """Turn a local Hugging Face checkpoint into an encoder folder (ONNX).
 
@@ -44,6 +59,7 @@ def export(
         out,
         precision=precision,
         name=name,
+        axes=axes,
         overwrite=overwrite,
         progress=lambda step: click.echo(step, err=True),
     )

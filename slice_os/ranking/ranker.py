@@ -146,7 +146,9 @@ class SentenceRanker:
             raise QueryError(f"{size} documents cannot be shown: ask for at least 1.")
         asked = self._asked(query)
         scores = self._scored(asked, method, length_weighted)
-        best = np.argsort(-scores, kind="stable")[:size]
+        # Of equal rows a matrix product may differ in the last bit.
+        even = np.round(scores / max(float(np.abs(scores).max()), 1e-9), 6)
+        best = np.argsort(-even, kind="stable")[:size]
         return [
             RankedDocument(self.ids[k], float(scores[k]), self._pairs(asked, k))
             for k in best.tolist()

@@ -4,6 +4,7 @@ SLICE is search with localized, informative context embeddings. Word indices are
 ``i < j``; tables of spans are ``[lengths, N]``, by length and start.
 """
 
+from slice_os.spans.axes import principal_axes
 from slice_os.spans.covering import cover
 from slice_os.spans.enumeration import (
     MAX_WORDS,
@@ -45,6 +46,7 @@ __all__ = [
     "pack_norms",
     "pick",
     "prefix_sums",
+    "principal_axes",
     "quantize",
     "query_words",
     "reaching",

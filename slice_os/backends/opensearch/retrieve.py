@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
+from math import ceil
 from typing import Any, NamedTuple
 
 from slice_os.backends.base import Candidate, ClusterSettings, IndexMeta, Retrieval, StoredPassage
@@ -63,6 +64,7 @@ class Retriever:
             "dimensions": settings.dimensions,
             "spans": 0,
         }
+        self._kept = (settings.dimensions or meta.dimension) / meta.dimension
 
     @cached_property
     def has_hybrid(self) -> bool:
@@ -86,7 +88,7 @@ class Retriever:
         # One number for a page: which passages get their true degree in the cluster depends on it.
         nearest = SHORT_NEAREST if is_short(wanted) else NEAREST
         nearest = next(n for n in (nearest, DEEP, WINDOW) if wanted.offset + wanted.size <= n)
-        return score_page(wanted, partial(self._found, wanted, nearest))
+        return score_page(wanted, partial(self._found, wanted, nearest), self._kept)
 
     def _found(
         self, wanted: Retrieval, nearest: int, offset: int, size: int
@@ -177,7 +179,7 @@ class Retriever:
         lexical, dense = (_ranked(answer) for answer in self._cluster.msearch(bodies))
         dense = dense[: wanted.depth]  # k passages of every shard have come
         degrees = dict(dense)
-        best = [one for one, _ in dense[:LEG]]
+        best = [one for one, _ in dense[: ceil(LEG / self._kept)]]
         for hit in self._hits(best):
             degrees[hit["_id"]] = exact_degree(stored_passage(hit), wanted)
         fusion, weight = get_fusion(wanted.fusion, wanted.weight)

@@ -178,3 +178,17 @@ def test_a_missing_runtime_names_both_packages(monkeypatch, package):
     with pytest.raises(MissingExtraError, match=r"slice-os\[cpu\].*slice-os\[gpu\]") as caught:
         load_encoder()
     assert package in str(caught.value)
+
+
+def test_the_first_dimensions_of_the_packaged_encoder_say_most():
+    with load_encoder() as encoder:
+        vectors = encoder.encode(
+            [
+                "cancel my subscription",
+                "The licensor's liability shall not exceed the fees paid.",
+                "Alice was beginning to get very tired of sitting by her sister on the bank.",
+                "protein folding in yeast cells",
+            ]
+        )
+    assert (vectors[:, :192] ** 2).sum(axis=1).mean() > 0.75
+    assert (vectors[:, -64:] ** 2).sum(axis=1).mean() < 0.04

@@ -1,0 +1,101 @@
+"""An encoder's vectors turned to the principal axes of spans: the first dimensions say most.
+
+A rotation changes no degree. It lets an index store fewer dimensions and find nearly the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from slice_os.corpus import read, split
+from slice_os.encoder.info import DESCRIPTION, GRAPH
+from slice_os.errors import ExportError
+from slice_os.exporters.checkpoint import Checkpoint
+from slice_os.exporters.parity import fitted, torch_words
+from slice_os.records import Float32
+from slice_os.spans import principal_axes
+
+NAME = "principal_axes"
+"""Of the matrix in a graph."""
+DOCUMENTS, PASSAGES = 10_000, 300
+"""How many documents of each text are read, and how many of their passages are looked at."""
+
+
+def axes_of(checkpoint: Checkpoint, paths: Sequence[str | Path]) -> Float32:
+    """Return the axes ``[d, d]`` of the encoder folder at `paths`, or of the spans of texts there.
+
+    The values are those of half precision, so that every precision has the very same.
+
+    Raises:
+        ExportError: The folder's encoder has no axes, or the texts have too few words.
+        CorpusError: The texts cannot be read.
+    """
+    if len(paths) == 1 and (Path(paths[0]) / DESCRIPTION).is_file():
+        return read_axes(Path(paths[0]))
+    words = (
+        torch_words(checkpoint, fitted(checkpoint, text, checkpoint.max_tokens))
+        for path in paths
+        for text in _texts(path)
+    )
+    try:
+        return principal_axes(words).astype(np.float16).astype(np.float32)
+    except ValueError as exc:
+        raise ExportError(
+            f"The texts for the axes, {', '.join(map(str, paths))}, cannot be used: {exc} Give "
+            "more."
+        ) from exc
+
+
+def read_axes(folder: Path) -> Float32:
+    """Return the axes ``[d, d]`` to which an encoder folder's vectors are turned.
+
+    Raises:
+        ExportError: It has none.
+    """
+    import onnx
+
+    for one in onnx.load(str(folder / GRAPH)).graph.initializer:
+        if one.name == NAME:
+            return onnx.numpy_helper.to_array(one).astype(np.float32)
+    raise ExportError(f"The vectors of the encoder {folder} are not turned: give texts instead.")
+
+
+def turn(graph: Path, axes: Float32) -> None:
+    """Append the product with `axes` to the graph in a file, in the precision of its output."""
+    import onnx
+
+    model = onnx.load(str(graph))
+    outputs = {one.name: one for one in model.graph.output}
+    output = outputs.get("last_hidden_state", model.graph.output[0])
+    before = f"{output.name}_before_turning"
+    for node in model.graph.node:
+        for names in (node.input, node.output):
+            names[:] = [before if name == output.name else name for name in names]
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(output.type.tensor_type.elem_type)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(axes.astype(dtype), NAME))
+    model.graph.node.append(onnx.helper.make_node("MatMul", [before, NAME], [output.name]))
+    onnx.save(model, str(graph))
+
+
+def turned_family(family: str, axes: Float32) -> str:
+    """Return the family of an encoder of a `family` whose vectors are turned."""
+    digest = hashlib.blake2b(family.encode(), digest_size=16)
+    digest.update(axes.astype("<f4").tobytes())
+    return digest.hexdigest()
+
+
+def _texts(path: str | Path) -> list[str]:
+    """Return some passages from anywhere in a text."""
+    passages = [
+        passage.text
+        for document in islice(read(path), DOCUMENTS)
+        for passage in islice(split(document), PASSAGES)
+    ]
+    random.Random(0).shuffle(passages)
+    return passages[:PASSAGES]
