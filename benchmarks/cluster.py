@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from tests.cluster.launcher import start_cluster
 
 TITLE = "OpenSearch: loading"
 WORDS = 50_000
+FEWER = (256, 192, 128)
 
 
 def run(data: Path | None) -> list[str]:
@@ -40,6 +42,9 @@ def run(data: Path | None) -> list[str]:
             _bulk_alone(cluster.url, backend, encoder, texts)  # the node's first minute is slower
             report = index.add(texts)
             bulk = _bulk_alone(cluster.url, backend, encoder, texts)
+            fewer = {
+                kept: _bulk_alone(cluster.url, backend, encoder, texts, kept) for kept in FEWER
+            }
             words = report.words
             whole = report.seconds
             status = index.status()
@@ -55,6 +60,11 @@ def run(data: Path | None) -> list[str]:
                 f"| the cluster's bulk alone, vectors made beforehand | {words / bulk:,.0f} | |",
                 f"| whole pipeline | {words / whole:,.0f} | {max(encoding, bulk) / whole:.2f} × "
                 "the slower of the two |",
+                *(
+                    f"| the cluster's bulk alone, {kept} dimensions | {words / taken:,.0f} | "
+                    f"{bulk / taken:.2f} × |"
+                    for kept, taken in fewer.items()
+                ),
             ]
 
 
@@ -78,17 +88,22 @@ def _encoding_alone(encoder: Any, texts: list[slice_os.Document]) -> float:
 
 
 def _bulk_alone(
-    url: str, like: OpenSearchBackend, encoder: Any, texts: list[slice_os.Document]
+    url: str,
+    like: OpenSearchBackend,
+    encoder: Any,
+    texts: list[slice_os.Document],
+    dimensions: int | None = None,
 ) -> float:
     """Return the seconds in which a new index takes all passages, their vectors made before."""
-    other = OpenSearchBackend.create(f"{url}/bulk", like.meta, like.settings)
+    settings = replace(like.settings, dimensions=dimensions)
+    other = OpenSearchBackend.create(f"{url}/bulk", like.meta, settings)
     passages = [passage for document in texts for passage in split(document)]
     operations = []
     encoded = encoder.encode_words(passage.text for passage in passages)
     for number, (passage, words) in enumerate(zip(passages, encoded, strict=True)):
         body = {
             **made.fields(passage, {}),
-            **made.vector_fields(words, like.meta.max_words, like.settings),
+            **made.vector_fields(words, like.meta.max_words, settings),
         }
         operations.append(Operation("", made.index_operation(str(number), body)))
     ask = other._cluster

@@ -14,8 +14,8 @@ from pathlib import Path
 from tests.cluster.launcher import start_cluster
 
 TITLE = "Memory of indexing and mining"
-EMBEDDED = (1_000_000, 4_000_000)
-CLUSTER = (100_000, 400_000)
+EMBEDDED = (500_000, 2_000_000)
+CLUSTER = (50_000, 200_000)
 PHRASES = (200, 2000)
 DEGREE = 0.9
 PEAK = r"""

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import slice_os
+from slice_os.backends.opensearch.scan import Scan
 from slice_os.corpus import count_words, split
 from slice_os.encoder.info import DEFAULT_FOLDER
 from slice_os.errors import EncoderMismatchError, PlaceError, QueryError
@@ -132,7 +133,9 @@ def test_filters(index):
     assert {match.document for match in matches} == {"ship"}
 
 
-def test_mining_finds_what_an_exhaustive_scan_finds(index, encoder):
+@pytest.mark.parametrize("graph", [False, True])
+def test_mining_finds_what_an_exhaustive_scan_finds(index, encoder, graph, monkeypatch):
+    monkeypatch.setattr(Scan, "graph_pays", lambda self: graph)  # an embedded index has none
     phrases = {"end": "end my subscription", "boat": "the boat went down", "price": "too expensive"}
     for threshold in (0.65, 0.75):
         mined = list(index.mine(phrases, degree=threshold))
@@ -169,11 +172,12 @@ def test_mining_many_phrases_is_mining_each(index):
     assert len({m.phrase for m in index.mine(phrases, degree=0.0)}) == len(phrases)
 
 
-@pytest.mark.parametrize("exact", [False, True])
-def test_mining_tells_what_share_is_done(index, exact):
+@pytest.mark.parametrize("graph", [False, True])
+def test_mining_tells_what_share_is_done(index, graph, monkeypatch):
+    monkeypatch.setattr(Scan, "graph_pays", lambda self: graph)
     for least in (0.6, 1.0):  # with matches and without
         told: list[float] = []
-        list(index.mine(["a seat", "a ship"], degree=least, exact=exact, on_progress=told.append))
+        list(index.mine(["a seat", "a ship"], degree=least, on_progress=told.append))
         assert told == sorted(told)
         assert told[-1] == 1.0
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import slice_os
+from slice_os.backends.opensearch.scan import Scan
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STORED = [{}, {"vector_type": "float", "tolerance": 0.8}, {"dimensions": 192}]
@@ -63,15 +64,16 @@ def test_degrees_and_rankings_are_the_same(both, query, mode, fusion, tie):
         assert scores[key] == pytest.approx(ours[rank].score, abs=tie), (rank, key)
 
 
-@pytest.mark.parametrize("exact", [False, True])
-def test_mining_finds_the_same(both, exact):
+@pytest.mark.parametrize("way", ["graph", "words"])
+def test_mining_finds_the_same(both, way, monkeypatch):
     local, remote = both
+    monkeypatch.setattr(Scan, "graph_pays", lambda self: way == "graph")
     phrases = ["wants to cancel", "thank you", "talk to a manager", "my order has not arrived"]
     for degree in (0.75, 0.85):
         ours, theirs = (
             {
                 (m.phrase, m.document, m.passage, m.start, m.end): m.degree
-                for m in index.mine(phrases, degree=degree, exact=exact)
+                for m in index.mine(phrases, degree=degree)
             }
             for index in (local, remote)
         )

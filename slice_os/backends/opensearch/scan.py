@@ -26,9 +26,9 @@ SLACK = 0.02
 """By how much lower degrees the graph is asked for than have to be named: what lies within a narrow
 radius is not connected in it. Of 61 matches of 200 phrases at 0.9 it found 56 without, 60 with 0.01
 and all with 0.02."""
-NAMING = 0.2
-"""What it costs to have a passage named for one phrase, in readings of a passage's words: 0.12 ms
-and 0.5 ms or more on the node of docs/benchmarks.md."""
+READ, COMPARED, SEARCHED, NAMED = 0.5, 0.002, 20.0, 0.12
+"""Milliseconds on the node of docs/benchmarks.md: to read a passage's words, to compare them with a
+phrase, to search the graph for a phrase, and to have a passage named for it."""
 
 Pages = Generator[list[dict[str, Any]], None, None]
 
@@ -52,11 +52,16 @@ class Scan:
         """
         at_random = {"random_score": {"seed": 7, "field": "_seq_no"}, "boost_mode": "replace"}
         query = {"function_score": {**self._everything(), **at_random}}
-        answer = self.cluster.search({"query": query, "size": WORDS_PAGE, "_source": STORED})
-        sample = [stored_passage(hit) for hit in answer["hits"]["hits"]]
+        wanted = {"size": WORDS_PAGE, "_source": STORED, "track_total_hits": True}
+        hits = self.cluster.search({"query": query, **wanted})["hits"]
+        sample = [stored_passage(hit) for hit in hits["hits"]]
         widened = np.array([cosine(least) for least in self._radii()], np.float32)
         named = [len(phrases) for _, phrases in self._reaching(sample, widened)]
-        return len(named) + NAMING * sum(named) < len(sample)
+        passages, count = hits["total"]["value"], len(self.vectors)
+        each = READ + COMPARED * count
+        by_graph = each * len(named) + NAMED * sum(named)
+        times = passages / max(len(sample), 1)
+        return bool(SEARCHED * count + by_graph * times < each * passages)
 
     def by_graph(self) -> Iterator[tuple[StoredPassage, list[int]]]:
         """Yield the passages that a widened search of the stored spans names, and the phrases.
@@ -69,21 +74,22 @@ class Scan:
             some = range(first, min(first + PHRASES, count))
             for answer in self.cluster.msearch([self._radial(k) for k in some]):
                 if answer["hits"]["total"]["value"] > WINDOW:
-                    yield from self.every_word()
+                    yield from self.every_word(begun=first / count / 2)
                     return
                 named |= dict.fromkeys(hit["_id"] for hit in answer["hits"]["hits"])
             self.on_progress(some.stop / count / 2)
         yield from self._matching(self._read(list(named)), len(named), begun=0.5)
 
-    def every_word(self) -> Iterator[tuple[StoredPassage, list[int]]]:
+    def every_word(self, begun: float = 0.0) -> Iterator[tuple[StoredPassage, list[int]]]:
         """Yield the same from all words of the cluster.
 
-        From one state of the index, whatever is written meanwhile.
+        From one state of the index, whatever is written meanwhile. `begun` is the share of the
+        work that was done before.
         """
         counted = {"size": 0, "track_total_hits": True, **self._everything()}
         passages = self.cluster.search(counted)["hits"]["total"]["value"]
         pages = self.cluster.pages({**self._everything(), "_source": STORED}, WORDS_PAGE)
-        yield from self._matching(pages, passages)
+        yield from self._matching(pages, passages, begun)
 
     def _read(self, ids: Sequence[str]) -> Pages:
         for first in range(0, len(ids), WORDS_PAGE):
