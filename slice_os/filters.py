@@ -26,6 +26,7 @@ _FILTER = regex.compile(
 
 
 _NUMBER = regex.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+_DATE = regex.compile(r"(\d{4})-\d\d(-\d\d([T ].*)?)?", regex.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class Filter:
     """One condition on a document's metadata; several are joined by *and*.
 
     A list holds if one of its members does (for ``!=``: if none equals). A stored number compares
-    as a number, and so does a text that reads as one in a range; all else compares as text, so
-    that "01234" is not 1234 and ISO dates sort.
+    as a number, and so does a text that reads as one in a range, an ISO date as its year; all else
+    compares as text, so that "01234" is not 1234 and ISO dates sort.
     """
 
     field: str
@@ -60,9 +61,17 @@ def _compare(op: str, stored: object, wanted: str) -> bool:
     if isinstance(stored, bool):
         wanted = wanted.lower()
     if (number or op not in "!=") and _NUMBER.fullmatch(wanted):
-        # A text that is no number is in no range of numbers.
-        return bool(_NUMBER.fullmatch(text)) and OPERATORS[op](float(text), float(wanted))
+        value = as_number(text)  # a text that is no number is in no range of numbers
+        return value is not None and OPERATORS[op](value, float(wanted))
     return OPERATORS[op](text, wanted)
+
+
+def as_number(text: str) -> float | None:
+    """Return the number that a text reads as in a range, of an ISO date its year; else None."""
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    date = _DATE.fullmatch(text)
+    return float(date[1]) if date else None
 
 
 def parse_filters(filters: Mapping[str, object] | Iterable[str | Filter] | None) -> list[Filter]:

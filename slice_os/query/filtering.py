@@ -6,7 +6,7 @@ The field `filters` holds tokens ``name \x00 class value`` for each leaf of a do
     b  a bool: true or false
     t  the text of any other value
     n  a number, as 16 hexadecimal digits that sort as numbers do
-    r  likewise of a text that reads as a number
+    r  likewise of a text that reads as a number, or of an ISO date its year
 
 so that ``year>=2015`` is a range on terms, whatever types other documents give to `year`.
 """
@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from slice_os.errors import QueryError
-from slice_os.filters import _NUMBER, OPERATORS, Filter, _text, flatten
+from slice_os.filters import _NUMBER, OPERATORS, Filter, _text, as_number, flatten
 
 FIELD = "filters"
 LONGEST = 1000
@@ -57,9 +57,10 @@ def _tokens(name: str, member: object) -> Iterator[str]:
         yield _token(name, "b", text)
         return
     yield _token(name, "t", _short(text))
-    if _NUMBER.fullmatch(text):
+    number = as_number(text)
+    if number is not None:
         kind = "n" if isinstance(member, int | float) else "r"
-        yield _token(name, kind, sortable(float(text)))
+        yield _token(name, kind, sortable(number))
 
 
 def _clause(one: Filter) -> dict[str, Any]:

@@ -41,7 +41,9 @@ def test_the_three_fusions():
         ("2024-03-01", "x>=2024-02-28", True), (None, "x=1", False), (None, "x!=1", True),
         (True, "x=True", True), (False, "x=true", False), (["a", "b"], "x=b", True),
         (["a", "b"], "x!=b", False), (5, "x<10", True), ("5", "x<10", True), ("é", "x=é", True),
-        ("a b", "x = a b", True),
+        ("a b", "x = a b", True), ("2024-05-01", "x>=2024", True), ("2024-05-01", "x>2024", False),
+        ("2024-05-01T10:00:00Z", "x<=2024", True), ("2023-12", "x>=2024", False),
+        ("2024-05-01", "x=2024", False), ("2024-5-1", "x>=2000", False),
     ],
 )  # fmt: skip
 def test_filters(stored, text, holds):
