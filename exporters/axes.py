@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Sequence
+from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
 
@@ -37,7 +38,14 @@ def axes_of(checkpoint: Checkpoint, paths: Sequence[str | Path]) -> Float32:
         CorpusError: The texts cannot be read.
     """
     if len(paths) == 1 and (Path(paths[0]) / DESCRIPTION).is_file():
-        return read_axes(Path(paths[0]))
+        axes = read_axes(Path(paths[0]))
+        dimension = checkpoint.model.config.hidden_size
+        if len(axes) != dimension:
+            raise ExportError(
+                f"The encoder {paths[0]} has {len(axes)} dimensions, the checkpoint {dimension}: "
+                "give texts instead."
+            )
+        return axes
     words = (
         torch_words(checkpoint, fitted(checkpoint, text, checkpoint.max_tokens))
         for path in paths
@@ -92,10 +100,6 @@ def turned_family(family: str, axes: Float32) -> str:
 
 def _texts(path: str | Path) -> list[str]:
     """Return some passages from anywhere in a text."""
-    passages = [
-        passage.text
-        for document in islice(read(path), DOCUMENTS)
-        for passage in islice(split(document), PASSAGES)
-    ]
-    random.Random(0).shuffle(passages)
-    return passages[:PASSAGES]
+    rng = random.Random(0)
+    passages = (passage.text for one in islice(read(path), DOCUMENTS) for passage in split(one))
+    return nsmallest(PASSAGES, passages, key=lambda _: rng.random())

@@ -7,6 +7,7 @@ pytest.importorskip("torch")
 pytest.importorskip("optimum.exporters")
 
 from slice_os.encoder import load_encoder
+from slice_os.encoder.info import DEFAULT_FOLDER
 from slice_os.errors import CorpusError, ExportError
 from slice_os.exporters import export
 from slice_os.exporters.axes import read_axes
@@ -56,6 +57,7 @@ def test_what_cannot_say_any_axes(checkpoint, tmp_path, texts):
         (tmp_path / "plain", ExportError, "are not turned: give texts"),
         (few, ExportError, "3 words are too few .* Give more"),
         (tmp_path / "nothing.txt", CorpusError, "nothing.txt"),
+        (DEFAULT_FOLDER, ExportError, "has 384 dimensions, the checkpoint 32"),
     ):
         with pytest.raises(error, match=said):
             export(checkpoint(), tmp_path / "out", axes=path)
