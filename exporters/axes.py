@@ -18,7 +18,7 @@ from slice_os.corpus import read, split
 from slice_os.encoder.info import DESCRIPTION, GRAPH
 from slice_os.errors import ExportError
 from slice_os.exporters.checkpoint import Checkpoint
-from slice_os.exporters.parity import fitted, torch_words
+from slice_os.exporters.parity import fitted, one_torch_thread, torch_words
 from slice_os.records import Float32
 from slice_os.spans import principal_axes
 
@@ -52,7 +52,8 @@ def axes_of(checkpoint: Checkpoint, paths: Sequence[str | Path]) -> Float32:
         for text in _texts(path)
     )
     try:
-        return principal_axes(words).astype(np.float16).astype(np.float32)
+        with one_torch_thread():
+            return principal_axes(words).astype(np.float16).astype(np.float32)
     except ValueError as exc:
         raise ExportError(
             f"The texts for the axes, {', '.join(map(str, paths))}, cannot be used: {exc} Give "

@@ -85,11 +85,12 @@ def export(
     try:
         folder = work / "encoder"
         folder.mkdir()
-        _write_files(loaded, work, precision, tell)
         matrix = None
         if axes:
-            tell("turning the vectors to their principal axes")
+            tell("finding the principal axes")
             matrix = axes_of(loaded, [axes] if isinstance(axes, str | Path) else axes)
+        _write_files(loaded, work, precision, tell)
+        if matrix is not None:
             turn(folder / GRAPH, matrix)
         info = EncoderInfo(
             name=name or Path(checkpoint).resolve().name,

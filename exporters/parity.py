@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,17 +49,9 @@ def measure(
     The lengths are numbers of words; `all` is over every length, and `text` compares whole
     passages. `axes` is the matrix by which the encoder's vectors are turned.
     """
-    import torch
-
     texts = [fitted(checkpoint, text, encoder.info.max_tokens) for text in sentences()]
-    threads = torch.get_num_threads()
-    # One short text at a time: on a busy machine torch's threads would wait for each other, 27
-    # times longer than one thread needs.
-    torch.set_num_threads(1)
-    try:
+    with one_torch_thread():
         wanted = [torch_words(checkpoint, text) for text in texts]
-    finally:
-        torch.set_num_threads(threads)
     if axes is not None:
         wanted = [words @ axes for words in wanted]
     return _compare(encoder, texts, wanted)
@@ -99,6 +93,22 @@ def check(measured: dict[str, dict[str, float]], precision: str) -> None:
             f"span vectors are {mean} and {least}, and {bound.mean} and {bound.least} are needed, "
             "so nothing was written; try another precision."
         )
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Keep torch to one thread: short texts come one at a time.
+
+    On a busy machine its threads would wait for each other, 27 times longer than one needs.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def fitted(checkpoint: Checkpoint, text: str, max_tokens: int) -> str:
