@@ -40,7 +40,8 @@ def index(documents, nodes, name, **options):
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(client, cluster, name, how):
-    place, documents = f"{cluster.url}/{name}", faults.documents(large=300)
+    # So much that a slow node has not taken all when it shows the first.
+    place, documents = f"{cluster.url}/{name}", faults.documents(large=1000)
     corpus = faults.write(Path("corpus.jsonl"), documents)
     run = faults.Run(corpus, place, *WORDS)
     assert faults.wait_for(client, name, 1)

@@ -124,9 +124,10 @@ class BulkSender:
         def attempt() -> str:
             """Send what is left; return why some of it must be sent again, or nothing."""
             nonlocal rest
+            # As bytes: more copies as large fragment the heap, and memory grows by the hour.
             body = b"".join(operation.body for operation in rest)
             answer = patiently(
-                lambda: self._client.bulk(body=body.decode(), index=self._index, params=_PARAMS),
+                lambda: self._client.bulk(body=body, index=self._index, params=_PARAMS),
                 self._url,
                 PATIENCE,
             )
