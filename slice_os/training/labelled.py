@@ -89,20 +89,20 @@ class PairsInContext(Objective):
         pairs = [self._pairs[k] for k in rng.integers(len(self._pairs), size=wanted.batch)]
         if rng.random() < 0.5:  # alike is alike both ways
             pairs = [Pair(pair.second, pair.first, pair.likeness) for pair in pairs]
-        passages = [place(rng, pair.second, self._fillers(rng))[0] for pair in pairs]
         queries = student.encode([pair.first for pair in pairs])
         targets = student.encode([pair.second for pair in pairs])
-        words = student.words(passages)
-        windows = [length_window(max(1, count_words(pair.first))) for pair in pairs]
-        inside = best_spans(queries, words.vectors, words.counts, windows)[0]
         least = 2 * wanted.least - 1
-        gold = torch.tensor([pair.likeness for pair in pairs], device=inside.device)
+        gold = torch.tensor([pair.likeness for pair in pairs], device=queries.device)
         goal = least + (1 - least) * gold
         alone = (queries * targets).sum(dim=1)
-        return {
-            "pairs": wanted.weight * functional.mse_loss(inside, goal),
-            "pairs alone": wanted.weight * functional.mse_loss(alone, goal),
-        }
+        losses = {"pairs alone": wanted.weight * functional.mse_loss(alone, goal)}
+        if wanted.context:
+            passages = [place(rng, pair.second, self._fillers(rng))[0] for pair in pairs]
+            words = student.words(passages)
+            windows = [length_window(max(1, count_words(pair.first))) for pair in pairs]
+            inside = best_spans(queries, words.vectors, words.counts, windows)[0]
+            losses["pairs"] = wanted.weight * functional.mse_loss(inside, goal)
+        return losses
 
     def _fillers(self, rng: np.random.Generator) -> list[str]:
         """Return one to three texts to stand around the one that counts."""

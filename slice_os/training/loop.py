@@ -213,7 +213,7 @@ class Loop:
         front = {
             "license": recipe.licence or base.licence,
             "language": list(base.languages),
-            "datasets": [*filter(None, base.training_data.split(", ")), *texts],
+            "datasets": [*dict.fromkeys([*filter(None, base.training_data.split(", ")), *texts])],
         }
         lines = [f"{name}: {json.dumps(value)}" for name, value in front.items() if value]
         return "\n".join(

@@ -47,9 +47,9 @@ def objectives_of(
         second = load_teacher(folder_of(root, wanted.second), device)
     ranking = None
     if recipe.ranking:
-        base = Student(load_checkpoint(folder_of(root, recipe.base)))
-        base.model.to(device)
-        ranking = RankingDistillation(recipe.ranking, passages, base, second)
+        ranker = Student(load_checkpoint(folder_of(root, recipe.ranking.teacher or recipe.base)))
+        ranker.model.to(device)
+        ranking = RankingDistillation(recipe.ranking, passages, ranker, second)
     if wanted:
         teacher = load_teacher(folder_of(root, wanted.teacher or recipe.base), device)
         objectives.append(SpanDistillation(wanted, passages, teacher, second, ranking))

@@ -2,7 +2,7 @@
 
 Span distillation alone takes the context out of a span's vector, and retrieval with it. Here a few
 words cut out of a text are the query, the passages around them and those of other texts are ranked
-by their best span, and the student's ranking is held to the frozen base's.
+by their best span, and the student's ranking is held to a frozen teacher's.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from slice_os.training.teacher import Teacher
 
 
 class RankingDistillation(Objective):
-    """The objective: best spans rank passages as the frozen base's best spans and means do."""
+    """The objective: best spans rank passages as a frozen teacher's best spans and means do."""
 
     def __init__(
         self,
         settings: Ranking,
         passages: Passages,
-        base: Student,
+        teacher: Student,
         second: Teacher | None = None,
     ) -> None:
         self._settings = settings
         self._passages = passages
-        self._base = base
+        self._teacher = teacher
         self._second = second
-        base.model.requires_grad_(False).eval()
+        teacher.model.requires_grad_(False).eval()
 
     def draw(self, rng: np.random.Generator) -> tuple[list[str], list[str]]:
         """Return queries, and the passages that they are to rank."""
@@ -60,7 +60,7 @@ class RankingDistillation(Objective):
         """Return the weighted loss; `words` are the student's of `passages`."""
         wanted = self._settings
         with torch.no_grad():
-            asked, own = self._base.encode(queries), self._base.words(passages)
+            asked, own = self._teacher.encode(queries), self._teacher.words(passages)
             goal = (1 - wanted.mean) * _scores(asked, own, queries)
             goal = goal + wanted.mean * asked @ functional.normalize(own.vectors.sum(1), dim=-1).T
             if self._second and wanted.second:

@@ -65,18 +65,20 @@ class Distillation(Part, frozen=True):
 
 
 class Ranking(Part, frozen=True):
-    """Ranking distillation: passages keep the order that the base gives them.
+    """Ranking distillation: passages keep the order that a teacher gives them.
 
     Attributes:
-        weight: Of the divergence from the base's scores.
+        teacher: The checkpoint whose order is kept; the base itself if empty.
+        weight: Of the divergence from the teacher's scores.
         texts: Texts a step; each gives one query.
         passages: Neighbouring passages a text.
         temperature: Of the scores.
-        mean: The share of the passage's own mean vector in the base's scores; the rest is the
+        mean: The share of the passage's own mean vector in the teacher's scores; the rest is the
             best span's.
         second: The share of the second teacher of [distillation] in the scores.
     """
 
+    teacher: str = ""
     weight: Weight = 1.0
     texts: Positive = 8
     passages: Positive = 3
@@ -106,10 +108,12 @@ class Slice(Part, frozen=True):
 
 
 class Pairs(Part, frozen=True):
-    """Pairs of known similarity, the second said inside a passage.
+    """Pairs of known similarity, the second also said inside a passage.
 
     Attributes:
         path: A TSV file with a header: ``score``, ``sentence1``, ``sentence2``.
+        context: Whether the second is said inside a passage too; if not, only the texts alone are
+            compared, as a teacher of sentences needs it.
         weight: Of the squared difference between the best span's degree and the pair's.
         batch: Pairs a step.
         most: The score that means the same.
@@ -117,6 +121,7 @@ class Pairs(Part, frozen=True):
     """
 
     path: str
+    context: bool = True
     weight: Weight = 1.0
     batch: Positive = 8
     most: Weight = 5.0
@@ -142,8 +147,8 @@ class Recipe(Part, frozen=True):
 
     name: str
     base: str
-    text: list[Text]
     steps: Positive
+    text: list[Text] = field(default_factory=list)
     distillation: Distillation | None = None
     ranking: Ranking | None = None
     slice: Slice | None = None
@@ -159,6 +164,12 @@ class Recipe(Part, frozen=True):
     average: Share = 1.0
     save_every: Positive = 100
     licence: str = ""
+
+    @property
+    def draws(self) -> bool:
+        """Whether something is learnt from passages of running text."""
+        in_context = any(pairs.context for pairs in self.pairs)
+        return bool(self.distillation or self.ranking or in_context)
 
     def paths(self) -> Iterator[str]:
         """Yield every path that the recipe names."""
@@ -192,6 +203,10 @@ def read_recipe(path: str | Path) -> Recipe:
         raise TrainingError(
             f"The recipe {path} has nothing to learn from: give it a table [distillation], "
             "[ranking], [slice] or [[pairs]]."
+        )
+    if not recipe.text and recipe.draws:
+        raise TrainingError(
+            f"The recipe {path} draws passages and names no text: give it a table [[text]]."
         )
     low, high = recipe.passage_words
     if low > high:

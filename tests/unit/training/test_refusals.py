@@ -18,6 +18,7 @@ from slice_os.errors import ExportError, TrainingError
         (('name = "tiny"\n', ""), "misses.*name"),
         (("spans = 4", "span = 4"), r"span.*distillation"),
         (('path = "text.txt"', 'path = "texts.txt"'), "texts.txt does not exist"),
+        (('[[text]]\npath = "text.txt"\n', ""), "names no text"),
         (("[6, 20]", "[20, 6]"), "swap"),
         (('base = "base"', 'base = "package:nothing_such/model"'), "no such package"),
     ],

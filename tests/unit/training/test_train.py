@@ -20,8 +20,9 @@ from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.parity import sentences
 from slice_os.training import run as runs
 from slice_os.training.distillation import SpanDistillation
-from slice_os.training.recipe import Distillation
-from slice_os.training.sampling import Passages
+from slice_os.training.labelled import PairsInContext
+from slice_os.training.recipe import Distillation, Pairs
+from slice_os.training.sampling import Passages, read_pairs
 from slice_os.training.student import Student
 from slice_os.training.teacher import load_teacher
 
@@ -91,6 +92,28 @@ def test_learning_lowers_the_loss(room, losses_of, tmp_path):
     assert before["alone"] == pytest.approx(0, abs=1e-5)  # it is its own teacher
     assert after["context"] < 0.85 * before["context"]
     assert after["matrix"] < before["matrix"]
+
+
+SENTENCES = """
+name = "teacher"
+base = "base"
+steps = 30
+learning_rate = 1e-3
+[[pairs]]
+path = "pairs.tsv"
+context = false
+"""
+
+
+def test_a_teacher_of_sentences_learns_from_pairs_alone(room, losses_of, tmp_path):
+    room()
+    (tmp_path / "sentences.toml").write_text(SENTENCES, encoding="utf-8")
+    slice_os.train(tmp_path / "sentences.toml", tmp_path / "run")
+    wanted = Pairs("pairs.tsv", context=False, batch=30)
+    pairs = read_pairs(tmp_path / "pairs.tsv")
+    before, after = losses_of(PairsInContext(wanted, pairs, Passages([], (6, 20))))
+    assert before.keys() == {"pairs alone"}
+    assert after["pairs alone"] < 0.9 * before["pairs alone"]
 
 
 @pytest.mark.parametrize("kind", ["mpnet", "xlm-roberta", "modernbert"])
