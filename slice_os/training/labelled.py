@@ -70,11 +70,12 @@ class Triples(Objective):
         return batch[self._process :: self._processes]
 
 
-class PairsInContext(Objective):
-    """The best span of a passage that says one text is as near to the other as people judged.
+class LabelledPairs(Objective):
+    """Two texts are as near to each other as they were judged, alone and, if wanted, in context.
 
-    Its other sentences are those of other pairs, and now and then running text: they must not be
-    told from the one that counts by how they are written.
+    In context, the second stands in a passage whose best span counts. The other sentences are those
+    of other pairs, and now and then running text: they must not be told from the one that counts by
+    how they are written.
     """
 
     def __init__(self, settings: Pairs, pairs: Sequence[Pair], passages: Passages) -> None:
@@ -84,7 +85,7 @@ class PairsInContext(Objective):
         self._texts = [text for pair in pairs for text in (pair.first, pair.second)]
 
     def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, Tensor]:
-        """Return the weighted loss of pairs drawn with `rng`, in context and alone."""
+        """Return the weighted losses of pairs drawn with `rng`."""
         wanted = self._settings
         pairs = [self._pairs[k] for k in rng.integers(len(self._pairs), size=wanted.batch)]
         if rng.random() < 0.5:  # alike is alike both ways

@@ -10,7 +10,7 @@ from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.training.base import Objective
 from slice_os.training.distillation import SpanDistillation
-from slice_os.training.labelled import PairsInContext, Triples
+from slice_os.training.labelled import LabelledPairs, Triples
 from slice_os.training.ranking import RankingDistillation
 from slice_os.training.recipe import Recipe
 from slice_os.training.sampling import Passages, read_pairs
@@ -60,7 +60,7 @@ def objectives_of(
         objectives.append(Triples(recipe.slice, path, process, processes))
     for pairs in recipe.pairs:
         rows = read_pairs(root / pairs.path, pairs.most)
-        objectives.append(PairsInContext(pairs, rows, passages))
+        objectives.append(LabelledPairs(pairs, rows, passages))
     return objectives
 
 

@@ -20,7 +20,7 @@ from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.parity import sentences
 from slice_os.training import run as runs
 from slice_os.training.distillation import SpanDistillation
-from slice_os.training.labelled import PairsInContext
+from slice_os.training.labelled import LabelledPairs
 from slice_os.training.recipe import Distillation, Pairs
 from slice_os.training.sampling import Passages, read_pairs
 from slice_os.training.student import Student
@@ -111,7 +111,7 @@ def test_a_teacher_of_sentences_learns_from_pairs_alone(room, losses_of, tmp_pat
     slice_os.train(tmp_path / "sentences.toml", tmp_path / "run")
     wanted = Pairs("pairs.tsv", context=False, batch=30)
     pairs = read_pairs(tmp_path / "pairs.tsv")
-    before, after = losses_of(PairsInContext(wanted, pairs, Passages([], (6, 20))))
+    before, after = losses_of(LabelledPairs(wanted, pairs, Passages([], (6, 20))))
     assert before.keys() == {"pairs alone"}
     assert after["pairs alone"] < 0.9 * before["pairs alone"]
 
