@@ -103,12 +103,12 @@ def _parse(text: str) -> Filter:
     return Filter(found["field"], found["op"], found["value"])
 
 
-def flatten(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat_metadata(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested metadata with dotted names, as OpenSearch's flat_object addresses them."""
     flat: dict[str, Any] = {}
     for name, value in metadata.items():
         if isinstance(value, Mapping):
-            flat.update(flatten(value, f"{prefix}{name}."))
+            flat.update(flat_metadata(value, f"{prefix}{name}."))
         elif isinstance(value, float) and not math.isfinite(value):
             flat[f"{prefix}{name}"] = str(value)  # JSON has no NaN
         else:

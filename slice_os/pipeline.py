@@ -86,9 +86,8 @@ def index_documents(
     def refused(reject: Reject) -> None:
         """Count a passage that the backend refuses, and its document not as indexed."""
         report.rejected += 1
-        document = reject.place.rpartition("#")[0]
-        if document not in unfit:
-            unfit.add(document)
+        if reject.document not in unfit:
+            unfit.add(reject.document)
             report.documents -= 1
         on_reject(reject)
 

@@ -94,11 +94,16 @@ class EncodedPassage:
 class Reject:
     """Something of the corpus that was skipped, and why.
 
-    `place` names a file or a file and its row ("a.csv#12").
+    `place` names a file, a file and its row ("a.csv#12"), or a document and its passage.
     """
 
     place: str
     reason: str
+
+    @property
+    def document(self) -> str:
+        """The document, or the file, that `place` names a part of."""
+        return self.place.rpartition("#")[0] or self.place
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from slice_os.errors import QueryError
-from slice_os.filters import _NUMBER, OPERATORS, Filter, _text, as_number, flatten
+from slice_os.filters import _NUMBER, OPERATORS, Filter, _text, as_number, flat_metadata
 
 FIELD = "filters"
 LONGEST = 1000
@@ -32,7 +32,7 @@ _BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 def filter_tokens(metadata: Mapping[str, Any]) -> list[str]:
     """Return the tokens of a document's metadata for the keyword field `filters`, sorted."""
     found: set[str] = set()
-    for name, stored in flatten(metadata).items():
+    for name, stored in flat_metadata(metadata).items():
         for member in stored if isinstance(stored, list) else [stored]:
             if member is not None:
                 found.update(_tokens(name, member))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from slice_os.errors import QueryError
-from slice_os.filters import flatten
+from slice_os.filters import flat_metadata
 from slice_os.query.legs import SPANS
 from slice_os.records import Hit, SpanMatch
 
@@ -88,7 +88,7 @@ def _hit(row: Mapping[str, Any]) -> Hit:
         score=degree if score is None else float(score),
         degree=degree,
         spans=spans,
-        metadata=flatten(source.get("metadata") or {}),
+        metadata=flat_metadata(source.get("metadata") or {}),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slice_os.errors import QueryError
-from slice_os.filters import flatten, parse_filters
+from slice_os.filters import flat_metadata, parse_filters
 from slice_os.fusion import FUSIONS, get_fusion
 
 DENSE = {"a": 0.9, "b": 0.8, "c": 0.6}
@@ -57,5 +57,5 @@ def test_filters_that_are_not_understood(text):
         parse_filters([text])
 
 
-def test_flatten():
-    assert flatten({"a": {"b": {"c": 1}}, "d": float("inf")}) == {"a.b.c": 1, "d": "inf"}
+def test_flat_metadata():
+    assert flat_metadata({"a": {"b": {"c": 1}}, "d": float("inf")}) == {"a.b.c": 1, "d": "inf"}

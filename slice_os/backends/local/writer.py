@@ -26,7 +26,7 @@ from slice_os.backends.local.schema import as_error, connect, load_meta, next_se
 from slice_os.backends.local.segment import PackedPassage, pack, write_segment
 from slice_os.backends.local.tidy import remove_orphans, segment_file, tidy_segments
 from slice_os.errors import IndexLockedError, PlaceError
-from slice_os.filters import flatten
+from slice_os.filters import flat_metadata
 from slice_os.records import Document, EncodedPassage, Passage
 
 _log = logging.getLogger(__name__)
@@ -196,7 +196,9 @@ class LocalWriter(Writer):
         self._database.execute(
             "UPDATE passages SET pending = 0 WHERE document = ? AND pending", (self._key,)
         )
-        metadata = json.dumps(flatten(self._document.metadata), ensure_ascii=False, default=str)
+        metadata = json.dumps(
+            flat_metadata(self._document.metadata), ensure_ascii=False, default=str
+        )
         self._database.execute(
             "UPDATE documents SET title = ?, metadata = ?, hash = ? WHERE key = ?",
             (self._document.title, metadata, self._document.hash, self._key),

@@ -17,7 +17,7 @@ from slice_os.backends.opensearch.cluster import WORDS_PAGE, Cluster
 from slice_os.backends.opensearch.encoding import unpack_words
 from slice_os.backends.relevance import exact_degree, is_scored_again, is_short, score_page
 from slice_os.errors import ClusterError, IndexDamagedError, QueryError
-from slice_os.filters import flatten
+from slice_os.filters import flat_metadata
 from slice_os.fusion import get_fusion
 from slice_os.lexical import MAX_TERMS
 from slice_os.query import (
@@ -222,7 +222,7 @@ def stored_passage(hit: Mapping[str, Any]) -> StoredPassage:
         source.get("title", ""),
     )
     metadata = {**source.get("metadata", {}), **source.get("unindexed", {})}
-    return StoredPassage(passage, flatten(metadata), words, norms)
+    return StoredPassage(passage, flat_metadata(metadata), words, norms)
 
 
 def _text(query: str) -> str:

@@ -55,8 +55,9 @@ class OpenSearchWriter(Writer):
         self._unfit: set[str] = set()
 
     def _refused(self, label: str, reason: str) -> None:
-        self._unfit.add(label.rpartition("#")[0])
-        self._on_reject(Reject(label, f"the cluster refuses it: {reason}"))
+        reject = Reject(label, f"the cluster refuses it: {reason}")
+        self._unfit.add(reject.document)
+        self._on_reject(reject)
 
     def _see(self, document: str) -> bool:
         seen = self._seen.execute("INSERT OR IGNORE INTO seen VALUES (?)", (document,))

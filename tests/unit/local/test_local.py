@@ -180,7 +180,7 @@ def breaking(function, at, error):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
-@pytest.mark.parametrize("name", ["pack", "write_segment", "flatten", "next_segment"])
+@pytest.mark.parametrize("name", ["pack", "write_segment", "flat_metadata", "next_segment"])
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_whatever_interrupts_the_writer_the_index_stays_whole(index, monkeypatch, name, at, error):
     monkeypatch.setattr(writer, "SEGMENT_WORDS", 40)

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from slice_os.errors import QueryError
-from slice_os.filters import OPERATORS, Filter, flatten
+from slice_os.filters import OPERATORS, Filter, flat_metadata
 from slice_os.query import filter_clauses, filter_tokens
 from slice_os.query.filtering import sortable
 
@@ -60,7 +60,7 @@ def holds(clause, tokens):
 
 
 def agree(meta, one):
-    expected = one.holds(flatten(meta).get(one.field))
+    expected = one.holds(flat_metadata(meta).get(one.field))
     (clause,) = filter_clauses([one])
     assert holds(clause, filter_tokens(meta)) is expected, (meta, str(one))
 
@@ -80,7 +80,7 @@ def test_the_clauses_mean_what_the_filter_means(meta, field, operator, value):
 
 
 def _members(meta, field):
-    stored = flatten(meta).get(field)
+    stored = flat_metadata(meta).get(field)
     return stored if isinstance(stored, list) else [stored]
 
 
