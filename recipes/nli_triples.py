@@ -1,0 +1,56 @@
+"""Make triples for SLICE's loss from NLI's labels: what a sentence entails, what contradicts it.
+
+    python recipes/nli_triples.py triples.tsv snli-validation.tsv snli-test.tsv
+
+A triple is a premise, a passage that says what it entails and one that says what contradicts it,
+each among one to three sentences of other premises: the form of a recipe's [slice].
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+import click
+import numpy as np
+
+from slice_os.training.development import FILLERS
+from slice_os.training.sampling import place
+
+ENTAILMENT, CONTRADICTION = "0", "2"
+
+
+@click.command()
+@click.argument("out", type=click.Path(path_type=Path))
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+def main(out: Path, files: tuple[Path, ...]) -> None:
+    """Write OUT, a .tsv of triples, from FILES with the columns premise, hypothesis and label."""
+    said: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for path in files:
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+                said[row["premise"], row["label"]].append(row["hypothesis"])
+    rng = np.random.default_rng(0)
+    others = sorted({text for texts in said.values() for text in texts})
+
+    def passage(text: str) -> str:
+        count = int(rng.integers(FILLERS[0], FILLERS[1] + 1))
+        return place(rng, text, rng.choice(others, count).tolist())[0]
+
+    lines = [
+        f"{premise}\t{passage(entailed)}\t{passage(contradicting)}\n"
+        for premise, label in sorted(said)
+        if label == ENTAILMENT
+        for entailed, contradicting in zip(
+            said[premise, ENTAILMENT], said.get((premise, CONTRADICTION), ()), strict=False
+        )
+    ]
+    out.write_text("".join(np.array(lines)[rng.permutation(len(lines))]), encoding="utf-8")
+    click.echo(f"{len(lines)} triples in {out}.")
+
+
+if __name__ == "__main__":
+    main()
