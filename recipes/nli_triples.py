@@ -8,13 +8,14 @@ each among one to three sentences of other premises: the form of a recipe's [sli
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from pathlib import Path
 
 import click
 import numpy as np
 
+from slice_os.errors import SliceOSError
+from slice_os.evaluation.rows import field, read_rows
 from slice_os.training.development import FILLERS
 from slice_os.training.sampling import place
 
@@ -29,10 +30,16 @@ ENTAILMENT, CONTRADICTION = "0", "2"
 def main(out: Path, files: tuple[Path, ...]) -> None:
     """Write OUT, a .tsv of triples, from FILES with the columns premise, hypothesis and label."""
     said: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for path in files:
-        with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-                said[row["premise"], row["label"]].append(row["hypothesis"])
+    try:
+        for path in files:
+            for line, values in read_rows(path):
+                premise, label, hypothesis = (
+                    field(path, line, values, (name,))
+                    for name in ("premise", "label", "hypothesis")
+                )
+                said[premise, label].append(hypothesis)
+    except SliceOSError as exc:
+        raise click.ClickException(str(exc)) from exc
     rng = np.random.default_rng(0)
     others = sorted({text for texts in said.values() for text in texts})
 
@@ -48,7 +55,7 @@ def main(out: Path, files: tuple[Path, ...]) -> None:
             said[premise, ENTAILMENT], said.get((premise, CONTRADICTION), ()), strict=False
         )
     ]
-    out.write_text("".join(np.array(lines)[rng.permutation(len(lines))]), encoding="utf-8")
+    out.write_text("".join(rng.permutation(lines)), encoding="utf-8")
     click.echo(f"{len(lines)} triples in {out}.")
 
 

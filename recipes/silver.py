@@ -3,23 +3,27 @@
     python recipes/silver.py TEACHER silver.tsv --pairs snli-test.tsv --mined stsb-train.tsv
 
 Pairs that people judged are few; a teacher that was tuned on them judges many more of their kind
-(Thakur et al. 2021, "Augmented SBERT"). A .tsv of --pairs gives its pairs as they stand; of one
-that is --mined, each sentence is paired with some of its nearest.
+(Thakur et al. 2021, "Augmented SBERT"). A file of --pairs (.tsv, .csv or .jsonl) gives its pairs as
+they stand; of one that is --mined, a .tsv as a recipe's [[pairs]] takes it, each sentence is paired
+with some of its nearest.
 """
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import click
 import numpy as np
 
 import slice_os
+from slice_os.errors import SliceOSError
+from slice_os.evaluation.rows import field, read_rows
+from slice_os.training.recipe import Pairs
+from slice_os.training.sampling import read_pairs
 
-COLUMNS = (("sentence1", "sentence2"), ("premise", "hypothesis"))
-LEAST = 0.1
-"""The cosine that means nothing in common: what [[pairs]] teaches at its default of `least`."""
+COLUMNS = (("sentence1", "premise"), ("sentence2", "hypothesis"))
+TAUGHT = Pairs("")
+"""What [[pairs]] teaches by default, and so what a teacher's cosine means."""
 NEAREST, TAKEN = 30, 2
 """Of so many nearest sentences so many are taken."""
 PLACES = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -32,31 +36,29 @@ PLACES = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--mined", multiple=True, type=PLACES, help="Sentences to pair first.")
 def main(teacher: Path, out: Path, pairs: tuple[Path, ...], mined: tuple[Path, ...]) -> None:
     """Write OUT, a .tsv, with what the encoder folder TEACHER says of pairs of sentences."""
-    given = [pair for path in pairs for pair in read(path)]
-    loose = sorted({text for path in mined for pair in read(path) for text in pair})
+    try:
+        given = [
+            (field(path, line, values, COLUMNS[0]), field(path, line, values, COLUMNS[1]))
+            for path in pairs
+            for line, values in read_rows(path)
+        ]
+        found = [pair for path in mined for pair in read_pairs(path)]
+    except SliceOSError as exc:
+        raise click.ClickException(str(exc)) from exc
+    loose = sorted({text.strip() for pair in found for text in (pair.first, pair.second)})
     texts = sorted({*loose, *(text for pair in given for text in pair)})
     row = {text: n for n, text in enumerate(texts)}
     with slice_os.load_encoder(teacher) as encoder:
         vectors = encoder.encode(texts)
     given += [(texts[a], texts[b]) for a, b in neighbours([row[text] for text in loose], vectors)]
+    least = 2 * TAUGHT.least - 1
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("w", encoding="utf-8", newline="") as file:
         file.write("score\tsentence1\tsentence2\n")
         for first, second in dict.fromkeys(given):
             cosine = float(vectors[row[first]] @ vectors[row[second]])
-            likeness = min(max((cosine - LEAST) / (1 - LEAST), 0.0), 1.0)
-            file.write(f"{5 * likeness:.3f}\t{first}\t{second}\n")
-
-
-def read(path: Path) -> list[tuple[str, str]]:
-    """Return the pairs of a .tsv with a header."""
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        names = next((n for n in COLUMNS if set(n) <= set(rows.fieldnames or ())), None)
-        if names is None:
-            raise click.UsageError(f"{path} has neither {' nor '.join(map(' and '.join, COLUMNS))}")
-        found = [(row[names[0]].strip(), row[names[1]].strip()) for row in rows]
-    return [pair for pair in found if all(pair)]
+            likeness = min(max((cosine - least) / (1 - least), 0.0), 1.0)
+            file.write(f"{TAUGHT.most * likeness:.3f}\t{first}\t{second}\n")
 
 
 def neighbours(rows: list[int], vectors: np.ndarray) -> list[tuple[int, int]]:
