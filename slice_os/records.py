@@ -94,16 +94,13 @@ class EncodedPassage:
 class Reject:
     """Something of the corpus that was skipped, and why.
 
-    `place` names a file, a file and its row ("a.csv#12"), or a document and its passage.
+    `place` names a file, a file and its row ("a.csv#12"), or a document and its passage;
+    `document` is the document's id where a backend refuses a passage of it.
     """
 
     place: str
     reason: str
-
-    @property
-    def document(self) -> str:
-        """The document, or the file, that `place` names a part of."""
-        return self.place.rpartition("#")[0] or self.place
+    document: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ def test_a_document_that_the_cluster_refuses(client, cluster, name):
     assert found == faults.expected(documents[:5])
     told: list[slice_os.Reject] = []
     report = index(documents, cluster, name, on_reject=told.append)
-    assert [one.place for one in told] == [f"{IMMENSE}#0"]
+    assert [(one.place, one.document) for one in told] == [(f"{IMMENSE}#0", IMMENSE)]
     assert report.rejected == 1
 
 

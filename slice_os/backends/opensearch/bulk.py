@@ -19,6 +19,7 @@ from tenacity.wait import wait_random_exponential
 
 from slice_os.backends.opensearch.connection import BUSY, PATIENCE, patiently, reason_of
 from slice_os.errors import ClusterError, SliceOSError
+from slice_os.records import Reject
 
 if TYPE_CHECKING:
     from opensearchpy import OpenSearch
@@ -32,28 +33,29 @@ WAITING = 2
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation: the lines of a _bulk body, and what to call it if it is refused."""
+    """One operation: the lines of a _bulk body, whose it is, and its place if it is refused."""
 
-    label: str
+    document: str
+    place: str
     body: bytes
 
 
 class BulkSender:
-    """Sends operations as they come; `on_refused` is told (label, reason) in the caller's thread.
+    """Sends operations as they come; `on_refused` is told in the caller's thread.
 
     An error that ends the sending is raised by the next call. Of two operations on one id only
     one may be under way: their order is not kept.
     """
 
     def __init__(
-        self, client: OpenSearch, url: str, index: str, on_refused: Callable[[str, str], None]
+        self, client: OpenSearch, url: str, index: str, on_refused: Callable[[Reject], None]
     ) -> None:
         self._client, self._url, self._index = client, url, index
         self._on_refused = on_refused
         self._batch: list[Operation] = []
         self._bytes = 0
         self._queue: Queue[list[Operation] | None] = Queue(WAITING)
-        self._refused: deque[tuple[str, str]] = deque()
+        self._refused: deque[Reject] = deque()
         self._failed: list[BaseException] = []
         self._threads = [
             threading.Thread(target=self._work, name="slice-os-bulk", daemon=True)
@@ -102,9 +104,13 @@ class BulkSender:
 
     def _report(self) -> None:
         while self._refused:
-            self._on_refused(*self._refused.popleft())
+            self._on_refused(self._refused.popleft())
         if self._failed:
             raise self._failed[0]
+
+    def _refuse(self, operation: Operation, reason: str) -> None:
+        reason = f"the cluster refuses it: {reason}"
+        self._refused.append(Reject(operation.place, reason, operation.document))
 
     def _work(self) -> None:
         while (batch := self._queue.get()) is not None:
@@ -138,7 +144,7 @@ class BulkSender:
                     again.append(operation)
                     reason = reason_of(result)
                 elif result["status"] >= 400 and "error" in result:
-                    self._refused.append((operation.label, reason_of(result)))
+                    self._refuse(operation, reason_of(result))
             rest = again
             return reason
 
@@ -157,7 +163,7 @@ class BulkSender:
             if "(413)" not in str(exc):
                 raise
             if len(rest) == 1:
-                self._refused.append((rest[0].label, "the passage is too large for a request"))
+                self._refuse(rest[0], "the passage is too large for a request")
                 return
             middle = len(rest) // 2  # halves may do
             self._deliver(rest[:middle])

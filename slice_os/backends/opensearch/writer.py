@@ -54,8 +54,7 @@ class OpenSearchWriter(Writer):
         self._stale: list[tuple[str, str]] = []
         self._unfit: set[str] = set()
 
-    def _refused(self, label: str, reason: str) -> None:
-        reject = Reject(label, f"the cluster refuses it: {reason}")
+    def _refused(self, reject: Reject) -> None:
         self._unfit.add(reject.document)
         self._on_reject(reject)
 
@@ -135,8 +134,9 @@ class OpenSearchWriter(Writer):
             id_ = self._free_id(passage)
             self._words += len(source.words)
             vectors = made.vector_fields(source.words, self._meta.max_words, self._settings)
-        label = f"{passage.document}#{passage.number}"
-        self._sender.send(Operation(label, made.index_operation(id_, {**body, **vectors})))
+        place = f"{passage.document}#{passage.number}"
+        operation = made.index_operation(id_, {**body, **vectors})
+        self._sender.send(Operation(passage.document, place, operation))
 
     def _free_id(self, passage: Passage) -> str:
         """Return an id that no passage of the document has."""
@@ -156,7 +156,7 @@ class OpenSearchWriter(Writer):
             self._sender.flush()
             for document, id_ in self._stale:
                 if document not in self._unfit:
-                    self._sender.send(Operation(f"{document}#", made.delete_operation(id_)))
+                    self._sender.send(Operation(document, document, made.delete_operation(id_)))
             self._stale.clear()
 
     def delete(self, documents: Sequence[str]) -> int:
