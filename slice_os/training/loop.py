@@ -209,11 +209,11 @@ class Loop:
 
     def _card(self) -> str:
         recipe, base = self._recipe, self._base_card
-        texts = [text.path for text in recipe.text] + [pairs.path for pairs in recipe.pairs]
+        known = base.training_data.split(", ")
         front = {
             "license": recipe.licence or base.licence,
             "language": list(base.languages),
-            "datasets": [*dict.fromkeys([*filter(None, base.training_data.split(", ")), *texts])],
+            "datasets": [*dict.fromkeys([*filter(None, known), *recipe.learnt_from()])],
         }
         lines = [f"{name}: {json.dumps(value)}" for name, value in front.items() if value]
         return "\n".join(

@@ -171,13 +171,18 @@ class Recipe(Part, frozen=True):
         in_context = any(pairs.context for pairs in self.pairs)
         return bool(self.distillation or self.ranking or in_context)
 
-    def paths(self) -> Iterator[str]:
-        """Yield every path that the recipe names."""
+    def learnt_from(self) -> Iterator[str]:
+        """Yield the paths of the data that is learnt from."""
         yield from (text.path for text in self.text)
+        if self.slice:
+            yield self.slice.triples
         yield from (pairs.path for pairs in self.pairs)
-        for one in (self.slice and self.slice.triples, self.development and self.development.pairs):
-            if one:
-                yield one
+
+    def paths(self) -> Iterator[str]:
+        """Yield every path of data that the recipe names."""
+        yield from self.learnt_from()
+        if self.development:
+            yield self.development.pairs
 
 
 def read_recipe(path: str | Path) -> Recipe:

@@ -73,7 +73,9 @@ def test_a_run_makes_a_checkpoint_that_exports(room, tmp_path, tables):
     assert not same(weights(tmp_path / "run"), load_file(tmp_path / "base/model.safetensors"))
     info = slice_os.export(report.checkpoint, tmp_path / "encoder", "fp32")
     assert info.licence == "Apache-2.0"
-    assert "text.txt" in info.training_data
+    learnt = {"triples.tsv": bool(tables), "pairs.tsv": PAIRS in tables}
+    named = ["text.txt", *(name for name, used in learnt.items() if used)]
+    assert info.training_data == ", ".join(named)
     assert info.max_tokens == load_checkpoint(tmp_path / "base").max_tokens
     about = json.loads((tmp_path / "run/run.json").read_text())
     assert set(about["made_of"]["data"]) >= {"text.txt", "pairs.tsv"}
