@@ -111,9 +111,9 @@ def opened(
     if (path / DESCRIPTION).is_file():
         return load_encoder(path, device)
     if path.is_dir():
-        from slice_os.training.teacher import Frozen
+        from slice_os.exporters.pooled import CheckpointEncoder
 
-        return nullcontext(Frozen(path))
+        return nullcontext(CheckpointEncoder.load(path))
     if path.is_file():
         return nullcontext(StaticVectors(path))
     raise EvaluationError(

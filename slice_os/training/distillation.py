@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from slice_os.exporters.pooled import WordVectors
 from slice_os.training.base import Objective
 from slice_os.training.ranking import RankingDistillation
 from slice_os.training.recipe import Distillation
 from slice_os.training.relations import blended, matrix_loss, similarities
 from slice_os.training.sampling import Passages, spans_of
-from slice_os.training.student import Student, WordVectors
+from slice_os.training.student import Student
 from slice_os.training.teacher import Teacher
 
 

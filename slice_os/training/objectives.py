@@ -8,13 +8,13 @@ from pathlib import Path
 
 from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
+from slice_os.exporters.pooled import PooledModel
 from slice_os.training.base import Objective
 from slice_os.training.distillation import SpanDistillation
 from slice_os.training.labelled import LabelledPairs, Triples
 from slice_os.training.ranking import RankingDistillation
 from slice_os.training.recipe import Recipe
 from slice_os.training.sampling import Passages, read_pairs
-from slice_os.training.student import Student
 from slice_os.training.teacher import load_teacher
 
 PACKAGED = "package:"
@@ -47,7 +47,8 @@ def objectives_of(
         second = load_teacher(folder_of(root, wanted.second), device)
     ranking = None
     if recipe.ranking:
-        ranker = Student(load_checkpoint(folder_of(root, recipe.ranking.teacher or recipe.base)))
+        folder = folder_of(root, recipe.ranking.teacher or recipe.base)
+        ranker = PooledModel(load_checkpoint(folder))
         ranker.model.to(device)
         ranking = RankingDistillation(recipe.ranking, passages, ranker, second)
     if wanted:

@@ -15,13 +15,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from slice_os.corpus import count_words
+from slice_os.exporters.pooled import PooledModel, WordVectors
 from slice_os.spans import length_window
 from slice_os.training.base import Objective
 from slice_os.training.best_spans import best_spans
 from slice_os.training.recipe import Ranking
 from slice_os.training.relations import blended, matrix_loss, similarities
 from slice_os.training.sampling import Passages
-from slice_os.training.student import Student, WordVectors
+from slice_os.training.student import Student
 from slice_os.training.teacher import Teacher
 
 
@@ -32,7 +33,7 @@ class RankingDistillation(Objective):
         self,
         settings: Ranking,
         passages: Passages,
-        teacher: Student,
+        teacher: PooledModel,
         second: Teacher | None = None,
     ) -> None:
         self._settings = settings

@@ -20,7 +20,7 @@ PACKAGE = Path(slice_os.__file__).parent
 ROOMS = [
     "lazy", "threads", "errors", "records", "corpus", "encoder", "spans", "lexical", "filters",
     "fusion", "query", "backends", "pipeline", "retrieval", "mining", "templates", "request",
-    "exporters", "training", "diagnosis", "ranking", "api", "evaluation", "__init__", "cli",
+    "exporters", "diagnosis", "ranking", "api", "evaluation", "training", "__init__", "cli",
     "__main__",
 ]  # fmt: skip
 HEAVY = ("torch", "transformers", "optimum", "onnxruntime", "onnx", "tokenizers", "opensearchpy")

@@ -1,0 +1,165 @@
+"""A checkpoint's model in torch, pooled as the exported encoder pools: texts in, vectors out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from slice_os.encoder.tokens import TextTokenizer, TokenizedText
+from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint
+from slice_os.records import Float32, Words
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FEW = 32
+"""Texts that are run at once; those that are encoded alone by length, so that little is padded."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordVectors:
+    """Word vectors of some texts, padded.
+
+    `vectors` is float ``[B, N, d]``, zero past a text's words; `counts` int64 ``[B]``; `texts` hold
+    the words' offsets.
+    """
+
+    vectors: Tensor
+    counts: Tensor
+    texts: list[TokenizedText]
+
+
+class PooledModel:
+    """A checkpoint's model and tokenizer: vectors with gradients.
+
+    Attributes:
+        model: The torch module.
+        max_tokens: The longest text, special tokens included; the rest of a longer one is cut off.
+    """
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        """Take the model of `checkpoint`."""
+        self.model = checkpoint.model
+        self.max_tokens = checkpoint.max_tokens
+        self._names = self.model.forward.__code__.co_varnames
+        self._pad = int(checkpoint.tokenizer.pad_token_id or 0)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "tokenizer.json"
+            checkpoint.tokenizer.backend_tokenizer.save(str(path))
+            self._tokenizer = TextTokenizer(path)
+
+    def words(self, texts: Sequence[str]) -> WordVectors:
+        """Return the word vectors of `texts` in their context, run as one batch."""
+        import torch
+
+        split = self._tokenizer.split(texts)
+        hidden = self._hidden([text.ids for text in split])
+        width, length, dimension = len(texts), hidden.shape[1], hidden.shape[2]
+        kept = [_kept(text, length) for text in split]
+        most = max((len(first) for first in kept), default=0)
+        # Token t of text b goes to word `owner[b, t]`; what belongs to no word goes to a last row.
+        owner = np.full((width, length), most, np.int64)
+        for row, (text, first) in enumerate(zip(split, kept, strict=True)):
+            if len(first):
+                end = min(text.words.owned, length)
+                sizes = np.diff(first, append=end)
+                owner[row, first[0] : end] = np.repeat(np.arange(len(first)), sizes)
+        index = torch.from_numpy(owner).to(hidden.device)[:, :, None].expand_as(hidden)
+        sums = torch.zeros(
+            (width, most + 1, dimension), dtype=hidden.dtype, device=hidden.device
+        ).scatter_add(1, index, hidden)
+        counts = torch.tensor([len(first) for first in kept], device=hidden.device)
+        return WordVectors(sums[:, :most].float(), counts, split)
+
+    def encode(self, texts: Sequence[str]) -> Tensor:
+        """Return the unit vectors of `texts`, each encoded alone, float ``[n, d]``.
+
+        A text without tokens has a row of zeros.
+        """
+        import torch
+
+        ids = [text.ids for text in self._tokenizer.whole(texts)]
+        order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
+        rows: list[Any] = [None] * len(ids)
+        for start in range(0, len(order), FEW):
+            some = order[start : start + FEW]
+            hidden = self._hidden([ids[row] for row in some])
+            sizes = torch.tensor([[len(ids[row])] for row in some], device=hidden.device)
+            own = torch.arange(hidden.shape[1], device=hidden.device)[None] < sizes
+            for row, total in zip(some, (hidden * own[:, :, None]).sum(dim=1), strict=True):
+                rows[row] = total
+        return torch.nn.functional.normalize(torch.stack(rows).float(), dim=-1)
+
+    def _hidden(self, ids: list[Any]) -> Tensor:
+        """Return the vectors of the texts' own tokens, ``[B, T, d]``; padding has any value."""
+        import torch
+
+        prefix, suffix = self._tokenizer.prefix, self._tokenizer.suffix
+        most = self.max_tokens - len(prefix) - len(suffix)
+        filled = [np.concatenate((prefix, row[:most], suffix)) for row in ids]
+        width = max(map(len, filled))
+        tokens = np.full((len(ids), width), self._pad, np.int64)
+        mask = np.zeros((len(ids), width), np.int64)
+        for row, one in enumerate(filled):
+            tokens[row, : len(one)] = one
+            mask[row, : len(one)] = 1
+        device = next(self.model.parameters()).device
+        inputs = {
+            "input_ids": torch.from_numpy(tokens).to(device),
+            "attention_mask": torch.from_numpy(mask).to(device),
+        }
+        if "token_type_ids" in self._names:
+            inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
+        hidden: Tensor = self.model(**inputs).last_hidden_state
+        return hidden[:, len(prefix) : width - len(suffix)]
+
+
+class CheckpointEncoder:
+    """A checkpoint that encodes as it is, as `slice_os.encoder.Encoder` does, without gradients."""
+
+    def __init__(self, model: PooledModel) -> None:
+        self._model = model
+
+    @classmethod
+    def load(cls, folder: Path, device: str = "cpu") -> CheckpointEncoder:
+        """Load the checkpoint in `folder`.
+
+        Raises:
+            ExportError: It is not usable.
+            MissingExtraError: torch or transformers is not installed.
+        """
+        model = PooledModel(load_checkpoint(folder))
+        model.model.requires_grad_(False).to(device)
+        return cls(model)
+
+    def encode(self, texts: Sequence[str]) -> Float32:
+        """Return the unit vectors of `texts`, float32 ``[n, d]``."""
+        import torch
+
+        with torch.no_grad():
+            vectors: Float32 = self._model.encode(texts).cpu().numpy()
+        return vectors
+
+    def encode_words(self, texts: Iterable[str]) -> Iterator[Words]:
+        """Yield the words of each text with their vectors, in order."""
+        import torch
+
+        rest = iter(texts)
+        while batch := list(islice(rest, FEW)):
+            with torch.no_grad():
+                found = self._model.words(batch)
+            for text, count, vectors in zip(found.texts, found.counts, found.vectors, strict=True):
+                words = slice(int(count))
+                own: Float32 = vectors[words].cpu().numpy()
+                yield Words(text.words.starts[words], text.words.ends[words], own)
+
+
+def _kept(text: TokenizedText, tokens: int) -> Any:
+    """Return the first tokens of the words that begin within `tokens` tokens."""
+    return text.words.first[text.words.first < tokens]
