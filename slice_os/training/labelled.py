@@ -58,7 +58,7 @@ class Triples(Objective):
         return {"slice": wanted.weight * loss}
 
     def _next(self) -> list[Triple]:
-        """Return a batch: of as many rows as all processes take, every so many-th."""
+        """Return this process's share of as many rows as all processes take."""
         rows = self._settings.batch * self._processes
         batch = list(islice(self._rows, rows))
         while len(batch) < rows:
@@ -67,7 +67,9 @@ class Triples(Objective):
             if not more:
                 raise TrainingError(f"{self._path} holds no triple: give another file.")
             batch += more
-        return batch[self._process :: self._processes]
+        # In one piece: a process that accumulates has the same triples side by side in a batch.
+        start = self._process * self._settings.batch
+        return batch[start : start + self._settings.batch]
 
 
 class LabelledPairs(Objective):

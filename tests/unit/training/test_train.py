@@ -157,10 +157,11 @@ def test_a_killed_run_goes_on_to_the_same_weights(room, tmp_path):
 
 
 def test_two_processes_learn_what_one_learns_of_both_their_batches(room, tmp_path):
-    room(RANKING, PAIRS, name="one.toml", more="accumulate = 2")
+    tables = (RANKING, SLICE.format(in_batch="true"), PAIRS)
+    room(*tables, name="one.toml", more="accumulate = 2")
     slice_os.train(tmp_path / "one.toml", tmp_path / "one", device="cpu")
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
-    command += ["-m", "slice_os", "train", room(RANKING, PAIRS), "--output", tmp_path / "two"]
+    command += ["-m", "slice_os", "train", room(*tables), "--output", tmp_path / "two"]
     found = subprocess.run([*command, "--device", "cpu"], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     assert found.stdout.count("single") == 1  # one of them speaks
