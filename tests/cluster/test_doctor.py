@@ -65,7 +65,7 @@ def test_a_healthy_index(place):
     found = doctor(place)
     assert found.healthy
     assert said(found, "warning", "error") == {}
-    assert any("encoder slice-english-v1 fits" in what for what in said(found, "ok"))
+    assert any("encoder slice-english-v2 fits" in what for what in said(found, "ok"))
     facts = found.facts
     assert facts["version"] == "3.6.0"
     assert facts["plugins"] == ["opensearch-knn"]

@@ -327,7 +327,7 @@ def test_another_encoder_is_refused_with_both_names(place, tmp_path):
     info = json.loads((other / "encoder.json").read_text())
     info |= {"name": "other-encoder", "family": "f" * 64}
     (other / "encoder.json").write_text(json.dumps(info))
-    with pytest.raises(EncoderMismatchError, match=r"slice-english-v1.*other-encoder"):
+    with pytest.raises(EncoderMismatchError, match=r"slice-english-v2.*other-encoder"):
         slice_os.open(place, encoder=other).search("ship")
 
 

@@ -141,7 +141,7 @@ def test_status_and_delete(corpus, tmp_path):
     run("index", corpus, "--index", place)
     state = json.loads(run("status", "--index", place, "--json").stdout)
     assert (state["documents"], state["meta"]["dimension"]) == (3, 384)
-    assert "slice-english-v1" in run("status", "--index", place).stdout
+    assert "slice-english-v2" in run("status", "--index", place).stdout
     assert "1 id not in the index" in run("delete", "a", "r1", "--index", place, code=3).stderr
     run("delete", "--filter", "year=1", "--index", place, stdin="n\n", code=1)
     run("delete", "--filter", "year=1", "--index", place, "--yes")
@@ -155,7 +155,7 @@ def test_the_place_may_come_from_the_environment(place, monkeypatch):
 
 def test_encoder_info():
     info = json.loads(run("encoder-info", "--check", "--json").stdout)
-    assert (info["name"], info["precision"]) == ("slice-english-v1", "int8")
+    assert (info["name"], info["precision"]) == ("slice-english-v2", "int8")
 
 
 @pytest.mark.parametrize(

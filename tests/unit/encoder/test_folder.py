@@ -26,7 +26,7 @@ def refused(folder, match, **settings):
 
 def test_the_packaged_encoder():
     info = encoder_info(check=True)
-    assert (info.name, info.precision, info.dimension) == ("slice-english-v1", "int8", 384)
+    assert (info.name, info.precision, info.dimension) == ("slice-english-v2", "int8", 384)
     assert (info.max_tokens, info.pooling, info.span_range) == (256, "mean", (1, 20))
     assert (info.languages, info.licence) == (("en",), "Apache-2.0")
     assert len(info.family) == 32
