@@ -26,8 +26,11 @@ def machine() -> str:
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        lines = cpuinfo.read_text().splitlines()
+        text = cpuinfo.read_text()
+        lines = text.splitlines()
         model = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), model)
+        # int8 is twice as fast with it.
+        model += " with VNNI" if "_vnni" in text else " without VNNI" if "avx2" in text else ""
     return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
