@@ -16,7 +16,8 @@ from pathlib import Path
 
 import click
 
-from slice_os.training.development import FILLERS, DevelopmentSet
+from slice_os.training.development import DevelopmentSet
+from slice_os.training.sampling import FILLERS
 
 
 @click.command()

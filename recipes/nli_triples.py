@@ -16,8 +16,7 @@ import numpy as np
 
 from slice_os.errors import SliceOSError
 from slice_os.evaluation.rows import field, read_rows
-from slice_os.training.development import FILLERS
-from slice_os.training.sampling import place
+from slice_os.training.sampling import FILLERS, place
 
 ENTAILMENT, CONTRADICTION = "0", "2"
 
@@ -45,7 +44,7 @@ def main(out: Path, files: tuple[Path, ...]) -> None:
 
     def passage(text: str) -> str:
         count = int(rng.integers(FILLERS[0], FILLERS[1] + 1))
-        return place(rng, text, rng.choice(others, count).tolist())[0]
+        return place(rng, text, rng.choice(others, count).tolist())
 
     lines = [
         f"{premise}\t{passage(entailed)}\t{passage(contradicting)}\n"

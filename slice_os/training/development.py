@@ -9,11 +9,9 @@ import numpy as np
 from slice_os.evaluation.correlation import correlate
 from slice_os.evaluation.setups import Encoded, single_pass, target_alone, verified, window
 from slice_os.exporters.pooled import CheckpointEncoder
-from slice_os.training.sampling import Pair, place, read_pairs
+from slice_os.training.sampling import FILLERS, Pair, place, read_pairs
 from slice_os.training.student import Student
 
-FILLERS = (1, 3)
-"""How many other sentences stand around the one that counts: from, to."""
 MEASURES = {
     "alone": target_alone,
     "single": single_pass,
@@ -50,7 +48,7 @@ class DevelopmentSet:
                 text = texts[rng.integers(len(texts))]
                 if len(texts) < 50 or not _alike(text, pair):
                     others.append(text)
-            self.passages.append(place(rng, pair.second, others)[0])
+            self.passages.append(place(rng, pair.second, others))
 
     def measure(self, student: Student) -> dict[str, float]:
         """Return Pearson correlations of set-ups (`slice_os.evaluation.setups`) with the likeness.
@@ -64,7 +62,7 @@ class DevelopmentSet:
             CheckpointEncoder(student),
             [pair.first for pair in self.pairs],
             self.passages,
-            [(pair.second, 0) for pair in self.pairs],
+            [(pair.second, 0) for pair in self.pairs],  # where it begins no measure here asks
             lambda setup, done, of: None,
         )
         gold = [pair.likeness for pair in self.pairs]

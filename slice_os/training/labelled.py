@@ -18,7 +18,7 @@ from slice_os.training.base import Objective
 from slice_os.training.best_spans import best_spans
 from slice_os.training.objective import in_batch_loss, slice_loss
 from slice_os.training.recipe import Pairs, Slice
-from slice_os.training.sampling import Pair, Passages, place
+from slice_os.training.sampling import FILLERS, Pair, Passages, place
 from slice_os.training.student import Student
 from slice_os.training.triples import Triple, read_triples
 
@@ -100,7 +100,7 @@ class LabelledPairs(Objective):
         alone = (queries * targets).sum(dim=1)
         losses = {"pairs alone": wanted.weight * functional.mse_loss(alone, goal)}
         if wanted.context:
-            passages = [place(rng, pair.second, self._fillers(rng))[0] for pair in pairs]
+            passages = [place(rng, pair.second, self._fillers(rng)) for pair in pairs]
             words = student.words(passages)
             windows = [length_window(max(1, count_words(pair.first))) for pair in pairs]
             inside = best_spans(queries, words.vectors, words.counts, windows)[0]
@@ -108,9 +108,9 @@ class LabelledPairs(Objective):
         return losses
 
     def _fillers(self, rng: np.random.Generator) -> list[str]:
-        """Return one to three texts to stand around the one that counts."""
+        """Return some texts (`FILLERS`) to stand around the one that counts."""
         fillers = []
-        for _ in range(int(rng.integers(1, 4))):
+        for _ in range(int(rng.integers(FILLERS[0], FILLERS[1] + 1))):
             if rng.random() < RUNNING:
                 words = self._passages.draw(rng, 1)[0].split(" ")
                 fillers.append(" ".join(words[: int(rng.integers(6, 19))]))

@@ -141,7 +141,7 @@ class Loop:
             )
         self._optimizer.step()
         self._optimizer.zero_grad()
-        found["words"] = self._student.seen * accelerator.num_processes
+        found["words"] = int(self._student.seen) * accelerator.num_processes
         self._student.seen = 0
         return found
 

@@ -17,6 +17,8 @@ from slice_os.errors import CorpusError, TrainingError
 
 FEWEST = 5
 """A passage of fewer words is not drawn."""
+FILLERS = (1, 3)
+"""How many other texts stand around the one that counts: from, to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +123,12 @@ def read_pairs(path: Path, most: float = 5.0) -> list[Pair]:
     return pairs
 
 
-def place(rng: np.random.Generator, target: str, fillers: Sequence[str]) -> tuple[str, int]:
-    """Return a passage that says `target` among `fillers`, and where it begins in it."""
+def place(rng: np.random.Generator, target: str, fillers: Sequence[str]) -> str:
+    """Return a passage that says `target` among `fillers`."""
     before = int(rng.integers(len(fillers) + 1))
     head = "".join(f"{_ended(text)} " for text in fillers[:before])
     tail = "".join(f" {_ended(text)}" for text in fillers[before:])
-    return f"{head}{_ended(target)}{tail}", len(head)
+    return f"{head}{_ended(target)}{tail}"
 
 
 def _ended(text: str) -> str:

@@ -20,7 +20,7 @@ class Student(PooledModel):
     def __init__(self, checkpoint: Checkpoint) -> None:
         """Take the model of `checkpoint`, without dropout: a student must agree with itself."""
         super().__init__(checkpoint)
-        self.seen = 0
+        self.seen: int | torch.Tensor = 0
         for module in self.model.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
@@ -28,5 +28,5 @@ class Student(PooledModel):
     def words(self, texts: Sequence[str]) -> WordVectors:
         """Return the word vectors of `texts` in their context, run as one batch."""
         found = super().words(texts)
-        self.seen += int(found.counts.sum())
+        self.seen = self.seen + found.counts.sum()  # left on its device: nobody waits for it here
         return found
