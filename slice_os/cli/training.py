@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -58,10 +59,16 @@ def train(recipe: Path, output: Path, data: Path | None, device: str, as_json: b
     def show(progress: Progress) -> None:
         bar.total = progress.steps
         bar.update(progress.step - bar.n)
-        losses = " ".join(
-            f"{name} {value:.3f}" for name, value in progress.losses.items() if name != "words"
-        )
-        bar.set_postfix_str(f"{losses}, {progress.rate:,.0f} words/s", refresh=False)
+        losses = " ".join(f"{name} {value:.3f}" for name, value in progress.losses.items())
+        now = f"{losses}, {progress.rate:,.0f} words/s"
+        bar.set_postfix_str(now, refresh=False)
+        tenths = [step * 10 // progress.steps for step in (progress.step - 1, progress.step)]
+        if bar.disable and tenths[0] < tenths[1]:  # a log file gets lines instead
+            best = _told(progress.measures)
+            click.echo(
+                f"step {progress.step} of {progress.steps}: {now}{best and f'; best: {best}'}",
+                err=True,
+            )
 
     with bar:
         report = train_encoder(recipe, output, data=data, device=device, progress=show)
@@ -69,9 +76,12 @@ def train(recipe: Path, output: Path, data: Path | None, device: str, as_json: b
 
     if not PartialState().is_main_process:  # several processes train together: one speaks
         return
-    measures = dict(report.measures)
     if as_json:
-        echo_json({"checkpoint": str(report.checkpoint), "steps": report.steps, **measures})
+        echo_json({"checkpoint": str(report.checkpoint), "steps": report.steps, **report.measures})
     else:
-        told = ", ".join(f"{name} {value:g}" for name, value in measures.items())
+        told = _told(report.measures)
         click.echo(f"{report.checkpoint}: {told}" if told else str(report.checkpoint))
+
+
+def _told(measures: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in measures.items())

@@ -9,7 +9,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: `losses` and `rate` (words a second) are of the last steps."""
+    """How far a run is: `losses` are of the last step, `rate` is in words a second.
+
+    `measures` are of the best weights so far, none before the first measuring.
+    """
 
     step: int
     steps: int

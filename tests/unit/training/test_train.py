@@ -165,6 +165,9 @@ def test_two_processes_learn_what_one_learns_of_both_their_batches(room, tmp_pat
     found = subprocess.run([*command, "--device", "cpu"], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     assert found.stdout.count("single") == 1  # one of them speaks
+    told = [line for line in found.stderr.splitlines() if line.startswith("step ")]
+    assert [line.split(":")[0] for line in told] == [f"step {n} of 4" for n in (1, 2, 3, 4)]
+    assert "words/s; best: alone" in told[-1]
     one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
     for name in one:
         torch.testing.assert_close(one[name], two[name], atol=2e-5, rtol=1e-3)
