@@ -94,16 +94,7 @@ class Graph:
         options = ort.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        providers = wanted.names if wanted else ()
-        try:
-            self._session = ort.InferenceSession(
-                str(path), options, providers=[*providers, "CPUExecutionProvider"]
-            )
-        except Exception as exc:  # onnxruntime has one class an error code, all private
-            raise EncoderError(
-                f"onnxruntime cannot load {path} ({str(exc).splitlines()[0]}): export the encoder "
-                "again with slice-os export."
-            ) from exc
+        self._session = _session(path, options, wanted.names if wanted else ())
         used = self._session.get_providers()
         running = (name for name, one in PROVIDERS.items() if one.names[0] == used[0])
         self.device = next(running, "cpu")
@@ -164,6 +155,30 @@ class Graph:
             self._session.run_with_iobinding(binding)
             vectors: Float32 = binding.copy_outputs_to_cpu()[0]
         return vectors.astype(np.float32, copy=False)
+
+
+def _session(path: Path, options: Any, providers: tuple[str, ...]) -> Any:
+    """Load a graph for `providers`, or for the CPU alone where they do not start.
+
+    Raises:
+        EncoderError: The graph is broken.
+    """
+    import onnxruntime as ort
+
+    try:
+        return ort.InferenceSession(
+            str(path),
+            options,
+            providers=[*providers, "CPUExecutionProvider"],
+            enable_fallback=0,  # onnxruntime's own prints to standard output
+        )
+    except Exception as exc:  # onnxruntime has one class an error code, all private
+        if providers:
+            return _session(path, options, ())
+        raise EncoderError(
+            f"onnxruntime cannot load {path} ({str(exc).splitlines()[0]}): export the encoder "
+            "again with slice-os export."
+        ) from exc
 
 
 def _provider(device: str, available: list[str]) -> Provider | None:

@@ -149,19 +149,25 @@ def test_a_provider_that_is_not_installed(device, message):
 
 
 @pytest.mark.skipif("CUDAExecutionProvider" in ort.get_available_providers(), reason="has CUDA")
-def test_cuda_that_does_not_start(monkeypatch):
-    # onnxruntime-gpu on a machine without CUDA libraries falls back without an error.
+@pytest.mark.parametrize("raises", [False, True])
+def test_cuda_that_does_not_start(monkeypatch, capfd, raises):
+    # onnxruntime-gpu goes on with the CPU where there are no CUDA libraries, and raises (or, if
+    # its fallback is on, prints and goes on) where there is no GPU.
     providers = ["CUDAExecutionProvider", "CPUExecutionProvider"]
     monkeypatch.setattr(ort, "get_available_providers", lambda: providers)
     session = ort.InferenceSession
-    monkeypatch.setattr(
-        ort,
-        "InferenceSession",
-        lambda path, options, providers: session(path, options, providers=providers[-1:]),
-    )
+
+    def start(path, options, *, providers, **settings):
+        if raises and len(providers) > 1:
+            assert settings == {"enable_fallback": 0}
+            raise RuntimeError("CUDA failure 100: no CUDA-capable device is detected")
+        return session(path, options, providers=providers[-1:], **settings)
+
+    monkeypatch.setattr(ort, "InferenceSession", start)
     refused(None, "no usable GPU or no CUDA libraries", device="cuda")
     with load_encoder() as encoder:
         assert encoder.device == "cpu"
+    assert capfd.readouterr().out == ""
 
 
 @pytest.mark.parametrize("package", ["onnxruntime", "tokenizers"])
