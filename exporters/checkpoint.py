@@ -98,6 +98,8 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
             dtype=torch.float32,
             attn_implementation="eager",
         )
+    if hasattr(model.config, "reference_compile"):
+        model.config.reference_compile = False  # ModernBERT would compile itself on a GPU
     # The pooler is never used, and many checkpoints come without one.
     absent = sorted(key for key in notes["missing_keys"] if "pooler" not in key)
     if absent:

@@ -94,6 +94,8 @@ class PooledModel:
             own = torch.arange(hidden.shape[1], device=hidden.device)[None] < sizes
             for row, total in zip(some, (hidden * own[:, :, None]).sum(dim=1), strict=True):
                 rows[row] = total
+        if not rows:
+            return torch.zeros(0, int(self.model.config.hidden_size))
         return torch.nn.functional.normalize(torch.stack(rows).float(), dim=-1)
 
     def _hidden(self, ids: list[Any]) -> Tensor:

@@ -4,7 +4,8 @@
       --context context.jsonl --collection DATA/retrieval/cisi
 
 Short runs, all alike but for what is left out; context.jsonl is what recipes/context_set.py makes.
-A run that is there is not made again, one that was interrupted goes on.
+A run that is there is not made again, one that was interrupted goes on. Other steps or another
+recipe need another folder.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ def main(
         variant = folder / "recipe.toml"
         variant.write_text(shortened(recipe.read_text(encoding="utf-8"), cuts, steps))
         encoder = folder / "encoder"
+        # What is finished ends at once; what another recipe made is refused.
+        slice_os.train(variant, folder / "run", data=data, progress=_tell)
         if not encoder.exists():
-            slice_os.train(variant, folder / "run", data=data, progress=_tell)
             slice_os.export(folder / "run" / "last", encoder, precision="int8")
         values = measure(encoder, context, collection)
         click.echo(f"| {name} | {' | '.join(f'{value:.3f}' for value in values)} |")

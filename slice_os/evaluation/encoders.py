@@ -49,6 +49,10 @@ class StaticVectors:
                     word, *numbers = line.rstrip().split(" ")
                     if number == 1 and len(numbers) == 1:  # word2vec's first line: counts
                         continue
+                    if rows:  # some words of GloVe hold spaces, of which none is looked up
+                        more = max(0, len(numbers) - len(rows[0]))
+                        if not any(map(_number, numbers[:more])):
+                            word, numbers = " ".join([word, *numbers[:more]]), numbers[more:]
                     try:
                         row = np.array(numbers, np.float32)
                     except ValueError:
@@ -120,6 +124,10 @@ def opened(
         f"There is no encoder at {path}: give an encoder folder, a checkpoint folder or a file of "
         "word vectors in GloVe's text format."
     )
+
+
+def _number(field: str) -> bool:
+    return field.lstrip("-")[:1].isdecimal()
 
 
 def said_vector(words: Words, start: int, end: int) -> Float32:

@@ -204,14 +204,16 @@ def test_a_checkpoint_is_what_it_exports_to(file, checkpoint, tmp_path):
 def test_static_word_vectors(file, tmp_path):
     vectors = {"lost": [1, 0], "delivery": [0, 1], "parcel": [0.2, 1], "never": [1, 0.1]}
     lines = [f"{word} {x} {y}" for word, (x, y) in vectors.items()]
+    lines.append(". . . 0.5 0.5")  # as in GloVe's largest file
     (tmp_path / "glove.txt").write_text("\n".join(lines))
     report = evaluate_context(file(), encoder=tmp_path / "glove.txt", setups=["target alone"])
     asked = np.add(vectors["parcel"], vectors["never"])
     cosine = asked @ [1, 1] / (np.linalg.norm(asked) * np.sqrt(2))
     assert report.setups[0].scores[2] == pytest.approx(cosine)
-    (tmp_path / "glove.txt").write_text("lost 1 0\ndelivery 1\n")
-    with pytest.raises(EvaluationError, match="line 2, is not a word and its 2 numbers"):
-        evaluate_context(file(), encoder=tmp_path / "glove.txt")
+    for line in ("delivery 1", "delivery 1 2 3"):
+        (tmp_path / "glove.txt").write_text(f"lost 1 0\n{line}\n")
+        with pytest.raises(EvaluationError, match="line 2, is not a word and its 2 numbers"):
+            evaluate_context(file(), encoder=tmp_path / "glove.txt")
 
 
 def test_the_command_line(file, tmp_path):

@@ -2,6 +2,7 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -155,6 +156,18 @@ def test_an_existing_folder_is_kept(checkpoint, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(module, "write_precision", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
+            export(checkpoint(), out, overwrite=True)
+    assert [path.name for path in out.iterdir()] == ["mine.txt"]
+    with monkeypatch.context() as patch:
+        rename = Path.rename
+
+        def interrupted(path, target):
+            if path.name == "encoder":  # the second of the two renames
+                raise KeyboardInterrupt
+            return rename(path, target)
+
+        patch.setattr(Path, "rename", interrupted)
+        with pytest.raises(KeyboardInterrupt):
             export(checkpoint(), out, overwrite=True)
     assert [path.name for path in out.iterdir()] == ["mine.txt"]
     export(checkpoint(), out, overwrite=True)
