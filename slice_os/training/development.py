@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from slice_os.errors import TrainingError
 from slice_os.evaluation.correlation import correlate
 from slice_os.evaluation.setups import Encoded, single_pass, target_alone, verified, window
 from slice_os.exporters.pooled import CheckpointEncoder
@@ -18,6 +19,10 @@ MEASURES = {
     "window": window,
     "verified": verified,
 }
+
+
+TRIES = 200
+"""Texts that are looked at for those that stand around one."""
 
 
 class DevelopmentSet:
@@ -33,10 +38,14 @@ class DevelopmentSet:
         """Read `path` and make the passages, each with `fillers` (from, to) other sentences.
 
         Raises:
-            TrainingError: `path` is not a file of pairs.
+            TrainingError: `path` is not a file of pairs, or they have too few scores.
         """
         rng = np.random.default_rng([seed, 1])
         pairs = read_pairs(path)
+        if rows < 3 or len({pair.likeness for pair in pairs}) < 3:
+            raise TrainingError(
+                f"{path} is measured by correlation: give at least three pairs of different scores."
+            )
         order = rng.permutation(len(pairs))[:rows]
         self.pairs: list[Pair] = [pairs[k] for k in order]
         texts = sorted({text for pair in pairs for text in (pair.first, pair.second)})
@@ -44,9 +53,12 @@ class DevelopmentSet:
         for pair in self.pairs:
             others: list[str] = []
             count = rng.integers(fillers[0], fillers[1] + 1)
+            tries = 0
             while len(others) < count:
                 text = texts[rng.integers(len(texts))]
-                if len(texts) < 50 or not _alike(text, pair):
+                tries += 1
+                # Where all texts are made of the same words, any other text has to do.
+                if len(texts) < 50 or tries > TRIES or not _alike(text, pair):
                     others.append(text)
             self.passages.append(place(rng, pair.second, others))
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from slice_os.errors import TrainingError
 from slice_os.exporters.pooled import WordVectors
 from slice_os.training.base import Objective
 from slice_os.training.ranking import RankingDistillation
@@ -80,6 +81,11 @@ class SpanDistillation(Objective):
         said = span_texts(words, spans)
         inside = span_vectors(words, spans)
         teacher = torch.from_numpy(self._teacher.encode(said)).to(inside)
+        if teacher.shape != inside.shape:
+            raise TrainingError(
+                f"The teacher has {teacher.shape[1]} dimensions and the student {inside.shape[1]}: "
+                "name it as second, of which only similarities are learnt, or use another."
+            )
         goal, mix = teacher @ teacher.T, 0.0
         if self._second:
             mix = wanted.mix

@@ -1,10 +1,9 @@
-"""The loop: steps, measures, checkpoints; it goes on where a killed run left off."""
+"""The loop: steps and states; it goes on where a killed run left off."""
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.training.development import DevelopmentSet
 from slice_os.training.progress import Progress, TrainingReport
 from slice_os.training.recipe import Recipe
-from slice_os.training.run import BEST, LAST, Run
+from slice_os.training.run import BEST, Run
 from slice_os.training.student import Student
 
 try:
@@ -24,6 +23,7 @@ try:
 except ImportError as exc:
     raise MissingExtraError("Training an encoder", "train") from exc
 
+from slice_os.training.keeping import Keeper
 from slice_os.training.objectives import folder_of, objectives_of
 
 
@@ -50,13 +50,7 @@ class Loop:
         self._progress = progress
         torch.manual_seed(recipe.seed)
         checkpoint = load_checkpoint(folder_of(root, recipe.base))
-        self._tokenizer = checkpoint.tokenizer
-        self._tokenizer.model_max_length = checkpoint.max_tokens  # the export reads as much
-        self._base_card = checkpoint.card
         self._student = Student(checkpoint)
-        self._base = {
-            name: value.clone() for name, value in self._student.model.state_dict().items()
-        }
         self._student.model.to(accelerator.device).train()
         # Gradients are averaged once a step, below: a wrapped model would want one forward pass a
         # backward pass, and the objectives take several.
@@ -74,13 +68,14 @@ class Loop:
             accelerator.process_index,
             accelerator.num_processes,
         )
-        development = recipe.development
-        self._development = development and DevelopmentSet(
-            root / development.pairs, development.rows, recipe.seed
-        )
+        development = None
+        if wanted := recipe.development:
+            development = DevelopmentSet(root / wanted.pairs, wanted.rows, recipe.seed)
+        self._keeper = Keeper(recipe, run, checkpoint, self._student, development)
         self._step = 0
-        self._best = -np.inf
-        self._measures: dict[str, float] = {}
+        self._unmeasured = False  # whether this step is to be measured and was not yet
+        self._unsaved = False  # whether the weights are to be saved once they gave a loss
+        self._whole = True  # whether weights, optimizer and step belong together
         self._restore()
 
     def run(self) -> TrainingReport:
@@ -88,30 +83,28 @@ class Loop:
         recipe = self._recipe
         begun, words = time.monotonic(), 0
         try:
+            self._measure()
             while self._step < recipe.steps:
                 losses = self._learn()
-                self._step += 1
                 words += losses.pop("words", 0)
-                last = self._step == recipe.steps
-                every = recipe.development.every if recipe.development else recipe.steps
-                if last or self._step % every == 0:
-                    self._measure()
-                if last or self._step % recipe.save_every == 0:
+                self._measure()
+                if self._step == recipe.steps:
                     self._save()
                 rate = words / max(time.monotonic() - begun, 1e-9)
                 if self._accelerator.is_main_process:
                     self._run.log(
-                        {"step": self._step, "losses": losses, "measures": self._measures}
+                        {"step": self._step, "losses": losses, "measures": self._keeper.measures}
                     )
                     if self._progress:
                         self._progress(
-                            Progress(self._step, recipe.steps, losses, rate, self._measures)
+                            Progress(self._step, recipe.steps, losses, rate, self._keeper.measures)
                         )
         except KeyboardInterrupt:
-            self._save()
+            if self._whole:
+                self._save()
             raise
         return TrainingReport(
-            self._run.folder / BEST, self._step, recipe.steps, dict(self._measures)
+            self._run.folder / BEST, self._step, recipe.steps, dict(self._keeper.measures)
         )
 
     def _learn(self) -> dict[str, Any]:
@@ -132,18 +125,30 @@ class Loop:
                 for name, loss in losses.items():
                     found[name] = found.get(name, 0.0) + loss.item() / recipe.accumulate
         found = self._shared(found)
-        accelerator.clip_grad_norm_(self._student.model.parameters(), 1.0)
-        if not np.isfinite(sum(found.values())):
-            self._optimizer.zero_grad()
+        norm = accelerator.clip_grad_norm_(self._student.model.parameters(), 1.0)
+        # A scaler leaves out steps whose gradients overflow, and tries a smaller scale.
+        finite = accelerator.scaler is not None or bool(torch.isfinite(norm))
+        if not finite or not np.isfinite(sum(found.values())):
             raise TrainingError(
-                f"The loss is not a number at step {self._step + 1}: lower learning_rate, or use "
-                "the precision fp32; the last state is kept."
+                f"The loss is not a number at step {self._step + 1}: begin again in another "
+                "folder, with a lower learning_rate or the precision fp32."
             )
+        if self._unsaved:
+            self._save()
+        self._whole = False
         self._optimizer.step()
         self._optimizer.zero_grad()
+        self._step += 1
+        every = recipe.development.every if recipe.development else recipe.steps
+        self._unmeasured = self._due(every)
+        self._unsaved = self._due(recipe.save_every)
+        self._whole = True
         found["words"] = int(self._student.seen) * accelerator.num_processes
         self._student.seen = 0
         return found
+
+    def _due(self, every: int) -> bool:
+        return self._step == self._recipe.steps or self._step % every == 0
 
     def _shared(self, found: dict[str, float]) -> dict[str, float]:
         """Average gradients and losses over the processes."""
@@ -157,28 +162,13 @@ class Loop:
         return dict(zip(found, losses.tolist(), strict=True))
 
     def _measure(self) -> None:
-        """Measure the averaged weights, and keep them if they are the best."""
-        if not self._accelerator.is_main_process:
-            return
-        model = self._student.model
-        learned = {name: value.clone() for name, value in model.state_dict().items()}
-        share = self._recipe.average
-        model.load_state_dict(_averaged(self._base, learned, share))
-        model.eval()
-        measures = self._development.measure(self._student) if self._development else {}
-        score = measures.get("mean", float(self._step))
-        if not np.isfinite(score):
-            raise TrainingError("The measures are not numbers: lower learning_rate.")
-        if score > self._best:
-            self._best = score
-            self._measures = {**measures, "step": self._step}
-            self._run.keep(BEST, model, self._tokenizer, self._card())
-        if self._step == self._recipe.steps:
-            self._run.keep(LAST, model, self._tokenizer, self._card())
-        model.load_state_dict(learned)
-        model.train()
+        """Measure the weights, if that is due."""
+        if self._unmeasured and self._accelerator.is_main_process:
+            self._keeper.measure(self._step)
+            self._unmeasured = False
 
     def _save(self) -> None:
+        self._unsaved = False
         if not self._accelerator.is_main_process:
             return
         model = self._student.model
@@ -186,8 +176,9 @@ class Loop:
         self._run.save(
             {
                 "step": self._step,
-                "best": float(self._best),
-                "measures": self._measures,
+                "best": float(self._keeper.score),
+                "measures": self._keeper.measures,
+                "unmeasured": self._unmeasured,
                 "model": model.state_dict(),
                 "optimizer": self._optimizer.state_dict(),
                 "scaler": scaler.state_dict() if scaler else None,
@@ -198,32 +189,14 @@ class Loop:
         state = self._run.load()
         if state is None:
             return
-        self._step, self._best = state["step"], state["best"]
-        self._measures = state["measures"]
+        self._step, self._unmeasured = state["step"], state.get("unmeasured", False)
+        self._keeper.score, self._keeper.measures = state["best"], state["measures"]
         self._student.model.load_state_dict(state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
         if self._accelerator.scaler and state["scaler"]:
             self._accelerator.scaler.load_state_dict(state["scaler"])
         for objective in self._objectives:
             objective.skip(self._step * self._recipe.accumulate)
-
-    def _card(self) -> str:
-        recipe, base = self._recipe, self._base_card
-        known = base.training_data.split(", ")
-        front = {
-            "license": recipe.licence or base.licence,
-            "language": list(base.languages),
-            "datasets": [*dict.fromkeys([*filter(None, known), *recipe.learnt_from()])],
-        }
-        lines = [f"{name}: {json.dumps(value)}" for name, value in front.items() if value]
-        return "\n".join(
-            [
-                *("---", *lines, "---"),
-                f"# {recipe.name}\n",
-                f"Made by `slice-os train`, step {self._step} of {recipe.steps}; run.json beside "
-                "this folder says from what.\n",
-            ]
-        )
 
 
 def _schedule(step: int, recipe: Recipe) -> float:
@@ -232,12 +205,3 @@ def _schedule(step: int, recipe: Recipe) -> float:
     if step < warm:
         return (step + 1) / warm
     return (recipe.steps - step) / max(1, recipe.steps - warm)
-
-
-def _averaged(
-    base: Mapping[str, torch.Tensor], learned: Mapping[str, torch.Tensor], share: float
-) -> dict[str, torch.Tensor]:
-    return {
-        name: torch.lerp(base[name].to(value), value, share) if value.is_floating_point() else value
-        for name, value in learned.items()
-    }

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Positive = Annotated[int, Meta(ge=1)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Weight = Annotated[float, Meta(gt=0)]
+Amount = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0)]
 
 
 class Part(Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,12 +58,12 @@ class Distillation(Part, frozen=True):
     passages: Positive = 24
     spans: Positive = 8
     short: Share = 0.5
-    alone: int = 48
-    pull: float = 2.0
-    anchor: float = 1.0
-    matrix: float = 1.0
+    alone: Count = 48
+    pull: Amount = 2.0
+    anchor: Amount = 1.0
+    matrix: Amount = 1.0
     temperature: Weight = 0.05
-    degrees: float = 5.0
+    degrees: Amount = 5.0
 
 
 class Ranking(Part, frozen=True):
@@ -154,10 +156,10 @@ class Recipe(Part, frozen=True):
     slice: Slice | None = None
     pairs: list[Pairs] = field(default_factory=list)
     development: Development | None = None
-    seed: int = 0
+    seed: Count = 0
     passage_words: tuple[Positive, Positive] = (20, 60)
     learning_rate: Weight = 1e-4
-    weight_decay: float = 0.01
+    weight_decay: Amount = 0.01
     warmup: Share = 0.05
     accumulate: Positive = 1
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
@@ -177,6 +179,14 @@ class Recipe(Part, frozen=True):
         if self.slice:
             yield self.slice.triples
         yield from (pairs.path for pairs in self.pairs)
+
+    def models(self) -> Iterator[str]:
+        """Yield the folders of the base and the teachers."""
+        yield self.base
+        if self.distillation:
+            yield from filter(None, (self.distillation.teacher, self.distillation.second))
+        if self.ranking and self.ranking.teacher:
+            yield self.ranking.teacher
 
     def paths(self) -> Iterator[str]:
         """Yield every path of data that the recipe names."""
@@ -212,6 +222,15 @@ def read_recipe(path: str | Path) -> Recipe:
     if not recipe.text and recipe.draws:
         raise TrainingError(
             f"The recipe {path} draws passages and names no text: give it a table [[text]]."
+        )
+    if (
+        recipe.ranking
+        and recipe.ranking.second
+        and not (recipe.distillation and recipe.distillation.second)
+    ):
+        raise TrainingError(
+            f"The recipe {path} gives [ranking] a share of a second teacher that it does not name: "
+            "name it as second in [distillation]."
         )
     low, high = recipe.passage_words
     if low > high:

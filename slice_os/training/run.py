@@ -18,6 +18,7 @@ from typing import Any
 from slice_os.errors import TrainingError
 
 STATE, LOG, ABOUT, BEST, LAST = "state.pt", "log.jsonl", "run.json", "best", "last"
+_OWN = {f".{name}.{end}" for name in (STATE, ABOUT, BEST, LAST) for end in ("partial", "old")}
 _PACKAGES = ("slice-os", "torch", "transformers", "accelerate", "tokenizers", "numpy")
 
 
@@ -33,7 +34,8 @@ class Run:
 
         Args:
             folder: The run's folder.
-            about: What makes the run: its recipe and data. A run goes on only with the same.
+            about: What makes the run: its recipe, data and models. A run goes on only with the
+                same; one that has nothing to go on from is begun anew.
 
         Raises:
             TrainingError: The folder holds another run, or something else, or cannot be made.
@@ -43,7 +45,7 @@ class Run:
         about = json.loads(json.dumps(about))  # as it will be read
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if known.is_file():
+            if known.is_file() and ((folder / STATE).exists() or (folder / BEST).exists()):
                 before = json.loads(known.read_text(encoding="utf-8")).get("made_of")
                 if before != about:
                     raise TrainingError(
@@ -51,10 +53,11 @@ class Run:
                         f"{_difference(before, about)}): give another folder with --output, or "
                         "remove it."
                     )
-            elif any(folder.iterdir()):
+                return
+            if {path.name for path in folder.iterdir()} - _OWN - {ABOUT, LOG}:
                 raise TrainingError(f"{folder} is not empty and holds no run: give another folder.")
-            else:
-                self._write(ABOUT, json.dumps({"made_of": about, "with": _versions()}, indent=2))
+            (folder / LOG).unlink(missing_ok=True)
+            self._write(ABOUT, json.dumps({"made_of": about, "with": _versions()}, indent=2))
         except OSError as exc:
             raise TrainingError(f"{folder} cannot be written ({exc.strerror}).") from exc
         except ValueError as exc:
@@ -115,10 +118,12 @@ class Run:
                 place.rename(old)
             partial.rename(place)
             shutil.rmtree(old, ignore_errors=True)
-        except Exception as exc:  # safetensors raises its own kinds on a full disk
+        except BaseException as exc:  # safetensors raises its own kinds on a full disk
             shutil.rmtree(partial, ignore_errors=True)
             if old.exists() and not place.exists():
                 old.rename(place)
+            if not isinstance(exc, Exception):
+                raise
             raise TrainingError(
                 f"The checkpoint cannot be written to {self.folder} ({exc}): make room, and run "
                 "the same command again."

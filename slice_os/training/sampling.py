@@ -96,7 +96,7 @@ def read_pairs(path: Path, most: float = 5.0) -> list[Pair]:
     wanted = ("score", "sentence1", "sentence2")
     pairs = []
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
             if missing := [name for name in wanted if name not in (rows.fieldnames or ())]:
                 raise TrainingError(

@@ -16,10 +16,12 @@ from slice_os.training.run import Run, data_hash
 try:
     import torch
     from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
 except ImportError as exc:
     raise MissingExtraError("Training an encoder", "train") from exc
 
 from slice_os.training.loop import Loop
+from slice_os.training.objectives import folder_of
 
 
 def train(
@@ -53,18 +55,21 @@ def train(
         raise TrainingError(f"There is no device {device!r}: use auto, cpu or cuda.")
     if device == "cuda" and not torch.cuda.is_available():
         raise TrainingError("torch sees no GPU here: use --device cpu, or install torch for CUDA.")
-    for name in wanted.paths():
-        if not (root / name).exists():
+    models = {name: folder_of(root, name) for name in wanted.models()}
+    for path in (*(root / name for name in wanted.paths()), *models.values()):
+        if not path.exists():
             raise TrainingError(
-                f"{root / name} does not exist, which the recipe {recipe} names: correct the path, "
+                f"{path} does not exist, which the recipe {recipe} names: correct the path, "
                 "or give its folder with --data."
             )
     about = {
         "recipe": msgspec.to_builtins(wanted),
         "data": {name: data_hash(root / name) for name in wanted.paths()},
+        "models": {name: data_hash(path) for name, path in models.items()},
     }
     with quiet():
         accelerator = _accelerator(device, wanted.precision)
+        about["processes"] = accelerator.num_processes
         with accelerator.main_process_first():
             run = Run(Path(output), about)
         return Loop(wanted, root, run, accelerator, progress).run()
@@ -74,4 +79,7 @@ def _accelerator(device: str, precision: str) -> Accelerator:
     on_gpu = device != "cpu" and torch.cuda.is_available()
     if precision == "auto":
         precision = "bf16" if on_gpu else "fp32"
+    if precision == "fp16" and not on_gpu:
+        raise TrainingError("The precision fp16 needs a GPU: use auto, bf16 or fp32.")
+    AcceleratorState._reset_state()  # a run before this one may have had another precision
     return Accelerator(cpu=not on_gpu, mixed_precision="no" if precision == "fp32" else precision)

@@ -22,10 +22,14 @@ class Teacher(Protocol):
 def load_teacher(folder: Path, device: str = "cpu") -> Teacher:
     """Load an encoder folder or, where there is no `encoder.json`, a checkpoint.
 
+    Args:
+        folder: Where it is.
+        device: Of torch: where a checkpoint runs; an encoder runs on a GPU only if that is one.
+
     Raises:
         EncoderError: The encoder folder is not usable.
         ExportError: The checkpoint is not usable.
     """
     if (folder / DESCRIPTION).is_file():
-        return load_encoder(folder, "auto")
+        return load_encoder(folder, "cpu" if device == "cpu" else "auto")
     return CheckpointEncoder.load(folder, device)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 import torch
 
 import slice_os
+from slice_os.encoder.info import DEFAULT_FOLDER
 from slice_os.errors import ExportError, TrainingError
+from slice_os.training.development import DevelopmentSet
+from slice_os.training.distillation import SpanDistillation
 
 
 @pytest.mark.parametrize(
@@ -21,6 +26,10 @@ from slice_os.errors import ExportError, TrainingError
         (('[[text]]\npath = "text.txt"\n', ""), "names no text"),
         (("[6, 20]", "[20, 6]"), "swap"),
         (('base = "base"', 'base = "package:nothing_such/model"'), "no such package"),
+        (('base = "base"', 'base = "bse"'), "bse does not exist"),
+        (("[distillation]", "[ranking]\nsecond = 0.5\n[distillation]"), "name it as second"),
+        (("steps = 4", "steps = 4\nseed = -1"), "seed"),
+        (("alone = 8", "alone = -8"), "alone"),
     ],
 )
 def test_a_recipe_that_cannot_be_used(room, tmp_path, change, message):
@@ -84,8 +93,86 @@ def test_a_checkpoint_without_weights(room, tmp_path):
 def test_a_loss_that_is_no_number_stops_the_run(room, tmp_path):
     with pytest.raises(TrainingError, match="not a number at step"):
         slice_os.train(room(steps=60, rate=1e30), tmp_path / "run")
+    # The first step's weights are ruined, so they are not what a run goes on from.
+    assert not (tmp_path / "run/state.pt").exists()
+
+
+@pytest.mark.parametrize("what", ["loss", "gradient"])
+def test_the_last_state_is_one_that_gave_a_loss(room, tmp_path, monkeypatch, what):
+    losses, calls = SpanDistillation.losses, []
+
+    def ruined(self, student, rng):
+        calls.append(1)
+        found = dict(losses(self, student, rng))
+        if len(calls) == 3:
+            if what == "loss":
+                found["context"] = found["context"] * float("nan")
+            else:
+                found["context"].register_hook(lambda gradient: gradient * float("inf"))
+        return found
+
+    recipe = room(steps=4)
+    monkeypatch.setattr(SpanDistillation, "losses", ruined)
+    with pytest.raises(TrainingError, match=r"not a number at step 3.*lower learning_rate"):
+        slice_os.train(recipe, tmp_path / "run")
     state = torch.load(tmp_path / "run/state.pt", weights_only=True)
-    assert state["step"] < 60
+    assert state["step"] == 1  # the second step's weights gave no loss
+    assert all(torch.isfinite(one).all() for one in state["model"].values())
+    assert slice_os.train(recipe, tmp_path / "run").step == 4
+
+
+def test_what_was_corrected_begins_in_the_same_folder(room, tmp_path):
+    recipe = room()
+    text = recipe.read_text()
+    (tmp_path / "half").mkdir()
+    recipe.write_text(text.replace('base = "base"', 'base = "half"'))
+    with pytest.raises(ExportError, match=r"no config\.json"):
+        slice_os.train(recipe, tmp_path / "run")
+    (tmp_path / "run/.run.json.partial").touch()  # left by a kill or a full disk
+    recipe.write_text(text)
+    assert slice_os.train(recipe, tmp_path / "run").step == 4
+
+
+def test_another_base_or_number_of_processes_does_not_go_on(room, checkpoint, tmp_path):
+    recipe = room()
+    slice_os.train(recipe, tmp_path / "run")
+    about = tmp_path / "run/run.json"
+    text = about.read_text()
+    about.write_text(text.replace('"processes": 1', '"processes": 2'))
+    with pytest.raises(TrainingError, match="processes differ"):
+        slice_os.train(recipe, tmp_path / "run")
+    about.write_text(text)
+    shutil.copytree(checkpoint("bert"), tmp_path / "other")
+    (tmp_path / "other/notes.txt").touch()
+    (tmp_path / "base").unlink()
+    (tmp_path / "base").symlink_to(tmp_path / "other")
+    with pytest.raises(TrainingError, match=r"models\.base differ"):
+        slice_os.train(recipe, tmp_path / "run")
+
+
+def test_a_teacher_of_another_dimension(room, tmp_path):
+    recipe = room(distillation=f'teacher = "{DEFAULT_FOLDER}"')
+    with pytest.raises(TrainingError, match="384 dimensions and the student"):
+        slice_os.train(recipe, tmp_path / "run")
+
+
+def test_fp16_without_a_gpu(room, tmp_path):
+    with pytest.raises(TrainingError, match="fp16 needs a GPU"):
+        slice_os.train(room(more='precision = "fp16"'), tmp_path / "run", device="cpu")
+    slice_os.train(room(more='precision = "bf16"'), tmp_path / "run", device="cpu")
+    slice_os.train(room(), tmp_path / "other", device="cpu")  # after another precision
+
+
+def test_pairs_that_nothing_correlates_with(room, tmp_path):
+    recipe = room()
+    rows = [f"5\tplease cancel order {k}\tplease cancel the order {k}\n" for k in range(60)]
+    (tmp_path / "pairs.tsv").write_text("\ufeffscore\tsentence1\tsentence2\n" + "".join(rows))
+    with pytest.raises(TrainingError, match="different scores"):
+        slice_os.train(recipe, tmp_path / "run")
+    rows = [row.replace("5", str(k % 6), 1) for k, row in enumerate(rows)]
+    (tmp_path / "pairs.tsv").write_text("score\tsentence1\tsentence2\n" + "".join(rows))
+    # All are alike: what stands around one has to be another of them.
+    assert len(DevelopmentSet(tmp_path / "pairs.tsv", 20).passages) == 20
 
 
 def test_a_full_disk_leaves_the_state_before_it(room, tmp_path, monkeypatch):

@@ -19,6 +19,7 @@ import slice_os
 from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.parity import sentences
 from slice_os.training import run as runs
+from slice_os.training.development import DevelopmentSet
 from slice_os.training.distillation import SpanDistillation
 from slice_os.training.labelled import LabelledPairs
 from slice_os.training.recipe import Distillation, Pairs
@@ -171,6 +172,28 @@ def test_two_processes_learn_what_one_learns_of_both_their_batches(room, tmp_pat
     one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
     for name in one:
         torch.testing.assert_close(one[name], two[name], atol=2e-5, rtol=1e-3)
+
+
+@pytest.mark.parametrize("at", [2, 4])
+def test_an_interrupt_while_measuring_loses_nothing(room, tmp_path, monkeypatch, at):
+    recipe = room(save_every=100, more="average = 0.5")
+    slice_os.train(recipe, tmp_path / "whole", device="cpu")
+    measure, calls = DevelopmentSet.measure, []
+
+    def interrupted(self, student):
+        calls.append(1)
+        if 2 * len(calls) == at:
+            raise KeyboardInterrupt
+        return measure(self, student)
+
+    monkeypatch.setattr(DevelopmentSet, "measure", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        slice_os.train(recipe, tmp_path / "run", device="cpu")
+    report = slice_os.train(recipe, tmp_path / "run", device="cpu")
+    assert len(calls) == 3  # twice at the step of the interrupt
+    assert same(weights(tmp_path / "whole"), weights(tmp_path / "run"))
+    log = (tmp_path / "whole/log.jsonl").read_text().splitlines()
+    assert report.measures == json.loads(log[-1])["measures"]
 
 
 def test_an_interrupt_keeps_the_state(room, tmp_path):
