@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from slice_os.backends import ClusterSettings
-from slice_os.encoder.runtime import DEVICES
+from slice_os.encoder.providers import DEVICES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 

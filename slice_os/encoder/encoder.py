@@ -63,7 +63,9 @@ class Encoder:
             raise EncoderError(f"An encoder cannot run on {threads} threads: use 1 or more.")
         self.info = EncoderInfo.load(folder)
         self._tokenizer = TextTokenizer(folder / TOKENIZER)
-        self._graph = Graph(folder / GRAPH, device, self.info.dimension)
+        self._graph = Graph(
+            folder / GRAPH, device, self.info.dimension, self.info.precision == "int8"
+        )
         self.device = self._graph.device
         # On a GPU one thread runs the graph while the other pools.
         self.threads = 2 if self._graph.on_gpu else threads or usable_cores()

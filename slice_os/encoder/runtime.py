@@ -1,61 +1,20 @@
-"""The ONNX session: device choice and one padded batch at a time."""
+"""The ONNX graph: one padded batch at a time."""
 
 from __future__ import annotations
 
 import os
 import threading
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.errors import EncoderError, MissingExtraError, SliceOSError
+from slice_os.encoder.providers import PROVIDERS, open_session
+from slice_os.errors import EncoderError
 from slice_os.records import Float32
 
 Int64 = npt.NDArray[np.int64]
-
-
-class Provider(NamedTuple):
-    """An execution provider of onnxruntime. What it lacks runs on the next of `names`, or the CPU.
-
-    `title` is what people call it, `install` what brings it; `on_gpu` says whether it runs on an
-    NVIDIA GPU.
-    """
-
-    names: tuple[str, ...]
-    title: str
-    install: str
-    on_gpu: bool
-
-
-_CUDA = "CUDAExecutionProvider"
-PROVIDERS = {
-    "cuda": Provider((_CUDA,), "CUDA", "pip install 'slice-os[gpu]'", True),
-    "tensorrt": Provider(
-        ("TensorrtExecutionProvider", _CUDA),
-        "TensorRT",
-        "pip install 'slice-os[gpu]' and NVIDIA's TensorRT libraries",
-        True,
-    ),
-    "openvino": Provider(
-        ("OpenVINOExecutionProvider",), "OpenVINO", "pip install onnxruntime-openvino", False
-    ),
-}
-"""Device -> provider."""
-DEVICES = ("auto", "cpu", *PROVIDERS)
-
-
-class MissingRuntimeError(MissingExtraError):
-    """Nothing here can run an encoder."""
-
-    def __init__(self, package: str) -> None:
-        SliceOSError.__init__(
-            self,
-            f"Encoding needs the package {package}: pip install 'slice-os[cpu]', or pip install "
-            "'slice-os[gpu]' on a machine with an NVIDIA GPU.",
-        )
-        self.extra = "cpu"
 
 
 def usable_cores() -> int:
@@ -75,35 +34,17 @@ class Graph:
         on_gpu: Whether that is an NVIDIA GPU.
     """
 
-    def __init__(self, path: Path, device: str, dimension: int) -> None:
+    def __init__(self, path: Path, device: str, dimension: int, quantized: bool = False) -> None:
         """Load `path` on `device`, one of `DEVICES`; "auto" is a GPU by CUDA where there is one.
+
+        On a GPU a `quantized` graph runs in half precision.
 
         Raises:
             EncoderError: The graph is broken or of another dimension, or the device is not there.
-            MissingExtraError: onnxruntime is not installed.
+            MissingExtraError: onnxruntime is not installed, or onnx for a quantized graph on a GPU.
         """
-        if device not in DEVICES:
-            raise EncoderError(f"There is no device {device!r}: use {', '.join(DEVICES)}.")
-        try:
-            import onnxruntime as ort
-        except ImportError as exc:
-            raise MissingRuntimeError("onnxruntime") from exc
-        wanted = _provider(device, ort.get_available_providers())
-        if wanted and wanted.on_gpu and hasattr(ort, "preload_dlls"):
-            ort.preload_dlls()  # finds the CUDA libraries of NVIDIA's own Python packages
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        self._session = _session(path, options, wanted.names if wanted else ())
-        used = self._session.get_providers()
-        running = (name for name, one in PROVIDERS.items() if one.names[0] == used[0])
-        self.device = next(running, "cpu")
+        self._session, self.device = open_session(path, device, quantized)
         self.on_gpu = self.device != "cpu" and PROVIDERS[self.device].on_gpu
-        if wanted and device not in ("auto", self.device):
-            raise EncoderError(
-                f"onnxruntime found no usable GPU or no {wanted.title} libraries: check "
-                f"nvidia-smi and {wanted.install}, or use the device cpu."
-            )
         self._one_at_a_time = threading.Lock()
         self._inputs = {one.name: _int_type(path, one) for one in self._session.get_inputs()}
         self._output = self._vectors_output(path, dimension)
@@ -155,50 +96,6 @@ class Graph:
             self._session.run_with_iobinding(binding)
             vectors: Float32 = binding.copy_outputs_to_cpu()[0]
         return vectors.astype(np.float32, copy=False)
-
-
-def _session(path: Path, options: Any, providers: tuple[str, ...]) -> Any:
-    """Load a graph for `providers`, or for the CPU alone where they do not start.
-
-    Raises:
-        EncoderError: The graph is broken.
-    """
-    import onnxruntime as ort
-
-    try:
-        return ort.InferenceSession(
-            str(path),
-            options,
-            providers=[*providers, "CPUExecutionProvider"],
-            enable_fallback=0,  # onnxruntime's own prints to standard output
-        )
-    except Exception as exc:  # onnxruntime has one class an error code, all private
-        if providers:
-            return _session(path, options, ())
-        raise EncoderError(
-            f"onnxruntime cannot load {path} ({str(exc).splitlines()[0]}): export the encoder "
-            "again with slice-os export."
-        ) from exc
-
-
-def _provider(device: str, available: list[str]) -> Provider | None:
-    """Return the provider of `device`, None for the CPU.
-
-    Raises:
-        EncoderError: The installed onnxruntime has it not.
-
-    """
-    if device == "auto":
-        return PROVIDERS["cuda"] if _CUDA in available else None
-    if device == "cpu":
-        return None
-    provider = PROVIDERS[device]
-    if provider.names[0] not in available:
-        raise EncoderError(
-            f"The installed onnxruntime has no {provider.title}: pip uninstall onnxruntime, then "
-            f"{provider.install}."
-        )
-    return provider
 
 
 def _int_type(path: Path, entry: Any) -> type[np.int64] | type[np.int32]:

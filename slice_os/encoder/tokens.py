@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.encoder.runtime import MissingRuntimeError
+from slice_os.encoder.providers import MissingRuntimeError
 from slice_os.encoder.words import WordMap, words_of
 from slice_os.errors import EncoderError
 from slice_os.records import Int32

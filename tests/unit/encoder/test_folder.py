@@ -6,8 +6,9 @@ import onnxruntime as ort
 import pytest
 
 from slice_os.encoder import EncoderInfo, encoder_info, load_encoder
+from slice_os.encoder.half import half_precision
 from slice_os.encoder.info import DEFAULT_FOLDER
-from slice_os.encoder.runtime import PROVIDERS
+from slice_os.encoder.providers import PROVIDERS
 from slice_os.errors import EncoderError, MissingExtraError
 
 
@@ -157,17 +158,65 @@ def test_cuda_that_does_not_start(monkeypatch, capfd, raises):
     monkeypatch.setattr(ort, "get_available_providers", lambda: providers)
     session = ort.InferenceSession
 
-    def start(path, options, *, providers, **settings):
+    def start(graph, options, *, providers, **settings):
         if raises and len(providers) > 1:
             assert settings == {"enable_fallback": 0}
             raise RuntimeError("CUDA failure 100: no CUDA-capable device is detected")
-        return session(path, options, providers=providers[-1:], **settings)
+        return session(graph, options, providers=providers[-1:], **settings)
 
     monkeypatch.setattr(ort, "InferenceSession", start)
     refused(None, "no usable GPU or no CUDA libraries", device="cuda")
     with load_encoder() as encoder:
         assert encoder.device == "cpu"
     assert capfd.readouterr().out == ""
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    """The GPU's path on the CPU: a session that says that CUDA runs it."""
+    pytest.importorskip("onnx")
+    names = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+
+    class Session(ort.InferenceSession):
+        def __init__(self, graph, options, *, providers, **_):
+            super().__init__(graph, options, providers=["CPUExecutionProvider"])
+            self.asked = providers
+
+        def get_providers(self):
+            return self.asked
+
+    monkeypatch.setattr(ort, "get_available_providers", lambda: names)
+    monkeypatch.setattr(ort, "InferenceSession", Session)
+
+
+def test_on_a_gpu_int8_runs_in_half_precision(encoder, cuda):
+    texts = ["i want to cancel", "the well was very deep", "either party may terminate"]
+    alone = encoder.encode(texts)
+    with load_encoder() as other:
+        assert other.device == "cuda"
+        together, one = other.encode(texts), other.encode(texts[:1])
+    cosines = (together * alone).sum(axis=1)
+    assert 0.98 < cosines.min() <= cosines.max() < 0.9999  # activations are rounded no more
+    # No scale is shared, so a text's vector does not depend on what is beside it.
+    assert float(together[0] @ one[0]) == pytest.approx(1, abs=1e-4)
+
+
+def test_the_half_precision_graph_multiplies_no_integers():
+    onnx = pytest.importorskip("onnx")
+    graph = onnx.load_from_string(half_precision(DEFAULT_FOLDER / "model.onnx")).graph
+    kinds = {node.op_type for node in graph.node}
+    assert "MatMul" in kinds
+    assert not {kind for kind in kinds if "Integer" in kind or "Quantize" in kind}
+    floats = onnx.TensorProto.FLOAT, onnx.TensorProto.INT8
+    assert not [one.name for one in graph.initializer if one.data_type in floats]
+
+
+def test_int8_on_a_gpu_without_onnx(encoder, cuda, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingExtraError, match=r"int8 encoder on an NVIDIA GPU.*slice-os\[gpu\]"):
+        load_encoder(device="cuda")
+    with load_encoder() as other:
+        assert other.device == "cpu"
 
 
 @pytest.mark.parametrize("package", ["onnxruntime", "tokenizers"])

@@ -2,6 +2,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from onnx import numpy_helper
 
 import slice_os.exporters.folder as module
 from slice_os.encoder import EncoderInfo, load_encoder
+from slice_os.encoder.half import half_precision
 from slice_os.errors import ExportError, MissingExtraError
 from slice_os.exporters import export
 from slice_os.exporters.checkpoint import Card, load_checkpoint
@@ -177,6 +179,24 @@ def test_an_existing_folder_is_kept(checkpoint, tmp_path, monkeypatch):
         "tokenizer.json",
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("kind", ["bert", "mpnet", "xlm-roberta", "modernbert"])
+def test_int8_in_half_precision_is_near_to_fp32(checkpoint, tmp_path, kind):
+    texts = [text[:80] for text in sentences()[:12]]
+    vectors = {}
+    for precision in ("fp32", "int8"):
+        export(checkpoint(kind), tmp_path / precision, precision)
+        with load_encoder(tmp_path / precision, device="cpu") as encoder:
+            vectors[precision] = encoder.encode(texts)
+    graph = tmp_path / "int8/model.onnx"
+    graph.write_bytes(half_precision(graph))
+    info = EncoderInfo.load(tmp_path / "fp32")
+    replace(info, graph_bytes=graph.stat().st_size).dump(tmp_path / "int8")
+    with load_encoder(tmp_path / "int8", device="cpu") as encoder:
+        half = encoder.encode(texts)
+    int8, ours = ((one * vectors["fp32"]).sum(axis=1).mean() for one in (vectors["int8"], half))
+    assert ours > min(int8, 0.9999) > 0.97
 
 
 def test_unknown_precision(checkpoint, tmp_path):

@@ -1,0 +1,148 @@
+"""Devices: which execution provider of onnxruntime runs a graph, and whether it starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from slice_os.encoder.half import half_precision
+from slice_os.errors import EncoderError, MissingExtraError, SliceOSError
+
+
+class Provider(NamedTuple):
+    """An execution provider of onnxruntime. What it lacks runs on the next of `names`, or the CPU.
+
+    `title` is what people call it, `install` what brings it; `on_gpu` says whether it runs on an
+    NVIDIA GPU.
+    """
+
+    names: tuple[str, ...]
+    title: str
+    install: str
+    on_gpu: bool
+
+
+_CUDA = "CUDAExecutionProvider"
+PROVIDERS = {
+    "cuda": Provider((_CUDA,), "CUDA", "pip install 'slice-os[gpu]'", True),
+    "tensorrt": Provider(
+        ("TensorrtExecutionProvider", _CUDA),
+        "TensorRT",
+        "pip install 'slice-os[gpu]' and NVIDIA's TensorRT libraries",
+        True,
+    ),
+    "openvino": Provider(
+        ("OpenVINOExecutionProvider",), "OpenVINO", "pip install onnxruntime-openvino", False
+    ),
+}
+"""Device -> provider."""
+DEVICES = ("auto", "cpu", *PROVIDERS)
+
+
+class MissingRuntimeError(MissingExtraError):
+    """Nothing here can run an encoder."""
+
+    def __init__(self, package: str) -> None:
+        SliceOSError.__init__(
+            self,
+            f"Encoding needs the package {package}: pip install 'slice-os[cpu]', or pip install "
+            "'slice-os[gpu]' on a machine with an NVIDIA GPU.",
+        )
+        self.extra = "cpu"
+
+
+def open_session(path: Path, device: str, quantized: bool) -> tuple[Any, str]:
+    """Load a graph; return its session and the device that runs it, "cpu" or of `PROVIDERS`.
+
+    Args:
+        path: The graph.
+        device: One of `DEVICES`; "auto" is a GPU by CUDA where there is one.
+        quantized: Whether the graph is int8: on a GPU it runs in half precision.
+
+    Raises:
+        EncoderError: The graph is broken, or the device is not there.
+        MissingExtraError: onnxruntime is not installed, or onnx for a quantized graph on a GPU.
+    """
+    if device not in DEVICES:
+        raise EncoderError(f"There is no device {device!r}: use {', '.join(DEVICES)}.")
+    try:
+        import onnxruntime as ort
+    except ImportError as exc:
+        raise MissingRuntimeError("onnxruntime") from exc
+    wanted = _provider(device, ort.get_available_providers())
+    if wanted and wanted.on_gpu and hasattr(ort, "preload_dlls"):
+        ort.preload_dlls()  # finds the CUDA libraries of NVIDIA's own Python packages
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    if wanted:
+        try:
+            if session := _session_of(path, options, wanted, quantized):
+                return session, "cuda" if device == "auto" else device
+        except MissingExtraError:
+            if device != "auto":
+                raise
+    session = _session(path, options)
+    if wanted and device != "auto":
+        raise EncoderError(
+            f"onnxruntime found no usable GPU or no {wanted.title} libraries: check "
+            f"nvidia-smi and {wanted.install}, or use the device cpu."
+        )
+    return session, "cpu"
+
+
+def _session_of(path: Path, options: Any, provider: Provider, quantized: bool) -> Any:
+    """Load a graph for `provider`; None where it does not start.
+
+    Raises:
+        MissingExtraError: onnx is not installed, which a quantized graph needs on a GPU.
+    """
+    import onnxruntime as ort
+
+    names = [*provider.names, "CPUExecutionProvider"]
+    try:
+        graph = half_precision(path) if quantized and provider.on_gpu else str(path)
+        # onnxruntime's own fallback prints to standard output.
+        session = ort.InferenceSession(graph, options, providers=names, enable_fallback=0)
+    except MissingExtraError:
+        raise
+    except Exception:  # no GPU, or a broken graph, which the CPU will say
+        return None
+    return session if session.get_providers()[0] == names[0] else None
+
+
+def _session(path: Path, options: Any) -> Any:
+    """Load a graph for the CPU.
+
+    Raises:
+        EncoderError: The graph is broken.
+    """
+    import onnxruntime as ort
+
+    try:
+        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as exc:  # onnxruntime has one class an error code, all private
+        raise EncoderError(
+            f"onnxruntime cannot load {path} ({str(exc).splitlines()[0]}): export the encoder "
+            "again with slice-os export."
+        ) from exc
+
+
+def _provider(device: str, available: list[str]) -> Provider | None:
+    """Return the provider of `device`, None for the CPU.
+
+    Raises:
+        EncoderError: The installed onnxruntime has it not.
+
+    """
+    if device == "auto":
+        return PROVIDERS["cuda"] if _CUDA in available else None
+    if device == "cpu":
+        return None
+    provider = PROVIDERS[device]
+    if provider.names[0] not in available:
+        raise EncoderError(
+            f"The installed onnxruntime has no {provider.title}: pip uninstall onnxruntime, then "
+            f"{provider.install}."
+        )
+    return provider
