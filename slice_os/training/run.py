@@ -45,15 +45,16 @@ class Run:
         about = json.loads(json.dumps(about))  # as it will be read
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if known.is_file() and ((folder / STATE).exists() or (folder / BEST).exists()):
+            if known.is_file():
                 before = json.loads(known.read_text(encoding="utf-8")).get("made_of")
-                if before != about:
+                if before == about:
+                    return
+                if (folder / STATE).exists() or (folder / BEST).exists():
                     raise TrainingError(
                         f"{folder} holds a run of another recipe or other data ("
                         f"{_difference(before, about)}): give another folder with --output, or "
                         "remove it."
                     )
-                return
             if {path.name for path in folder.iterdir()} - _OWN - {ABOUT, LOG}:
                 raise TrainingError(f"{folder} is not empty and holds no run: give another folder.")
             (folder / LOG).unlink(missing_ok=True)
