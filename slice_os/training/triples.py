@@ -26,21 +26,17 @@ class Triple(NamedTuple):
     negative: str
 
 
-def read_triples(path: str | Path, skip: int = 0) -> Iterator[Triple]:
+def read_triples(path: str | Path) -> Iterator[Triple]:
     """Yield the triples of a file with rows ``query<TAB>positive<TAB>negative``, UTF-8.
 
     A name that ends in ``.gz`` is unpacked. Rows are read as they are asked for, so memory does not
-    grow with the file; the first `skip` are passed over unread, which resumes a run. Errors come
-    when the row that has them is asked for.
+    grow with the file. Errors come when the row that has them is asked for.
 
     Raises:
-        TrainingError: The file is missing, empty, not text or has fewer than `skip` rows; a row
-            has not three fields with text in UTF-8.
-        ValueError: `skip` is negative.
+        TrainingError: The file is missing, empty or not text; a row has not three fields with
+            text in UTF-8.
 
     """
-    if skip < 0:
-        raise ValueError(f"{skip} rows cannot be skipped.")
     number = 0
     try:
         with _open(Path(path)) as file:
@@ -51,8 +47,7 @@ def read_triples(path: str | Path, skip: int = 0) -> Iterator[Triple]:
                         f"{path}, line {number}, is longer than {LONGEST_ROW:,} bytes: give a text "
                         f"file with rows {_FORM}."
                     )
-                if number > skip:
-                    yield _triple(row, f"{path}, line {number},", number)
+                yield _triple(row, f"{path}, line {number},", number)
     except FileNotFoundError as exc:
         raise TrainingError(f"There are no triples at {path}: check the path.") from exc
     except (EOFError, zlib.error, gzip.BadGzipFile) as exc:
@@ -66,11 +61,6 @@ def read_triples(path: str | Path, skip: int = 0) -> Iterator[Triple]:
         ) from exc
     if not number:
         raise TrainingError(f"{path} is empty: give a file with rows {_FORM}.")
-    if number < skip:
-        raise TrainingError(
-            f"{path} has {number:,} rows, fewer than the {skip:,} that were read of it before: "
-            "resume with the file that the run began with."
-        )
 
 
 def _open(path: Path) -> io.BufferedIOBase:

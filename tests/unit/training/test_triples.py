@@ -29,17 +29,6 @@ def test_rows_are_triples(tmp_path, name):
     assert next(read_triples(str(path))).positive == "this is it 0"
 
 
-@pytest.mark.parametrize("skip", range(6))
-def test_rows_are_skipped_to_resume(tmp_path, skip):
-    path = write(tmp_path / "triples.tsv", TEXT)
-    assert list(read_triples(path, skip=skip)) == ROWS[skip:]
-
-
-def test_what_is_skipped_is_not_looked_at(tmp_path):
-    path = write(tmp_path / "triples.tsv", b"\xff\n" + TEXT.encode())
-    assert list(read_triples(path, skip=1)) == ROWS
-
-
 @pytest.mark.parametrize(
     ("text", "row"),
     [
@@ -106,14 +95,6 @@ def test_files_that_are_none(tmp_path):
     for path, message in cases.items():
         with pytest.raises(TrainingError, match=message):
             list(read_triples(path))
-
-
-def test_a_run_is_not_resumed_with_a_shorter_file(tmp_path):
-    path = write(tmp_path / "triples.tsv", TEXT)
-    with pytest.raises(TrainingError, match=r"has 5 rows, fewer than the 6 .*: resume with the"):
-        list(read_triples(path, skip=6))
-    with pytest.raises(ValueError, match="cannot be skipped"):
-        next(read_triples(path, skip=-1))
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path):
