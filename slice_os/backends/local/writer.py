@@ -104,10 +104,11 @@ class LocalWriter(Writer):
             yield
             self._database.execute("RELEASE step")
         except BaseException as exc:
-            del self._packed[packed:]
-            self._words = words
+            # An interrupt may come when the step is released, and so done: it stays then.
             with suppress(sqlite3.Error):
                 self._database.execute("ROLLBACK TO step")
+                del self._packed[packed:]
+                self._words = words
                 self._database.execute("RELEASE step")
             # A full disk makes SQLite roll back everything since the last commit.
             self._broken = not self._database.in_transaction
@@ -254,6 +255,7 @@ class LocalWriter(Writer):
                 )
             if self._database.in_transaction:
                 self._database.execute("COMMIT")
+            self._packed = []  # what is committed is not written again, whatever interrupts now
             self._begin_transaction()
         except (OSError, sqlite3.Error) as exc:
             self._broken = True

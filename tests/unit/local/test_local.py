@@ -207,6 +207,53 @@ def test_whatever_interrupts_the_writer_the_index_stays_whole(index, monkeypatch
     assert {d for d, _ in search(index, mode="dense", size=99)} >= {f"d{n}" for n in range(6)}
 
 
+class Interrupting:
+    """A database that raises after the statement in which an interrupt comes was executed."""
+
+    def __init__(self, database, statement, at):
+        self._database, self._statement, self._at = database, statement, at
+
+    def execute(self, statement, *values):
+        done = self._database.execute(statement, *values)
+        if statement.startswith(self._statement):
+            self._at -= 1
+            if not self._at:
+                raise KeyboardInterrupt
+        return done
+
+    def __getattr__(self, name):
+        return getattr(self._database, name)
+
+
+@pytest.mark.parametrize("statement", ["SAVEPOINT", "RELEASE", "INSERT", "COMMIT", "BEGIN"])
+@pytest.mark.parametrize("at", range(1, 8))
+def test_an_interrupt_after_a_statement_leaves_the_index_whole(index, monkeypatch, statement, at):
+    monkeypatch.setattr(writer, "SEGMENT_WORDS", 40)
+    names, written = [], writer.write_segment
+    monkeypatch.setattr(
+        writer, "write_segment", lambda path, packed: (names.append(path), written(path, packed))
+    )
+    try:
+        with index.writer() as out:
+            out._database = Interrupting(out._database, statement, at)
+            for n in range(6):
+                put(out, f"d{n}", SENTENCES[: 1 + n % 4])
+    except KeyboardInterrupt:
+        pass
+    with index.writer() as out:
+        beyond = "SELECT count(*) FROM passages JOIN segments ON segments.number = segment"
+        (lost,) = out._database.execute(f"{beyond} WHERE ordinal >= segments.passages").fetchone()
+        assert lost == 0
+        for n in range(6):
+            if getattr(index.stored([f"d{n}"]).get(f"d{n}"), "hash", None) is None:
+                put(out, f"d{n}", SENTENCES[: 1 + n % 4])
+    if statement in ("COMMIT", "BEGIN"):
+        assert len(names) == len(set(names))  # what is committed is not written again
+    for mode in ("dense", "lexical", "hybrid"):
+        assert search(index, text="customer", mode=mode)
+    assert {d for d, _ in search(index, mode="dense", size=99)} >= {f"d{n}" for n in range(6)}
+
+
 def test_a_full_database_leaves_the_last_commit(index, folder):
     with index.writer() as out:
         put(out, "a", SENTENCES)
