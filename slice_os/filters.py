@@ -20,12 +20,14 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
+_SURROGATE = regex.compile(r"[\ud800-\udfff]")  # half a character: bytes that are not UTF-8
 _FILTER = regex.compile(
     r"\s*(?P<field>[^=!<>]+?)\s*(?P<op>!=|>=|<=|=|>|<)\s*(?P<value>.*?)\s*", regex.S
 )
 
 
 _NUMBER = regex.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+_LONG = regex.compile(r"[+-]?\d{16,}")
 _DATE = regex.compile(r"(\d{4})-\d\d(-\d\d([T ].*)?)?", regex.S)
 
 
@@ -35,7 +37,8 @@ class Filter:
 
     A list holds if one of its members does (for ``!=``: if none equals). A stored number compares
     as a number, and so does a text that reads as one in a range, an ISO date as its year; all else
-    compares as text, so that "01234" is not 1234 and ISO dates sort.
+    compares as text, so that "01234" is not 1234 and ISO dates sort. Integers beyond 2^53, which
+    no float tells apart, are equal as texts.
     """
 
     field: str
@@ -60,10 +63,16 @@ def _compare(op: str, stored: object, wanted: str) -> bool:
     number = isinstance(stored, int | float) and not isinstance(stored, bool)
     if isinstance(stored, bool):
         wanted = wanted.lower()
-    if (number or op not in "!=") and _NUMBER.fullmatch(wanted):
+    exact = op == "=" and is_long(wanted)
+    if (number or op not in "!=") and not exact and _NUMBER.fullmatch(wanted):
         value = as_number(text)  # a text that is no number is in no range of numbers
         return value is not None and OPERATORS[op](value, float(wanted))
     return OPERATORS[op](text, wanted)
+
+
+def is_long(text: str) -> bool:
+    """Tell whether a text is an integer beyond what floats tell apart, as identifiers may be."""
+    return bool(_LONG.fullmatch(text)) and abs(float(text)) > 2**53
 
 
 def as_number(text: str) -> float | None:
@@ -95,7 +104,7 @@ def _text(value: object) -> str:
 
 def _parse(text: str) -> Filter:
     found = _FILTER.fullmatch(text)
-    if found is None or found["value"][:1] in tuple("=<>~"):
+    if found is None or found["value"][:1] in tuple("=<>~") or _SURROGATE.search(text):
         raise QueryError(
             f"The filter {text!r} is not understood: write field=value, or field>=value for a "
             f"range ({' '.join(OPERATORS)})."

@@ -19,7 +19,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from slice_os.errors import QueryError
-from slice_os.filters import _NUMBER, OPERATORS, Filter, _text, as_number, flat_metadata
+from slice_os.filters import (
+    _NUMBER,
+    OPERATORS,
+    Filter,
+    _text,
+    as_number,
+    flat_metadata,
+    is_long,
+)
 
 FIELD = "filters"
 LONGEST = 1000
@@ -77,7 +85,7 @@ def _equal(one: Filter) -> dict[str, Any]:
     tokens = [_token(one.field, "t", _short(one.value))]
     if one.value.lower() in ("true", "false"):
         tokens.append(_token(one.field, "b", one.value.lower()))
-    if _NUMBER.fullmatch(one.value):
+    if _NUMBER.fullmatch(one.value) and not is_long(one.value):
         tokens.append(_token(one.field, "n", sortable(float(one.value))))
     return _terms(tokens)
 

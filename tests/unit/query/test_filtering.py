@@ -73,6 +73,8 @@ def agree(meta, one):
 @example({"a": []}, "a", "!=", "b")
 @example({"a": LONG + "a"}, "a", "=", LONG + "b")
 @example({"a": {"b": [1, None, "1"]}}, "a.b", ">=", "1e0")
+@example({"a": 2**60}, "a", "=", str(2**60 + 1))
+@example({"a": float(2**60)}, "a", "=", str(2**60))
 def test_the_clauses_mean_what_the_filter_means(meta, field, operator, value):
     within = [m for m in _members(meta, field) if operator not in ("=", "!=") and _alike(m, value)]
     if not within:
@@ -96,6 +98,17 @@ def test_every_pair_of_odd_texts(operator, wanted):
     for stored in (*TEXTS, True, False, None, 0, 1, -1.5, 1e16, 1e999, [1, "a"], [], [None]):
         if operator in ("=", "!=") or not _alike(stored, wanted):
             agree({"a": stored}, Filter("a", operator, wanted))
+
+
+@pytest.mark.parametrize(
+    "stored", [1234567890123456789, "1234567890123456789", [1234567890123456789]]
+)
+def test_long_integers_are_told_apart(stored):
+    for wanted, meant in (("1234567890123456789", True), ("1234567890123456700", False)):
+        assert Filter("a", "=", wanted).holds(stored) is meant
+        agree({"a": stored}, Filter("a", "=", wanted))
+        agree({"a": stored}, Filter("a", "!=", wanted))
+    assert Filter("a", "=", "9007199254740992.0").holds(2**53)
 
 
 def test_tokens_and_clauses_by_hand():
