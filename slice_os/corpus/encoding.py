@@ -61,8 +61,10 @@ def _prefix(stream: BinaryIO) -> bytes:
     while len(data) < _SAMPLE:
         try:
             part = stream.read(1 << 16)
-        except (OSError, EOFError, zlib.error):  # met again, and reported, after the rows before it
-            break
+        except (OSError, EOFError, zlib.error):
+            if not data:
+                raise
+            break  # it is met again, and reported, after the rows before it
         if not part:
             break
         data += part

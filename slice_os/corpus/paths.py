@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,8 +28,12 @@ class Source:
 
 @dataclass(slots=True)
 class Plan:
-    """Everything that `read` was given, in order; `ignored` files have no known format."""
+    """Everything that `read` was given, in order; `ignored` files have no known format.
 
+    `exclude` holds the files, as they are without links, that are passed over where they are found.
+    """
+
+    exclude: frozenset[Path] = frozenset()
     entries: list[Source | Reject] = field(default_factory=list)
     ignored: int = 0
 
@@ -40,9 +45,9 @@ class Plan:
         return sum(source.size for source in sources)
 
 
-def plan(arguments: list[str]) -> Plan:
+def plan(arguments: list[str], exclude: Sequence[str] = ()) -> Plan:
     """List the files of all arguments; a `CorpusError` names one that leads to nothing."""
-    made = Plan()
+    made = Plan(frozenset(Path(path).resolve() for path in exclude))
     for argument in arguments:
         try:
             _add_argument(made, argument)
@@ -84,6 +89,7 @@ def _add_glob(made: Plan, pattern: str) -> None:
     base, rest = Path(*parts[:plain]), list(parts[plain:])
     if rest[-1] == "**":
         rest.append("*")  # before Python 3.13, ** alone finds folders only
+    _report_unreadable(made, base, rest)
     try:
         matches = sorted(set(base.glob("/".join(rest))))
     except ValueError as exc:
@@ -93,6 +99,21 @@ def _add_glob(made: Plan, pattern: str) -> None:
         raise CorpusError(f"The pattern {pattern!r} matches no file.")
     for path in files:
         _add_found(made, path, base, _name(base))
+
+
+def _report_unreadable(made: Plan, base: Path, rest: list[str]) -> None:
+    """Reject the folders that a pattern leads into and that glob, unable to, does not read."""
+
+    def unreadable(exc: OSError) -> None:
+        made.entries.append(Reject(str(exc.filename), exc.strerror or str(exc)))
+
+    for root, folders, _ in os.walk(base, onerror=unreadable):
+        depth = len(Path(root).relative_to(base).parts)
+        if "**" in rest[: depth + 1]:
+            asked = folders
+        else:
+            asked = fnmatch.filter(folders, rest[depth]) if depth + 1 < len(rest) else []
+        folders[:] = [one for one in asked if not _is_hidden(Path(root, one), base, rest)]
 
 
 def _is_hidden(path: Path, base: Path, rest: list[str]) -> bool:
@@ -106,6 +127,8 @@ def _name(folder: Path) -> str:
 
 
 def _add_found(made: Plan, path: Path, base: Path, name: str) -> None:
+    if any(path.name == other.name for other in made.exclude) and path.resolve() in made.exclude:
+        return
     if format_of(path.name) is None:
         made.ignored += 1
     else:

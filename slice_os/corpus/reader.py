@@ -122,6 +122,7 @@ def read(
     title_field: str | None = None,
     text_fields: Sequence[str] | str | None = None,
     on_reject: OnReject | None = None,
+    exclude: Sequence[str | os.PathLike[str]] = (),
 ) -> Corpus:
     """Return the documents of files, folders, globs and ``-`` (plain text on standard input).
 
@@ -131,8 +132,9 @@ def read(
     ``<file>#<row>``); fields of objects are named ``object.field``, and the fields left over are
     metadata. A title is also the first line of the text, unless it is one of its fields.
     What cannot be read is handed to `on_reject` when it is met; a path that does not exist is a
-    `CorpusError` at once.
+    `CorpusError` at once. Files of `exclude` are passed over where a folder or a glob holds them.
     """
     names = (text_fields,) if isinstance(text_fields, str) else text_fields
     fields = Fields(id_field, title_field, tuple(names) if names else None)
-    return Corpus(plan([os.fspath(path) for path in paths]), fields, on_reject)
+    made = plan([os.fspath(path) for path in paths], [os.fspath(path) for path in exclude])
+    return Corpus(made, fields, on_reject)

@@ -27,8 +27,6 @@ def parse(data: bytes) -> Parsed:
     body = tree.body
     if body is None:
         return Parsed("", name, broken)
-    for node in body.css("pre"):
-        node.replace_with(_EDGE + node.text().replace("\n", _EDGE) + _EDGE)
     for node in body.css("br"):
         node.replace_with(_EDGE)
     for node in body.css("td,th"):
@@ -36,5 +34,7 @@ def parse(data: bytes) -> Parsed:
     for node in body.css(_BLOCKS):
         node.insert_before(_EDGE)
         node.insert_after(_EDGE)
+    for node in body.css("pre"):  # last: what stands in it has its edges by now
+        node.replace_with(_EDGE + node.text().replace("\n", _EDGE) + _EDGE)
     lines = (" ".join(line.split()) for line in body.text().split(_EDGE))
     return Parsed("\n".join(filter(None, lines)), name, broken)

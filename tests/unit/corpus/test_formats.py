@@ -75,8 +75,8 @@ def read_one(folder: Path, name: str, data: bytes) -> tuple[list[Document], list
             "a.html",
             b"<title>A &amp; B</title><script>x()</script><style>p{}</style><div><p>One <b>bo</b>ld"
             b"\nline<br>two</p>tail</div><ul><li>a<li>b</ul><table><tr><td>1<td>2</table>"
-            b"<pre>x\n  y</pre>",
-            "One bold line\ntwo\ntail\na\nb\n1 2\nx\ny",
+            b"<pre>x\n  y<br>z<div>q</div><table><tr><td>3<td>4</table></pre>",
+            "One bold line\ntwo\ntail\na\nb\n1 2\nx\ny\nz\nq\n3 4",
             "A & B",
         ),
         ("a.htm", b"just text", "just text", ""),

@@ -4,6 +4,7 @@ import io
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,6 +133,38 @@ def test_an_unreadable_file_is_a_reject(folder: Path, monkeypatch: pytest.Monkey
     rejects: list[Reject] = []
     assert len(list(read(folder, on_reject=rejects.append))) == 2
     assert rejects == [Reject(str(folder / "a" / "c.md"), "Permission denied")]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "met"),
+    [("x/talks/**/*.txt", True), ("x/*/a/*.txt", True), ("x/talks/*.txt", False)],
+)
+def test_a_folder_that_a_glob_cannot_read_is_a_reject(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, met: bool
+) -> None:
+    (folder / "b").mkdir()
+    (folder / "b/d.txt").write_text("d")
+    pattern = pattern.replace("a/*.txt", "[ab]/*.txt")
+    real = os.scandir
+
+    def refuse(path: Any = ".") -> Any:
+        if Path(os.fspath(path)).name == "a":
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    rejects: list[Reject] = []
+    assert list(read(folder.parent.parent / pattern, on_reject=rejects.append))
+    wanted = [Reject(str(folder / "a"), "Permission denied")] if met else []
+    assert rejects == wanted
+
+
+def test_what_is_excluded_is_not_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    left = ["talks/a/b.txt", "talks/a/c.md"]
+    for found in (".", "**/*"):
+        assert sorted(d.id for d in read(found, exclude=["b.txt"])) == left
+    assert [d.id for d in read("b.txt", exclude=["b.txt"])] == ["b.txt"]  # it is named
 
 
 def test_names_that_are_not_utf_8(tmp_path: Path) -> None:

@@ -172,6 +172,13 @@ def test_rows_before_the_end_of_a_cut_gz_stay(tmp_path: Path) -> None:
     assert "damaged" in rejects[0][1]
 
 
+@pytest.mark.parametrize("size", [5, 9])
+def test_a_gz_that_is_cut_within_its_header_is_a_reject(tmp_path: Path, size: int) -> None:
+    documents, rejects = read_rows(tmp_path, "a.jsonl.gz", gzip.compress(b'{"text": "a"}')[:size])
+    assert documents == []
+    assert "damaged" in rejects[0][1]
+
+
 def test_rows_are_streamed(tmp_path: Path) -> None:
     with (tmp_path / "a.jsonl").open("w") as out:
         for number in range(20_000):
