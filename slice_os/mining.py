@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -134,7 +135,7 @@ def read_phrases(file: Path) -> dict[str, str]:
         ) from exc
     phrases: dict[str, str] = {}
     if file.suffix.lower() == ".csv":
-        rows = csv.DictReader(text.splitlines())
+        rows = csv.DictReader(io.StringIO(text, newline=""))
         if not {"name", "phrase"} <= set(rows.fieldnames or ()):
             raise CorpusError(f"{file} needs the columns name and phrase in its first line.")
         pairs = [(row["name"] or row["phrase"] or "", row["phrase"] or "") for row in rows]

@@ -96,7 +96,10 @@ def index(
         raise click.UsageError("Give paths to index, or --from-index, not both.")
     file = rejects or Path(f"{_local_name(place)}.rejects.jsonl")
     with _Rejects(file, ours=rejects is None) as rejected:
-        reader = partial(read_index, from_index) if from_index else partial(read, *paths)
+        # Beside an index inside its own corpus, the file would be read while it is written.
+        reader = (
+            partial(read_index, from_index) if from_index else partial(read, *paths, exclude=[file])
+        )
         corpus = reader(
             id_field=id_field,
             title_field=title_field,
@@ -155,7 +158,7 @@ def index(
 def _local_name(place: str) -> str:
     """Return what files beside an index are called after: those of a cluster's lie here."""
     place = place.rstrip("/")
-    return place.rpartition("/")[2] if "://" in place else place
+    return place.rpartition("/")[2] if "://" in place else str(Path(place).expanduser())
 
 
 class _Rejects:

@@ -241,7 +241,7 @@ def _matches_to(
             else:
                 yield lambda match: _write_line(match, stream)
         part.replace(output)
-    except Exception as exc:
+    except BaseException as exc:
         part.unlink(missing_ok=True)
         if isinstance(exc, OSError):
             raise SliceOSError(f"{output} cannot be written: {exc.strerror}.") from exc

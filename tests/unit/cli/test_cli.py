@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from slice_os.cli import main
 from slice_os.cli.main import VERBS
+from slice_os.mining import read_phrases
 
 SLICE_OS = [str(Path(sys.executable).with_name("slice-os"))]
 TEXTS = {
@@ -87,6 +88,29 @@ def test_what_is_rejected_is_written_counted_and_told_by_the_exit_code(tmp_path)
     file.rename(tmp_path / "i.slice.rejects.old")
     run("index", tmp_path / "good.txt", "--index", tmp_path / "i.slice")
     assert not file.exists()
+
+
+def test_an_index_within_its_corpus_does_not_read_its_rejects(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("Perfectly good words.")
+    (tmp_path / "image.txt").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)))
+    for _ in range(2):
+        assert "1 rejected" in run("index", ".", "--index", "my.slice", code=3).stderr
+    (tmp_path / "my.slice.rejects.jsonl").unlink()
+    for found in (".", "**/*"):
+        own = run("index", found, "--index", "my.slice", "--rejects", "own.jsonl", code=3)
+        assert "1 rejected" in own.stderr
+
+
+def test_a_filter_that_is_not_utf_8(place):
+    shown = run("search", "cancel", "--index", place, "--filter", "a=\udcff", code=1).stderr
+    assert "is not understood" in shown
+
+
+def test_phrases_over_two_lines_of_a_csv(tmp_path):
+    file = tmp_path / "p.csv"
+    file.write_text('name,phrase\na,"wants\nto cancel"\n')
+    assert read_phrases(file) == {"a": "wants\nto cancel"}
 
 
 def test_search_marks_the_words(place):
