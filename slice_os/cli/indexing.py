@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -167,17 +168,19 @@ class _Rejects:
     def __init__(self, file: Path, ours: bool) -> None:
         self._file, self._ours, self.count = file, ours, 0
         self._stream: IO[str] | None = None
+        self._one = threading.Lock()  # reading and indexing are two threads
 
     def __call__(self, reject: Reject) -> None:
-        if self._stream is None:
-            try:
-                self._stream = self._file.open("w", encoding="utf-8")
-            except OSError as exc:
-                raise CorpusError(f"{self._file} cannot be written: {exc.strerror}.") from exc
         line = {"place": reject.place, "reason": reject.reason}
-        self._stream.write(json.dumps(line, ensure_ascii=False) + "\n")
-        self._stream.flush()
-        self.count += 1
+        with self._one:
+            if self._stream is None:
+                try:
+                    self._stream = self._file.open("w", encoding="utf-8")
+                except OSError as exc:
+                    raise CorpusError(f"{self._file} cannot be written: {exc.strerror}.") from exc
+            self._stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+            self._stream.flush()
+            self.count += 1
 
     def __enter__(self) -> _Rejects:
         return self

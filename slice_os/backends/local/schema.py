@@ -76,6 +76,11 @@ def as_error(folder: Path, exc: sqlite3.Error | OSError) -> PlaceError:
         return IndexDamagedError(
             f"The index {folder} is damaged ({exc}): delete the folder and index again."
         )
+    if "readonly" in str(exc):  # SQLite's readers of a write-ahead log share a file beside it
+        return PlaceError(
+            f"The index {folder} needs the right to write into its folder, even to be searched: "
+            "give it, or copy the index."
+        )
     return PlaceError(f"The index {folder} cannot be used: {exc}.")
 
 

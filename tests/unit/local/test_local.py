@@ -9,6 +9,7 @@ import pytest
 
 from slice_os.backends.base import Retrieval
 from slice_os.backends.local import LocalBackend, tidy, writer
+from slice_os.backends.local.schema import as_error
 from slice_os.errors import IndexDamagedError, IndexLockedError, PlaceError
 from slice_os.records import Document, EncodedPassage, Passage
 from support.local import SENTENCES, encode, naive_degree, put, search, unit
@@ -205,6 +206,11 @@ def test_whatever_interrupts_the_writer_the_index_stays_whole(index, monkeypatch
                 assert f"d{n}" not in held
                 put(out, f"d{n}", SENTENCES[: 1 + n % 4])
     assert {d for d, _ in search(index, mode="dense", size=99)} >= {f"d{n}" for n in range(6)}
+
+
+def test_a_folder_that_one_may_not_write_to(folder):
+    error = as_error(folder, sqlite3.OperationalError("attempt to write a readonly database"))
+    assert "needs the right to write" in str(error)  # root, who may run this, may write anywhere
 
 
 class Interrupting:
