@@ -146,9 +146,8 @@ def _move(folder: Path, out: Path, work: Path) -> None:
         if out.exists():
             out.rename(old)
         folder.rename(out)
-    except BaseException as exc:
+    except OSError as exc:
+        raise ExportError(f"{out} cannot be written ({exc}): choose another folder.") from exc
+    finally:
         if old.exists() and not out.exists():
             old.rename(out)
-        if not isinstance(exc, OSError):
-            raise
-        raise ExportError(f"{out} cannot be written ({exc}): choose another folder.") from exc

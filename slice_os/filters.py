@@ -20,9 +20,10 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_SURROGATE = regex.compile(r"[\ud800-\udfff]")  # half a character: bytes that are not UTF-8
+# A lone surrogate, half a character, is in no text: it stands for a byte that is not UTF-8.
 _FILTER = regex.compile(
-    r"\s*(?P<field>[^=!<>]+?)\s*(?P<op>!=|>=|<=|=|>|<)\s*(?P<value>.*?)\s*", regex.S
+    r"\s*(?P<field>[^=!<>\ud800-\udfff]+?)\s*(?P<op>!=|>=|<=|=|>|<)\s*"
+    r"(?P<value>[^\ud800-\udfff]*?)\s*"
 )
 
 
@@ -104,7 +105,7 @@ def _text(value: object) -> str:
 
 def _parse(text: str) -> Filter:
     found = _FILTER.fullmatch(text)
-    if found is None or found["value"][:1] in tuple("=<>~") or _SURROGATE.search(text):
+    if found is None or found["value"][:1] in tuple("=<>~"):
         raise QueryError(
             f"The filter {text!r} is not understood: write field=value, or field>=value for a "
             f"range ({' '.join(OPERATORS)})."

@@ -241,11 +241,10 @@ def _matches_to(
             else:
                 yield lambda match: _write_line(match, stream)
         part.replace(output)
-    except BaseException as exc:
+    except OSError as exc:
+        raise SliceOSError(f"{output} cannot be written: {exc.strerror}.") from exc
+    finally:
         part.unlink(missing_ok=True)
-        if isinstance(exc, OSError):
-            raise SliceOSError(f"{output} cannot be written: {exc.strerror}.") from exc
-        raise
 
 
 def _write_line(match: Match, stream: Any) -> None:

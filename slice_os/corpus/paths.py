@@ -33,9 +33,13 @@ class Plan:
     `exclude` holds the files, as they are without links, that are passed over where they are found.
     """
 
-    exclude: frozenset[Path] = frozenset()
+    exclude: frozenset[str] = frozenset()
     entries: list[Source | Reject] = field(default_factory=list)
     ignored: int = 0
+
+    def unreadable(self, exc: OSError) -> None:
+        """Reject what an error names."""
+        self.entries.append(Reject(str(exc.filename), exc.strerror or str(exc)))
 
     def bytes_total(self) -> int | None:
         """Return the size of all files, None where standard input makes it unknown."""
@@ -45,9 +49,9 @@ class Plan:
         return sum(source.size for source in sources)
 
 
-def plan(arguments: list[str], exclude: Sequence[str] = ()) -> Plan:
+def plan(arguments: list[str], exclude: Sequence[str | os.PathLike[str]] = ()) -> Plan:
     """List the files of all arguments; a `CorpusError` names one that leads to nothing."""
-    made = Plan(frozenset(Path(path).resolve() for path in exclude))
+    made = Plan(frozenset(os.path.realpath(path) for path in exclude))
     for argument in arguments:
         try:
             _add_argument(made, argument)
@@ -103,11 +107,7 @@ def _add_glob(made: Plan, pattern: str) -> None:
 
 def _report_unreadable(made: Plan, base: Path, rest: list[str]) -> None:
     """Reject the folders that a pattern leads into and that glob, unable to, does not read."""
-
-    def unreadable(exc: OSError) -> None:
-        made.entries.append(Reject(str(exc.filename), exc.strerror or str(exc)))
-
-    for root, folders, _ in os.walk(base, onerror=unreadable):
+    for root, folders, _ in os.walk(base, onerror=made.unreadable):
         depth = len(Path(root).relative_to(base).parts)
         if "**" in rest[: depth + 1]:
             asked = folders
@@ -127,7 +127,7 @@ def _name(folder: Path) -> str:
 
 
 def _add_found(made: Plan, path: Path, base: Path, name: str) -> None:
-    if any(path.name == other.name for other in made.exclude) and path.resolve() in made.exclude:
+    if made.exclude and os.path.realpath(path) in made.exclude:
         return
     if format_of(path.name) is None:
         made.ignored += 1
@@ -152,11 +152,7 @@ def _add(made: Plan, path: Path, identity: str, *, named: bool) -> None:
 def _walk(made: Plan, folder: Path) -> Iterator[Path]:
     """Give the folder's files, sorted, each real folder once: links may form a circle."""
     seen = set()
-
-    def unreadable(exc: OSError) -> None:
-        made.entries.append(Reject(str(exc.filename), exc.strerror or str(exc)))
-
-    for root, folders, files in os.walk(folder, onerror=unreadable, followlinks=True):
+    for root, folders, files in os.walk(folder, onerror=made.unreadable, followlinks=True):
         status = Path(root).stat()
         if (status.st_dev, status.st_ino) in seen:
             folders.clear()

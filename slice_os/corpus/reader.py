@@ -136,5 +136,4 @@ def read(
     """
     names = (text_fields,) if isinstance(text_fields, str) else text_fields
     fields = Fields(id_field, title_field, tuple(names) if names else None)
-    made = plan([os.fspath(path) for path in paths], [os.fspath(path) for path in exclude])
-    return Corpus(made, fields, on_reject)
+    return Corpus(plan([os.fspath(path) for path in paths], exclude), fields, on_reject)

@@ -28,6 +28,7 @@ def half_precision(path: Path) -> bytes:
             DEFAULT_OP_BLOCK_LIST,
             convert_float_to_float16,
         )
+        from onnxruntime.transformers.onnx_model import OnnxModel
     except ImportError as exc:
         raise MissingExtraError("Running an int8 encoder on an NVIDIA GPU", "gpu") from exc
     model = onnx.load(str(path))
@@ -59,23 +60,11 @@ def half_precision(path: Path) -> bytes:
                 names = [plain(gather.input[0], *node.input[1:]), gather.input[1]]
                 products[node.output[0]] = onnx.helper.make_node("Gather", names, node.output)
     nodes = [products.get(node.output[0], node) for node in model.graph.node]
-    _replace(model.graph, nodes)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    OnnxModel(model).prune_graph(allow_remove_graph_inputs=False)
     # What is left to dequantise, such as MPNet's relative positions, has a scale of float32.
     blocked = [*DEFAULT_OP_BLOCK_LIST, "DequantizeLinear"]
     converted = convert_float_to_float16(model, keep_io_types=False, op_block_list=blocked)
     half: bytes = converted.SerializeToString()
     return half
-
-
-def _replace(graph: Any, nodes: list[Any]) -> None:
-    """Give `graph` those of `nodes` that its outputs need, and only their weights."""
-    wanted = {one.name for one in graph.output}
-    kept = []
-    for node in reversed(nodes):
-        if wanted.intersection(node.output):
-            wanted.update(node.input)
-            kept.append(node)
-    weights = [one for one in graph.initializer if one.name in wanted]
-    del graph.node[:], graph.initializer[:]
-    graph.node.extend(reversed(kept))
-    graph.initializer.extend(weights)

@@ -77,7 +77,10 @@ def open_session(path: Path, device: str, quantized: bool) -> tuple[Any, str]:
     options.log_severity_level = 3
     if wanted:
         try:
-            if session := _session_of(path, options, wanted, quantized):
+            session = _session_of(str(path), options, wanted)
+            if session and quantized and wanted.on_gpu:
+                session = _session_of(half_precision(path), options, wanted)
+            if session:
                 return session, "cuda" if device == "auto" else device
         except MissingExtraError:
             if device != "auto":
@@ -91,21 +94,14 @@ def open_session(path: Path, device: str, quantized: bool) -> tuple[Any, str]:
     return session, "cpu"
 
 
-def _session_of(path: Path, options: Any, provider: Provider, quantized: bool) -> Any:
-    """Load a graph for `provider`; None where it does not start.
-
-    Raises:
-        MissingExtraError: onnx is not installed, which a quantized graph needs on a GPU.
-    """
+def _session_of(graph: str | bytes, options: Any, provider: Provider) -> Any:
+    """Load a graph, of a file or in memory, for `provider`; None where it does not start."""
     import onnxruntime as ort
 
     names = [*provider.names, "CPUExecutionProvider"]
     try:
-        graph = half_precision(path) if quantized and provider.on_gpu else str(path)
         # onnxruntime's own fallback prints to standard output.
         session = ort.InferenceSession(graph, options, providers=names, enable_fallback=0)
-    except MissingExtraError:
-        raise
     except Exception:  # no GPU, or a broken graph, which the CPU will say
         return None
     return session if session.get_providers()[0] == names[0] else None

@@ -101,6 +101,6 @@ def _averaged(
     base: Mapping[str, torch.Tensor], learned: Mapping[str, torch.Tensor], share: float
 ) -> dict[str, torch.Tensor]:
     return {
-        name: torch.lerp(base[name].to(value), value, share) if value.is_floating_point() else value
+        name: torch.lerp(base[name], value, share) if value.is_floating_point() else value
         for name, value in learned.items()
     }

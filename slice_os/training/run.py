@@ -119,16 +119,15 @@ class Run:
                 place.rename(old)
             partial.rename(place)
             shutil.rmtree(old, ignore_errors=True)
-        except BaseException as exc:  # safetensors raises its own kinds on a full disk
-            shutil.rmtree(partial, ignore_errors=True)
-            if old.exists() and not place.exists():
-                old.rename(place)
-            if not isinstance(exc, Exception):
-                raise
+        except Exception as exc:  # safetensors raises its own kinds on a full disk
             raise TrainingError(
                 f"The checkpoint cannot be written to {self.folder} ({exc}): make room, and run "
                 "the same command again."
             ) from exc
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+            if old.exists() and not place.exists():
+                old.rename(place)
         return place
 
     def log(self, line: dict[str, Any]) -> None:

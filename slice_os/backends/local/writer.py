@@ -87,10 +87,11 @@ class LocalWriter(Writer):
             raise as_error(folder, exc) from exc
 
     def _begin_transaction(self) -> None:
-        self._database.execute("BEGIN IMMEDIATE")
-        self._segment = next_segment(self._database)
+        # First, so that what is committed is not written again, whatever interrupts what follows.
         self._packed: list[PackedPassage] = []
         self._words = 0
+        self._database.execute("BEGIN IMMEDIATE")
+        self._segment = next_segment(self._database)
         self._since = time.monotonic()
 
     @contextmanager
@@ -255,7 +256,6 @@ class LocalWriter(Writer):
                 )
             if self._database.in_transaction:
                 self._database.execute("COMMIT")
-            self._packed = []  # what is committed is not written again, whatever interrupts now
             self._begin_transaction()
         except (OSError, sqlite3.Error) as exc:
             self._broken = True

@@ -165,6 +165,9 @@ def test_what_is_excluded_is_not_found(folder: Path, monkeypatch: pytest.MonkeyP
     for found in (".", "**/*"):
         assert sorted(d.id for d in read(found, exclude=["b.txt"])) == left
     assert [d.id for d in read("b.txt", exclude=["b.txt"])] == ["b.txt"]  # it is named
+    (folder / "link.txt").symlink_to("b.txt")
+    for given in ("b.txt", "link.txt"):
+        assert sorted(d.id for d in read(".", exclude=[given])) == left
 
 
 def test_names_that_are_not_utf_8(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import sys
 import onnxruntime as ort
 import pytest
 
+import slice_os.encoder.providers as providers_module
 from slice_os.encoder import EncoderInfo, encoder_info, load_encoder
 from slice_os.encoder.half import half_precision
 from slice_os.encoder.info import DEFAULT_FOLDER
@@ -165,6 +166,7 @@ def test_cuda_that_does_not_start(monkeypatch, capfd, raises):
         return session(graph, options, providers=providers[-1:], **settings)
 
     monkeypatch.setattr(ort, "InferenceSession", start)
+    monkeypatch.setattr(providers_module, "half_precision", lambda path: pytest.fail("in vain"))
     refused(None, "no usable GPU or no CUDA libraries", device="cuda")
     with load_encoder() as encoder:
         assert encoder.device == "cpu"
