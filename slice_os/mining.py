@@ -29,6 +29,8 @@ from slice_os.spans import (
 VERIFY_MARGIN = 0.1
 """How far below the threshold an indexed degree may be for its span to be verified."""
 VERIFIED_SPANS = 32
+ROUNDING = 1e-6
+"""What a degree may be short of the threshold: a float32 vector times itself is not quite 1."""
 
 
 def mine_phrases(
@@ -94,7 +96,7 @@ def _verified(
     kept: list[ScoredSpan] = []
     for value, span in sorted(zip(alone.tolist(), spans, strict=True), reverse=True):
         apart = all(span.j <= other.i or other.j <= span.i for other in kept)
-        if degree(value) >= threshold and apart:
+        if degree(value) >= threshold - ROUNDING and apart:
             kept.append(ScoredSpan(span.i, span.j, value))
     return kept
 

@@ -200,6 +200,12 @@ def test_verified_mining_goes_by_the_words_alone(index, encoder):
         assert match.degree >= 0.75
 
 
+def test_verified_mining_at_degree_1_finds_the_very_words(index):
+    phrases = ["end my subscription", "money could be sent", "month's bill is far too"]
+    found = {m.phrase: m.text for m in index.mine(phrases, degree=1, verify=True)}
+    assert found == {phrase: phrase for phrase in phrases}
+
+
 @pytest.mark.parametrize(
     "query",
     [
