@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +12,7 @@ from slice_os.backends import ClusterSettings, backend_for
 from slice_os.backends.base import Mode
 from slice_os.encoder import load_encoder
 from slice_os.errors import EncoderMismatchError, PlaceError, QueryError
-from slice_os.filters import Filter
+from slice_os.filters import Filter, parse_filters
 from slice_os.fusion import DEFAULT_FUSION, get_fusion
 from slice_os.query import (
     exact_query,
@@ -36,7 +34,7 @@ def build_request(
     mode: Mode | Literal["mining", "exact"] = "hybrid",
     fusion: str = DEFAULT_FUSION,
     weight: float | None = None,
-    filters: Sequence[Filter] = (),
+    filters: Mapping[str, object] | Iterable[str | Filter] | None = None,
     size: int = 10,
     degree: float = 0.8,
     encoder: str | Path | None = None,
@@ -57,7 +55,7 @@ def build_request(
     with load_encoder(encoder) as loaded:
         settings = _settings(place, loaded.info.family, fused) if place else ClusterSettings()
         vector = encode_queries(loaded, [text])[0]
-    common: dict[str, Any] = {"size": size, "filters": filters}
+    common: dict[str, Any] = {"size": size, "filters": parse_filters(filters)}
     vectors: dict[str, Any] = {
         "vector_type": settings.vector_type,
         "dimensions": settings.dimensions,
@@ -114,25 +112,16 @@ def _settings(place: str, family: str, fused: bool) -> ClusterSettings:
 def as_curl(body: dict[str, Any], place: str | None) -> str:
     """Return the curl command that sends a body, for a POSIX shell.
 
-    A user and an authority that the environment names are taken from it when it runs.
+    The credentials that the environment names are taken from it when it runs; those of AWS cannot
+    be.
     """
-    url = "http://localhost:9200/NAME"
+    path = "_search?include_named_queries_score=true"
     if place:
-        from slice_os.backends.opensearch.connection import parse_place
+        from slice_os.backends.opensearch.connection import curl, parse_place
 
         address = parse_place(place)
-        url = str(replace(address, hosts=address.hosts[:1]))
-    options = [
-        option
-        for name, option in (
-            ("SLICE_OS_USER", ' -u "$SLICE_OS_USER:$SLICE_OS_PASSWORD"'),
-            ("SLICE_OS_CA", ' --cacert "$SLICE_OS_CA"'),
-        )
-        if place and os.environ.get(name)
-    ]
+        command = curl(address, f"/{address.name}/{path}")
+    else:
+        command = f"curl -sS 'http://localhost:9200/NAME/{path}'"
     data = shlex.quote(json.dumps(body, ensure_ascii=False))
-    return (
-        f"curl -sS{''.join(options)} "
-        + shlex.quote(f"{url}/_search?include_named_queries_score=true")
-        + f" -H 'Content-Type: application/json' -d {data}"
-    )
+    return f"{command} -H 'Content-Type: application/json' -d {data}"

@@ -39,11 +39,13 @@ def show_template(
     Raises:
         PlaceError: there is no such template, or a setting is out of its range.
     """
+    from slice_os.backends.opensearch.connection import parse_place
     from slice_os.backends.opensearch.template import render_template
 
     if name not in list_templates():
         known = ", ".join(list_templates())
         raise PlaceError(f"There is no template {name!r}: choose {known}.")
+    parse_place(f"http://localhost/{alias}")  # refuses what names no index
     info = encoder_info(encoder)
     meta = IndexMeta(info.name, info.family, info.dimension)
     return render_template(alias, meta, cluster or ClusterSettings())
@@ -64,9 +66,9 @@ def apply_template(
 
     address = parse_place(place)
     body = show_template(name, alias=address.name, encoder=encoder, cluster=cluster)
-    client = connect(address)
-    patiently(
-        lambda: client.indices.put_index_template(name=address.name, body=json.dumps(body)),
-        address.url,
-    )
+    with connect(address) as client:
+        patiently(
+            lambda: client.indices.put_index_template(name=address.name, body=json.dumps(body)),
+            address.url,
+        )
     return body

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from slice_os.backends.opensearch.connection import Address, connect, parse_place, patiently
+from slice_os.backends.opensearch.connection import (
+    Address,
+    connect,
+    curl,
+    parse_place,
+    patiently,
+)
 from slice_os.diagnosis.findings import Diagnosis, Notes
 from slice_os.diagnosis.nodes import examine_nodes
 from slice_os.errors import ClusterError
@@ -28,6 +34,10 @@ class Asker:
     def __init__(self, client: OpenSearch, address: Address, notes: Notes) -> None:
         self._client, self._notes = client, notes
         self.address, self.url = address, address.url
+
+    def curl(self, path: str, method: str = "GET") -> str:
+        """Return the curl command that asks this cluster."""
+        return curl(self.address, path, method)
 
     def get(self, path: str, body: dict[str, Any] | None = None, **params: str) -> Any:
         """Return what a path answers."""
@@ -208,13 +218,13 @@ def _health(asker: Asker, notes: Notes, named: bool) -> None:
         notes.find(
             "error",
             f"The cluster is red: part of an index has no copy (unassigned shards: {unassigned})",
-            f"ask why with: curl '{asker.url}/_cluster/allocation/explain?pretty'",
+            f"ask why with: {asker.curl('/_cluster/allocation/explain?pretty')}",
         )
     elif health["status"] == "yellow":
         notes.find(
             "warning",
             f"The cluster is yellow: replica shards on no node: {unassigned}",
-            f"ask why with: curl '{asker.url}/_cluster/allocation/explain?pretty'",
+            f"ask why with: {asker.curl('/_cluster/allocation/explain?pretty')}",
         )
     else:
         notes.find("ok", "The cluster is green.")

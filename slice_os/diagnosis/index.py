@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import regex
 
-from slice_os.backends.opensearch.template import read_meta
+from slice_os.backends.opensearch.template import read_meta, whole_index
 from slice_os.diagnosis.examining import complete, fit
 from slice_os.diagnosis.findings import Notes
 from slice_os.diagnosis.shards import check_shards
@@ -37,12 +37,7 @@ def examine_index(
         )
         return
     if name in found:
-        notes.find(
-            "error",
-            f"{name} is an index, and slice-os needs an alias of that name on {name}-000001",
-            "take its documents over with 'slice-os index --from-index "
-            f"{asker.address} --index' and a new name.",
-        )
+        notes.find_error(PlaceError(whole_index(name, found[name])))
         return
     if len(found) > 1:
         notes.find(
@@ -68,19 +63,20 @@ def examine_index(
         "replicas": settings.replicas,
     }
     loading = said["mappings"]["_meta"]["slice_os"].get("loading")
-    put = f"curl -X PUT '{asker.url}/{index}/_settings' {_JSON} -d"
+    put = f"{asker.curl(f'/{index}/_settings', 'PUT')} {_JSON} -d"
     data_nodes = notes.facts.get("data_nodes", 1)
     check_settings(notes, said["settings"]["index"], loading, put, data_nodes)
     _health(asker, notes, index, put, settings.replicas)
     if said["settings"]["index"].get("verified_before_close") == "true":
         notes.find(
-            "error", "The index is closed", f"open it: curl -X POST '{asker.url}/{index}/_open'"
+            "error", "The index is closed", f"open it: {asker.curl(f'/{index}/_open', 'POST')}"
         )
         return
     _count(asker, notes, index)
     stats = asker.get(f"/{index}/_stats/docs,store,segments", level="shards")
     if stats and index in stats.get("indices", {}):
-        check_shards(notes, stats["indices"][index]["shards"], f"{asker.url}/{index}", nodes)
+        shards = stats["indices"][index]["shards"]
+        check_shards(notes, shards, lambda path: asker.curl(f"/{index}/{path}", "POST"), nodes)
 
 
 def check_settings(
@@ -158,7 +154,7 @@ def _health(asker: Asker, notes: Notes, index: str, put: str, replicas: int) -> 
             "error" if red else "warning",
             f"Shards of the index on no node: {unassigned}"
             + ("; part of it cannot be searched" if red else ""),
-            f"ask why with: curl '{asker.url}/_cluster/allocation/explain?pretty'",
+            f"ask why with: {asker.curl('/_cluster/allocation/explain?pretty')}",
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from slice_os.diagnosis.examining import GONE_SHARE
@@ -17,10 +17,13 @@ SEGMENTS = 10
 def check_shards(
     notes: Notes,
     shards: dict[str, list[dict[str, Any]]],
-    url: str,
+    post: Callable[[str], str],
     nodes: Sequence[dict[str, Any]],
 ) -> None:
-    """Say whether the shards are too large, too small, too scattered or too full."""
+    """Say whether the shards are too large, too small, too scattered or too full.
+
+    `post` returns the command that posts to a path of the index.
+    """
     copies = [copy for some in shards.values() for copy in some]
     first = [copy for copy in copies if copy["routing"]["primary"]]
     if not first:
@@ -48,14 +51,13 @@ def check_shards(
         notes.find(
             "warning",
             f"{deleted:,} of {deleted + live:,} documents (spans counted) are deleted ones",
-            f"let them go: curl -X POST '{url}/_forcemerge?only_expunge_deletes=true'",
+            f"let them go: {post('_forcemerge?only_expunge_deletes=true')}",
         )
     elif most > SEGMENTS:
         notes.find(
             "notice",
             f"A shard has {most} segments, each with a graph of its own that a search goes through",
-            "if little is written to it now, merge them: "
-            f"curl -X POST '{url}/_forcemerge?max_num_segments=1'",
+            f"if little is written to it now, merge them: {post('_forcemerge?max_num_segments=1')}",
         )
     _memory(notes, sum(copy["store"]["size_in_bytes"] for copy in copies), nodes)
     if before == len([one for one in notes.findings if one.severity != "ok"]):

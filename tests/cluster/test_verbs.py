@@ -58,6 +58,13 @@ def test_curl_asks_one_host_as_the_library_does_and_takes_secrets_from_the_envir
     assert shlex.split(plain)[2].startswith("http://first:9200/some/where/calls/_search?")
     monkeypatch.setenv("SLICE_OS_USER", "ann")
     assert ' -u "$SLICE_OS_USER:$SLICE_OS_PASSWORD" ' in as_curl({}, "https://host:9200/calls")
+    for name in ("API_KEY", "CA_CERTS", "CLIENT_CERT", "CLIENT_KEY"):
+        monkeypatch.setenv(f"SLICE_OS_{name}", "secret")
+    monkeypatch.setenv("SLICE_OS_VERIFY_CERTS", "false")
+    assert as_curl({}, "https://host:9200/calls").startswith(
+        'curl -sS -H "Authorization: ApiKey $SLICE_OS_API_KEY" --cacert "$SLICE_OS_CA_CERTS"'
+        ' --cert "$SLICE_OS_CLIENT_CERT" --key "$SLICE_OS_CLIENT_KEY" -k '
+    )
 
 
 def test_pages_beyond_the_window_of_a_cluster(filled, monkeypatch):

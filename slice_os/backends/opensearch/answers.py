@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from threading import Event
 from typing import TypeVar
 
 from slice_os.backends.opensearch.credentials import forget_secrets
@@ -17,6 +18,8 @@ FIRST_PATIENCE = 2.0
 BUSY = (429, 502, 503, 504)
 _GATEWAY = (502, 504)
 """From something in front of a cluster that does not find it."""
+_CUT = "UNEXPECTED_EOF"
+"""From TLS: the connection ended in the middle of the handshake."""
 _TLS = (
     (("Hostname mismatch", "IP address mismatch"),
      "The certificate of {url} is for another host: write the name that it is for."),
@@ -28,7 +31,7 @@ _TLS = (
     (("ALERT_CERTIFICATE", "ALERT_BAD_CERTIFICATE", "ALERT_UNKNOWN_CA", "HANDSHAKE_FAILURE"),
      "{url} asks for a client certificate: set SLICE_OS_CLIENT_CERT and SLICE_OS_CLIENT_KEY to "
      "the files of one that it accepts."),
-    (("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH", "UNEXPECTED_EOF"),
+    (("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH", _CUT),
      "What answers at {url} does not speak TLS: write http:// if the cluster does without."),
     (("",), "No TLS connection to {url} comes about: check its address and its certificate."),
 )  # fmt: skip
@@ -36,11 +39,21 @@ _TLS = (
 _AWAY = (
     (("Failed to resolve", "Name or service not known", "Failed to parse"),
      "The host of {url} is not known: check its name."),
-    (("reset by peer", "Connection aborted", "closed connection", "Broken pipe"),
+    (("reset by peer", "Connection aborted", "closed connection", "Broken pipe", _CUT),
      "{url} cuts the connection off: check https or http, and whether it asks for a client "
      "certificate (SLICE_OS_CLIENT_CERT)."),
     (("",), "No cluster answers at {url}: check the address, https or http, and that it runs."),
 )  # fmt: skip
+_STATES = (
+    ("index_closed_exception",
+     "{url} says that the index is closed: open it ('slice-os doctor' says how)."),
+    ("index_not_found_exception",
+     "The index at {url} is gone ({reason}): if its alias names another one now, run this again, "
+     "and open what was opened again."),
+    ("unknown setting [index.knn]",
+     "{url} has no k-NN plugin, or is no OpenSearch: 'slice-os doctor' says what it is."),
+)  # fmt: skip
+"""What stands in a refusal -> what it means."""
 _answered: set[str] = set()
 """The addresses that have answered this process."""
 
@@ -58,12 +71,13 @@ def as_error(url: str, exc: Exception) -> ClusterError:
     if isinstance(exc, NoConnection):
         if type(exc.info).__module__.startswith("botocore"):
             return ClusterError(f"A request to {url} cannot be signed: {reason_of(exc.info)}.")
-        meanings = _TLS if isinstance(exc, SSLError) else _AWAY
         text = str(exc.info)
+        cut = url in _answered and _CUT in text  # it spoke TLS before
+        meanings = _TLS if isinstance(exc, SSLError) and not cut else _AWAY
         meaning = next(say for marks, say in meanings if any(mark in text for mark in marks))
         return ClusterError(meaning.format(url=url))
     if not isinstance(exc, TransportError):
-        return _foreign(url, type(exc).__name__)
+        return foreign_error(url, type(exc).__name__)
     if exc.status_code == 401:
         forget_secrets()
         return ClusterError(
@@ -71,36 +85,61 @@ def as_error(url: str, exc: Exception) -> ClusterError:
             "SLICE_OS_API_KEY, to credentials that it accepts."
         )
     reason = reason_of(exc.info)
+    if blocked := blocked_error(url, reason):
+        return blocked
     if exc.status_code == 403:
         return ClusterError(f"{url} does not allow this to these credentials: {reason}.")
     if exc.status_code in BUSY:
         return ClusterError(f"{url} is too busy or not ready: {reason}. Try again.")
     if not isinstance(exc.info, Mapping) and exc.status_code != 413:
-        return _foreign(url, f"status {exc.status_code}")
+        return foreign_error(url, f"status {exc.status_code}")
+    for mark, meaning in _STATES:
+        if mark in str(exc.info):
+            return ClusterError(meaning.format(url=url, reason=reason))
     return ClusterError(f"{url} refused a request ({exc.status_code}): {reason}.")
 
 
-def _foreign(url: str, what: str) -> ClusterError:
+def foreign_error(url: str, what: str) -> ClusterError:
+    """Return the error of an address where something else answers."""
     return ClusterError(f"What answers at {url} is not OpenSearch ({what}): check the address.")
+
+
+def blocked_error(url: str, reason: str) -> ClusterError | None:
+    """Return what to raise if `reason` is that of a block on an index, which no waiting lifts."""
+    if "read-only-allow-delete" in reason:
+        return ClusterError(
+            f"{url} takes no documents, as a disk is or was too full ({reason}): free disk; if the "
+            "block stays, 'slice-os doctor' says how to lift it."
+        )
+    if "blocked by: [FORBIDDEN/" in reason:
+        return ClusterError(f"{url}: {reason}: 'slice-os doctor' says how to lift it.")
+    return None
 
 
 def reason_of(info: object) -> str:
     """Return the innermost reason of an error that OpenSearch answered, in short."""
     error = info.get("error", info) if isinstance(info, Mapping) else info
     while isinstance(error, Mapping):
-        inner = error.get("caused_by") or next(iter(error.get("root_cause") or ()), None)
+        inner = (
+            error.get("caused_by")
+            or error.get("cause")
+            or next(iter(error.get("root_cause") or error.get("failures") or ()), None)
+        )
         if inner is None or inner == error:
             said = (error.get(name) for name in ("reason", "type", "message", "Message"))
             error = next(filter(None, said), None)
         else:
             error = inner
-    return " ".join(str(error or "no reason given").split()).rstrip(".")[:300]
+    return " ".join(str(error or "no reason given").split()).rstrip(".;")[:300]
 
 
-def patiently(work: Callable[[], T], url: str, seconds: float = SEARCH_PATIENCE) -> T:
+def patiently(
+    work: Callable[[], T], url: str, seconds: float = SEARCH_PATIENCE, given_up: Event | None = None
+) -> T:
     """Run a request; again, after growing random waits, while the cluster is busy or away.
 
-    Where nothing has answered yet, a cluster that is away is soon given up.
+    Where nothing has answered yet, a cluster that is away is soon given up; any, once `given_up`
+    is set.
 
     Raises:
         ClusterError: it is still busy or away, or it refuses.
@@ -108,7 +147,14 @@ def patiently(work: Callable[[], T], url: str, seconds: float = SEARCH_PATIENCE)
     import orjson
     from opensearchpy import ConnectionError as NoConnection
     from opensearchpy import OpenSearchException, SSLError, TransportError
-    from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
+    from tenacity import (
+        RetryCallState,
+        Retrying,
+        retry_if_exception,
+        sleep_using_event,
+        wait_random_exponential,
+    )
+    from tenacity.nap import sleep
 
     def away(exc: BaseException | None) -> bool:
         if isinstance(exc, NoConnection):
@@ -117,8 +163,10 @@ def patiently(work: Callable[[], T], url: str, seconds: float = SEARCH_PATIENCE)
 
     def passes(exc: BaseException) -> bool:
         if isinstance(exc, NoConnection):
-            return not isinstance(exc, SSLError)
-        return isinstance(exc, TransportError) and exc.status_code in BUSY
+            return not isinstance(exc, SSLError) or (url in _answered and _CUT in str(exc.info))
+        if not isinstance(exc, TransportError) or exc.status_code not in BUSY:
+            return False
+        return blocked_error(url, reason_of(exc.info)) is None
 
     def enough(state: RetryCallState) -> bool:
         exc = state.outcome.exception() if state.outcome else None
@@ -131,7 +179,8 @@ def patiently(work: Callable[[], T], url: str, seconds: float = SEARCH_PATIENCE)
         result = Retrying(
             retry=retry_if_exception(passes),
             wait=wait_random_exponential(multiplier=0.2, max=15),
-            stop=enough,
+            stop=lambda state: enough(state) or (given_up is not None and given_up.is_set()),
+            sleep=sleep_using_event(given_up) if given_up else sleep,
             reraise=True,
         )(work)
     except OpenSearchException as exc:
@@ -139,6 +188,6 @@ def patiently(work: Callable[[], T], url: str, seconds: float = SEARCH_PATIENCE)
             _answered.add(url)
         raise as_error(url, exc) from exc
     except orjson.JSONDecodeError as exc:
-        raise _foreign(url, "no JSON") from exc
+        raise foreign_error(url, "no JSON") from exc
     _answered.add(url)
     return result

@@ -12,12 +12,28 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, Queue
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay
+from tenacity import (
+    RetryError,
+    Retrying,
+    retry_if_result,
+    sleep_using_event,
+    stop_after_delay,
+    stop_any,
+    stop_when_event_set,
+)
 from tenacity.wait import wait_random_exponential
 
-from slice_os.backends.opensearch.connection import BUSY, PATIENCE, patiently, reason_of
+from slice_os.backends.opensearch.answers import (
+    BUSY,
+    PATIENCE,
+    blocked_error,
+    foreign_error,
+    patiently,
+    reason_of,
+)
 from slice_os.errors import ClusterError, SliceOSError
 from slice_os.records import Reject
 
@@ -27,6 +43,8 @@ if TYPE_CHECKING:
 BATCH_BYTES = 4_000_000
 BATCH_OPERATIONS = 500
 SENDERS = 2
+HURRY = 10.0
+"""Seconds for which a batch is tried again when somebody waits for the end."""
 WAITING = 2
 """Batches that wait for a sender: with those under way, what the client holds in memory."""
 
@@ -57,6 +75,7 @@ class BulkSender:
         self._queue: Queue[list[Operation] | None] = Queue(WAITING)
         self._refused: deque[Reject] = deque()
         self._failed: list[BaseException] = []
+        self._given_up = threading.Event()
         self._threads = [
             threading.Thread(target=self._work, name="slice-os-bulk", daemon=True)
             for _ in range(SENDERS)
@@ -80,10 +99,17 @@ class BulkSender:
         self._queue.join()
         self._report()
 
+    def hurry(self) -> None:
+        """Let nothing be tried again for long: what the cluster takes at once is still sent."""
+        timer = threading.Timer(HURRY, self._given_up.set)
+        timer.daemon = True
+        timer.start()
+
     def close(self, *, abandon: bool = False) -> None:
-        """Send the rest, or with `abandon` only what is under way, and end the threads."""
+        """Send the rest, or with `abandon` only what is on its way, and end the threads."""
         try:
             if abandon:
+                self._given_up.set()
                 self._batch = []
                 with suppress(Empty):
                     while True:
@@ -126,6 +152,7 @@ class BulkSender:
     def _deliver(self, batch: Sequence[Operation]) -> None:
         """Send a batch until nothing of it is left to be tried again."""
         rest = list(batch)
+        began = monotonic()
 
         def attempt() -> str:
             """Send what is left; return why some of it must be sent again, or nothing."""
@@ -135,11 +162,16 @@ class BulkSender:
             answer = patiently(
                 lambda: self._client.bulk(body=body, index=self._index, params=_PARAMS),
                 self._url,
-                PATIENCE,
+                max(PATIENCE - (monotonic() - began), 0),
+                self._given_up,
             )
+            if "items" not in answer:
+                raise foreign_error(self._url, "no items in its answer")
             again, reason = [], ""
             for operation, item in zip(rest, answer["items"], strict=True):
                 (result,) = item.values()
+                if "error" in result and (blocked := blocked_error(self._url, reason_of(result))):
+                    raise blocked  # as every other is
                 if result["status"] in BUSY:
                     again.append(operation)
                     reason = reason_of(result)
@@ -152,7 +184,8 @@ class BulkSender:
             Retrying(
                 retry=retry_if_result(bool),
                 wait=wait_random_exponential(multiplier=0.2, max=15),
-                stop=stop_after_delay(PATIENCE),
+                stop=stop_any(stop_after_delay(PATIENCE), stop_when_event_set(self._given_up)),
+                sleep=sleep_using_event(self._given_up),
             )(attempt)
         except RetryError as exc:
             raise ClusterError(

@@ -6,7 +6,14 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+from tenacity import (
+    RetryError,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_delay,
+    wait_random_exponential,
+)
 
 from slice_os.backends.opensearch.connection import (
     BUSY,
@@ -179,8 +186,9 @@ class Cluster:
         """Delete all passages of documents."""
         body = {"query": {"terms": {"document": list(documents)}}}
         params = {"conflicts": "proceed", "refresh": "true", "request_timeout": PATIENCE}
-        conflicts = bool(documents)
-        while conflicts:  # somebody writes the same documents: until there are none
+
+        def attempt() -> int:
+            """Return how many passages somebody else has just written."""
             answer = self.ask(
                 lambda: self.client.delete_by_query(
                     index=self.index, body=body, params=dict(params)
@@ -188,10 +196,30 @@ class Cluster:
                 PATIENCE,
             )
             if answer["failures"]:
-                raise ClusterError(
-                    f"{self.url} could not delete everything: {reason_of(answer['failures'][0])}."
-                )
-            conflicts = answer["version_conflicts"] > 0
+                raise ClusterError(f"{self.url} could not delete everything: {reason_of(answer)}.")
+            return int(answer["version_conflicts"])
+
+        if not documents:
+            return
+        try:
+            Retrying(
+                retry=retry_if_result(bool),
+                wait=wait_random_exponential(multiplier=0.2, max=5),
+                stop=stop_after_delay(PATIENCE),
+            )(attempt)
+        except RetryError:
+            raise ClusterError(
+                f"Somebody else keeps writing what is to be deleted from {self.address}: let that "
+                "end, then run this again."
+            ) from None
+
+    def generations(self) -> dict[str, str]:
+        """Return what the alias names now: index -> what tells it from another of its name."""
+        params = {"ignore_unavailable": "true", "filter_path": "*.settings.index.uuid"}
+        answer = self.ask(
+            lambda: self.client.indices.get(index=self.address.name, params=params), PATIENCE
+        )
+        return {name: one["settings"]["index"]["uuid"] for name, one in answer.items()}
 
     def is_empty(self) -> bool:
         """Tell whether the index holds nothing."""

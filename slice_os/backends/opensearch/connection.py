@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,14 +19,19 @@ from slice_os.backends.opensearch.answers import (
     patiently,
     reason_of,
 )
-from slice_os.backends.opensearch.credentials import authorization_of, signer, trust
+from slice_os.backends.opensearch.credentials import (
+    authorization_of,
+    curl_options,
+    signer,
+    trust,
+)
 from slice_os.errors import ClusterError, PlaceError
 
 if TYPE_CHECKING:
     from opensearchpy import OpenSearch
 
 __all__ = [
-    "BUSY", "PATIENCE", "SEARCH_PATIENCE", "Address", "as_error", "connect", "parse_place",
+    "BUSY", "PATIENCE", "SEARCH_PATIENCE", "Address", "as_error", "connect", "curl", "parse_place",
     "patiently", "reason_of",
 ]  # fmt: skip
 
@@ -123,6 +129,13 @@ def connect(address: Address, environment: Mapping[str, str] = os.environ) -> Op
     elif authorization := authorization_of(environment, address.url):
         options["headers"] = {"authorization": authorization}
     return OpenSearch(**options)
+
+
+def curl(address: Address, path: str, method: str = "GET") -> str:
+    """Return the beginning of a curl command for a POSIX shell: to the first host, as `connect`."""
+    url = replace(address, hosts=address.hosts[:1]).url
+    how = "" if method == "GET" else f" -X {method}"
+    return f"curl -sS{curl_options(os.environ)}{how} {shlex.quote(url + path)}"
 
 
 def _seconds(text: str | None) -> float:

@@ -15,13 +15,20 @@ from typing import Any
 
 from slice_os.errors import ClusterError, MissingExtraError
 
+_NO = ("0", "false", "no", "off")
+_FILES = (
+    ("SLICE_OS_CA_CERTS", "--cacert"),
+    ("SLICE_OS_CLIENT_CERT", "--cert"),
+    ("SLICE_OS_CLIENT_KEY", "--key"),
+)
+
 
 def trust(environment: Mapping[str, str]) -> ssl.SSLContext:
     """Return a TLS context that trusts the system's authorities, or those of a file, or all."""
     get = environment.get
     try:
         context = ssl.create_default_context(cafile=get("SLICE_OS_CA_CERTS") or None)
-        if get("SLICE_OS_VERIFY_CERTS", "").strip().lower() in ("0", "false", "no", "off"):
+        if _trusts_all(environment):
             import urllib3
 
             # It was asked for: no warning at every request.
@@ -88,6 +95,27 @@ def _asked(prompt: str) -> str:
         raise ClusterError(
             "No password was given: run this again, or set it in the environment."
         ) from None
+
+
+def curl_options(environment: Mapping[str, str]) -> str:
+    """Return the options of curl that stand for these credentials, without a secret in them.
+
+    The shell takes them out of its environment; what AWS signs, curl cannot.
+    """
+    get = environment.get
+    options = ""
+    if get("SLICE_OS_API_KEY"):
+        options += ' -H "Authorization: ApiKey $SLICE_OS_API_KEY"'
+    elif get("SLICE_OS_USER"):
+        options += ' -u "$SLICE_OS_USER:$SLICE_OS_PASSWORD"'
+    for name, option in _FILES:
+        if get(name):
+            options += f' {option} "${name}"'
+    return options + (" -k" if _trusts_all(environment) else "")
+
+
+def _trusts_all(environment: Mapping[str, str]) -> bool:
+    return environment.get("SLICE_OS_VERIFY_CERTS", "").strip().lower() in _NO
 
 
 def signer(region: str, service: str) -> Any:

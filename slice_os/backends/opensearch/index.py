@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +20,15 @@ from slice_os.backends.base import (
 from slice_os.backends.opensearch.cluster import Cluster
 from slice_os.backends.opensearch.connection import Address, connect, parse_place, patiently
 from slice_os.backends.opensearch.documents import Entry, stored_document
+from slice_os.backends.opensearch.loading import put_replicas
 from slice_os.backends.opensearch.retrieve import Retriever
 from slice_os.backends.opensearch.scan import Scan
-from slice_os.backends.opensearch.template import GENERATION, read_meta, render_template
+from slice_os.backends.opensearch.template import (
+    GENERATION,
+    read_meta,
+    render_template,
+    whole_index,
+)
 from slice_os.backends.opensearch.writer import OpenSearchWriter
 from slice_os.errors import ClusterError, EncoderMismatchError, PlaceError
 from slice_os.filters import Filter
@@ -41,51 +48,69 @@ class OpenSearchBackend(Backend):
     @classmethod
     def open(cls, place: str) -> OpenSearchBackend | None:
         address = parse_place(place)
-        client = connect(address)
-        found = patiently(
-            lambda: client.indices.get(index=address.name, params={"ignore_unavailable": "true"}),
-            address.url,
-        )
-        if not found:
-            return None
-        if len(found) > 1:
-            raise PlaceError(
-                f"The alias {address.name} names {len(found)} indexes ({', '.join(sorted(found))}):"
-                " let it name one."
+        with ExitStack() as on_failure:
+            client = on_failure.enter_context(closing(connect(address)))
+            params = {"ignore_unavailable": "true"}
+            found = patiently(
+                lambda: client.indices.get(index=address.name, params=params), address.url
             )
-        ((index, said),) = found.items()
-        meta, settings = read_meta(index, said["mappings"], said["settings"])
-        if index == address.name:
-            raise PlaceError(
-                f"{index} is an index, and slice-os needs an alias of that name on {index}-000001: "
-                "give another name."
-            )
-        return cls(Cluster(client, address, index), meta, settings)
+            if not found:
+                return None
+            if len(found) > 1:
+                raise PlaceError(
+                    f"The alias {address.name} names {len(found)} indexes "
+                    f"({', '.join(sorted(found))}): let it name one."
+                )
+            ((index, said),) = found.items()
+            if index == address.name:
+                raise PlaceError(whole_index(index, said))
+            if narrow := set(said["aliases"][address.name]) - {"is_write_index", "is_hidden"}:
+                raise PlaceError(
+                    f"The alias {address.name} has a setting that slice-os does not go by "
+                    f"({', '.join(sorted(narrow))}): make it again without."
+                )
+            meta, settings = read_meta(index, said["mappings"], said["settings"])
+            opened = cls(Cluster(client, address, index), meta, settings)
+            on_failure.pop_all()
+            return opened
 
     @classmethod
     def create(
         cls, place: str, meta: IndexMeta, settings: ClusterSettings | None = None
     ) -> OpenSearchBackend:
         address = parse_place(place)
-        client = connect(address)
         index = GENERATION.format(address.name, 1)
         body: dict[str, Any] = {"aliases": {address.name: {}}}
-        applied = None if settings else _applied(client, address)
-        if applied is None:
-            settings = settings or ClusterSettings()
-            if settings.dimensions == meta.dimension:
-                settings = replace(settings, dimensions=None)
-            body |= render_template(address.name, meta, settings)["template"]
-        elif applied["family"] != meta.family:
-            raise EncoderMismatchError(
-                f"The template {address.name} is for the encoder {applied['name']} (family "
-                f"{applied['family'][:12]}), not for {meta.encoder} (family {meta.family[:12]}): "
-                "apply one for it, or give the other encoder's folder."
-            )
-        made = patiently(lambda: _make(client, index, body), address.url)
-        if made and settings:
-            return cls(Cluster(client, address, index), meta, settings)
-        if (opened := cls.open(place)) is None:
+        with closing(connect(address)) as client:
+            applied = None if settings else _applied(client, address)
+            if applied is None:
+                settings = settings or ClusterSettings()
+                if settings.dimensions == meta.dimension:
+                    settings = replace(settings, dimensions=None)
+                body |= render_template(address.name, meta, settings)["template"]
+            elif not applied["family"]:
+                raise PlaceError(
+                    f"The template {address.name} names no encoder: 'slice-os templates apply "
+                    f"--index {address}' puts one there that does."
+                )
+            elif applied["family"] != meta.family:
+                raise EncoderMismatchError(
+                    f"The template {address.name} is for the encoder {applied['name']} (family "
+                    f"{applied['family'][:12]}), not for {meta.encoder} (family "
+                    f"{meta.family[:12]}): apply one for it, or give the other encoder's folder."
+                )
+            made = patiently(lambda: _make(client, index, body), address.url)
+            try:
+                opened = cls.open(place)
+            except PlaceError as exc:
+                if not made:
+                    raise
+                patiently(lambda: client.indices.delete(index=index), address.url)
+                raise PlaceError(
+                    f"The cluster's templates make {index} another index than slice-os needs: look "
+                    f"at those that match its name, or apply one again. ({exc})"
+                ) from exc
+        if opened is None:
             raise PlaceError(
                 f"The index {index} exists and the alias {address.name} does not: add the "
                 "alias, delete the index, or give another name."
@@ -102,8 +127,8 @@ class OpenSearchBackend(Backend):
             has = getattr(self.settings, name)
             if name == "dimensions":
                 has, wanted = (one or self.meta.dimension for one in (has, wanted))
-            if wanted != has and name == "replicas":
-                self._cluster.put_settings({"number_of_replicas": wanted})
+            if name == "replicas":
+                put_replicas(self._cluster, wanted)
             elif wanted != has:
                 raise PlaceError(
                     f"The index {self.place} has {name.replace('_', ' ')} {has}, {wanted} was "
@@ -189,7 +214,7 @@ def _applied(client: Any, address: Address) -> dict[str, Any] | None:
         except NotFoundError:
             return None
         (one,) = found["index_templates"]
-        mappings = one["index_template"]["template"].get("mappings", {})
+        mappings = one["index_template"].get("template", {}).get("mappings", {})
         said: dict[str, Any] | None = mappings.get("_meta", {}).get("slice_os", {}).get("encoder")
         return said
 

@@ -19,6 +19,16 @@ _log = logging.getLogger(__name__)
 LOADING = {"refresh_interval": "-1", "number_of_replicas": 0}
 
 
+def put_replicas(cluster: Cluster, replicas: int) -> None:
+    """Give an index so many replicas: now, or when the load that has taken them away is over."""
+    mappings, settings = cluster.describe()
+    before = mappings["_meta"]["slice_os"].get("loading")
+    if before is not None:
+        _note(cluster, mappings["_meta"], {**before, "number_of_replicas": replicas})
+    elif int(settings["index"]["number_of_replicas"]) != replicas:
+        cluster.put_settings({"number_of_replicas": replicas})
+
+
 class Loading:
     """Changes the settings of an index that is empty, or that a killed run has left so."""
 
@@ -37,7 +47,7 @@ class Loading:
             "refresh_interval": index.get("refresh_interval"),
             "number_of_replicas": int(index["number_of_replicas"]),
         }
-        self._note(mappings["_meta"], self._before)
+        _note(self._cluster, mappings["_meta"], self._before)
         self._cluster.put_settings(LOADING)
 
     def end(self) -> None:
@@ -45,7 +55,7 @@ class Loading:
         try:
             if self._before is not None:
                 self._cluster.put_settings(self._before, SEARCH_PATIENCE)
-                self._note(self._cluster.describe()[0]["_meta"], None)
+                _note(self._cluster, self._cluster.describe()[0]["_meta"], None)
             self._cluster.refresh()
         except ClusterError as exc:
             _log.warning(
@@ -54,8 +64,9 @@ class Loading:
                 exc,
             )
 
-    def _note(self, meta: dict[str, Any], before: dict[str, Any] | None) -> None:
-        ours = {name: value for name, value in meta["slice_os"].items() if name != "loading"}
-        if before is not None:
-            ours["loading"] = before
-        self._cluster.put_meta({**meta, "slice_os": ours})
+
+def _note(cluster: Cluster, meta: dict[str, Any], before: dict[str, Any] | None) -> None:
+    ours = {name: value for name, value in meta["slice_os"].items() if name != "loading"}
+    if before is not None:
+        ours["loading"] = before
+    cluster.put_meta({**meta, "slice_os": ours})

@@ -42,6 +42,7 @@ def render_template(name: str, meta: IndexMeta, settings: ClusterSettings) -> di
         )
     body = load_template()
     body["index_patterns"] = [f"{name}-0*"]
+    body["priority"] += len(name)  # of sales and sales-07 the longer one is meant
     index = body["template"]["settings"]["index"]
     index["number_of_shards"], index["number_of_replicas"] = settings.shards, settings.replicas
     mappings = body["template"]["mappings"]
@@ -70,6 +71,21 @@ def describe(meta: IndexMeta, settings: ClusterSettings) -> dict[str, Any]:
         "tolerance": settings.tolerance,
         "vector": {"type": settings.vector_type, "dimension": dimension},
     }
+
+
+def whole_index(index: str, said: dict[str, Any]) -> str:
+    """Return what to say of an index that is named where its alias should be."""
+    if "slice_os" not in said["mappings"].get("_meta", {}):
+        return (
+            f"The index {index} was not made by slice-os: give another name, and '--from-index' "
+            "to take its documents over."
+        )
+    if said["aliases"]:
+        return f"{index} is one generation of an index: name its alias, {min(said['aliases'])}."
+    return (
+        f"{index} is an index, and slice-os needs an alias of that name on {index}-000001: give "
+        "another name."
+    )
 
 
 def read_meta(

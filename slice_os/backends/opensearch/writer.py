@@ -11,18 +11,16 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Any
 
 from slice_os.backends.base import ClusterSettings, IndexMeta, Writer
 from slice_os.backends.opensearch import documents as made
 from slice_os.backends.opensearch.answers import PATIENCE
 from slice_os.backends.opensearch.bulk import BulkSender, Operation
+from slice_os.backends.opensearch.cluster import WORDS_PAGE, Cluster
 from slice_os.backends.opensearch.loading import Loading
 from slice_os.errors import ClusterError, IndexDamagedError
-from slice_os.records import Document, EncodedPassage, Passage, Reject
-
-if TYPE_CHECKING:
-    from slice_os.backends.opensearch.cluster import Cluster
+from slice_os.records import Document, EncodedPassage, Passage, Reject, Words
 
 DELETED_AT_ONCE = 500
 
@@ -42,6 +40,8 @@ class OpenSearchWriter(Writer):
         self._on_reject = on_reject
         self._seen = sqlite3.connect("")  # on disk, should it grow
         self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        self._generation = cluster.generations()
+        self._check_generation()
         cluster.refresh(PATIENCE)
         self._loading = Loading(cluster)
         try:
@@ -51,6 +51,7 @@ class OpenSearchWriter(Writer):
             self._loading.end()
             raise
         self._document: Document | None = None
+        self._moved: dict[str, tuple[Passage, dict[str, Any]]] = {}
         self._stale: list[tuple[str, str]] = []
         self._unfit: set[str] = set()
 
@@ -106,7 +107,7 @@ class OpenSearchWriter(Writer):
             self._put(*self._held, end)
         self._stale += [(self._document.id, id_) for id_ in sorted(self._dropped)]
         if len(self._stale) >= DELETED_AT_ONCE:
-            self._delete_stale()
+            self._complete()
         self._document = None
         return self._words
 
@@ -123,17 +124,28 @@ class OpenSearchWriter(Writer):
             self._dropped.discard(id_)
             if source.stamp == body["stamp"]:
                 return
-            words = self._cluster.words([id_]).get(id_)
-            if words is None:
+            self._moved[id_] = passage, body
+            if len(self._moved) >= WORDS_PAGE:
+                self._send_moved()
+            return
+        id_ = self._free_id(passage)
+        self._words += len(source.words)
+        self._send(passage, id_, body, source.words)
+
+    def _send_moved(self) -> None:
+        """Send kept passages of which something else has changed, with the vectors they have."""
+        found = self._cluster.words(list(self._moved))
+        for id_, (passage, body) in self._moved.items():
+            if id_ not in found:
                 raise IndexDamagedError(
                     f"A passage of {passage.document} vanished from {self._cluster.address} while "
                     "it was read: is another run writing to it? Run this again."
                 )
-            vectors = made.vector_fields(words[0], self._meta.max_words, self._settings)
-        else:
-            id_ = self._free_id(passage)
-            self._words += len(source.words)
-            vectors = made.vector_fields(source.words, self._meta.max_words, self._settings)
+            self._send(passage, id_, body, found[id_][0])
+        self._moved.clear()
+
+    def _send(self, passage: Passage, id_: str, body: dict[str, Any], words: Words) -> None:
+        vectors = made.vector_fields(words, self._meta.max_words, self._settings)
         place = f"{passage.document}#{passage.number}"
         operation = made.index_operation(id_, {**body, **vectors})
         self._sender.send(Operation(passage.document, place, operation))
@@ -147,11 +159,14 @@ class OpenSearchWriter(Writer):
             if id_ not in self._ids:
                 return id_
 
-    def _delete_stale(self) -> None:
-        """Delete what finished documents no longer have: not before their new passages are in.
+    def _complete(self) -> None:
+        """Send what waits, and delete what finished documents no longer have.
 
-        Of a document of which the cluster has refused a passage, the former ones stay.
+        Not before their new passages are in; and of a document of which the cluster has refused a
+        passage, the former ones stay.
         """
+        if self._moved:
+            self._send_moved()
         if self._stale:
             self._sender.flush()
             for document, id_ in self._stale:
@@ -183,14 +198,27 @@ class OpenSearchWriter(Writer):
 
     def commit(self) -> None:
         """Return when the cluster has acknowledged, and shows, all that was sent."""
-        self._delete_stale()
+        self._complete()
         self._sender.flush()
+        self._check_generation()
         self._cluster.refresh(PATIENCE)
+
+    def _check_generation(self) -> None:
+        """Raise unless the alias names this very index: one that is gone, a cluster makes anew."""
+        now = self._cluster.generations()
+        if now != self._generation or list(now) != [self._cluster.index]:
+            raise ClusterError(
+                f"{self._cluster.address} no longer names the index {self._cluster.index} that "
+                f"was opened, but {', '.join(now) or 'nothing'}: run this again, or open it anew. "
+                "If an index has come about that nobody made, delete it first."
+            )
 
     def close(self, *, tidy: bool = True) -> None:
         """Send what is left of finished documents and put the index's settings back."""
         try:
-            self._delete_stale()
+            if not tidy:  # something has gone wrong, or somebody wants to leave
+                self._sender.hurry()
+            self._complete()
             self._sender.close()
         except BaseException:
             with suppress(ClusterError):
