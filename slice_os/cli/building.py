@@ -43,7 +43,12 @@ Examples:
     "--base-url", envvar="OPENAI_BASE_URL", show_envvar=True, help="An OpenAI-compatible endpoint."
 )
 @click.option(
-    "--words", type=int, nargs=2, default=(20, 60), show_default=True, help="Of a passage."
+    "--words",
+    type=click.IntRange(min=1),
+    nargs=2,
+    default=(20, 60),
+    show_default=True,
+    help="Of a passage.",
 )
 @click.option(
     "--attempts",
@@ -59,7 +64,13 @@ Examples:
     show_default=True,
     help="Pairs that are asked for at once.",
 )
-@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds an answer.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Seconds an answer.",
+)
 @json_option
 def build_context(
     pairs: Path,

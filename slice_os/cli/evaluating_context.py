@@ -42,7 +42,11 @@ Examples:
     help="What the others are compared with by Williams' test; default: single pass.",
 )
 @click.option(
-    "--most", type=float, default=5.0, show_default=True, help="The gold score of equals."
+    "--most",
+    type=click.FloatRange(min=0, min_open=True),
+    default=5.0,
+    show_default=True,
+    help="The gold score of equals.",
 )
 @click.option(
     "--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw scores against gold."
@@ -65,7 +69,11 @@ def context(
     goldsim (0 to 5). Correlations are Pearson's and Spearman's. Needs the extra 'evaluate'.
     """
     from slice_os.evaluation.context import evaluate_context, plot_context
+    from slice_os.evaluation.plots import check_picture
     from slice_os.evaluation.setups import DEFAULT_SETUPS
+
+    if plot:
+        check_picture(plot)  # before the work
 
     wanted = [*(setups or DEFAULT_SETUPS), *(["n-grams"] if with_n_grams else [])]
     bar: tqdm[NoReturn] = tqdm(unit="text", disable=None)

@@ -96,7 +96,13 @@ Examples:
 """
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--index", "place", metavar="PLACE", help="The index that is mined, if one is.")
+@click.option(
+    "--index",
+    "place",
+    envvar="SLICE_OS_INDEX",
+    metavar="PLACE",
+    help="The index that is mined, if one is.",
+)
 @encoder_option
 @click.option("--precision", type=click.FloatRange(0, 1, min_open=True), help="To be reached.")
 @click.option("--recall", type=click.FloatRange(0, 1, min_open=True), help="To be reached.")
@@ -129,7 +135,8 @@ def calibrate(
     by --draw from a file of phrases, in which you wrote yes or no into the column correct.
     """
     from slice_os import evaluation
-    from slice_os.evaluation.calibration import plot_curve
+    from slice_os.evaluation.calibration import check_wanted, plot_curve
+    from slice_os.evaluation.plots import check_picture
 
     if draw:
         if output is None or place is None:
@@ -141,7 +148,10 @@ def calibrate(
             "into the column correct, then run slice-os calibrate on it."
         )
         return
-    if place is not None:
+    check_wanted(precision, recall)
+    if plot:
+        check_picture(plot)
+    if place is not None and not evaluation.is_labelled(file):
         from slice_os import open as open_index
 
         with open_index(place, encoder=encoder) as index, _share() as told:

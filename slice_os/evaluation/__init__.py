@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from slice_os.evaluation.correlation import compare, correlate, williams_test
     from slice_os.evaluation.diversity import lexical_diversity
     from slice_os.evaluation.endpoint import Endpoint
-    from slice_os.evaluation.labels import draw_sample, labels_from_gold, read_labels
+    from slice_os.evaluation.labels import draw_sample, is_labelled, labels_from_gold, read_labels
     from slice_os.evaluation.phrases import PhraseReport, evaluate_phrases
     from slice_os.evaluation.report import RetrievalReport
     from slice_os.evaluation.retrieval import evaluate_retrieval
@@ -39,6 +39,7 @@ _HOMES = {
     "evaluate_phrases": "phrases",
     "evaluate_retrieval": "retrieval",
     "evaluate_spans": "spans",
+    "is_labelled": "labels",
     "labels_from_gold": "labels",
     "lexical_diversity": "diversity",
     "plot_context": "context",
@@ -63,6 +64,7 @@ __all__ = [
     "evaluate_phrases",
     "evaluate_retrieval",
     "evaluate_spans",
+    "is_labelled",
     "labels_from_gold",
     "lexical_diversity",
     "plot_context",

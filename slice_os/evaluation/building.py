@@ -87,6 +87,8 @@ def build_context(
         raise EvaluationError(f"{out} must end in .jsonl: rows are added to it one by one.")
     if "{paraphrase}" not in prompt:
         raise EvaluationError("The prompt does not say {paraphrase}: add it.")
+    if not 1 <= words[0] <= words[1]:
+        raise EvaluationError(f"A passage of {words[0]} to {words[1]} words cannot be had.")
     wanted = list(_read(pairs, most))
     if not wanted:
         raise EvaluationError(f"{pairs} holds no pair: give a file with rows below its header.")
@@ -155,7 +157,10 @@ def _read(path: str | Path, most: float) -> Iterator[Pair]:
     for line, values in read_rows(path):
         first, second = (field(path, line, values, names) for names in (FIRST, SECOND))
         gold = score(path, line, values, SCORE, (0.0, most))
-        yield Pair(line, " ".join(first.split()), " ".join(second.split()).rstrip(" ."), gold)
+        paraphrase = " ".join(second.split()).rstrip(" .")
+        if not paraphrase:
+            raise EvaluationError(f"{path}, line {line}, has no word in {second!r}: correct it.")
+        yield Pair(line, " ".join(first.split()), paraphrase, gold)
 
 
 def _add(file: TextIO, pair: Pair, passage: str) -> None:

@@ -27,10 +27,10 @@ class Calibration:
         degree: Matches of this degree or more are to be taken.
         degree_interval: Where it would lie with other labels of the kind.
         precision: The share of right ones among them.
-        precision_interval: Where that lies.
+        precision_interval: Where that lies with other labels, at this very degree.
         recall: The share of what is right that is among them; of the mined, if labels came from a
             sample.
-        recall_interval: Where that lies.
+        recall_interval: Where that lies with other labels, at this very degree.
         labels: How many matches were labelled.
     """
 
@@ -62,16 +62,15 @@ def calibrate(
         seed: Of the bootstrap.
 
     Raises:
-        EvaluationError: Neither or both are wanted, no label is right, or no degree reaches it.
+        EvaluationError: Neither or both are wanted, there are fewer than two labels, none is right
+            or has a weight, or no degree reaches it.
         MissingExtraError: scipy is not installed.
 
     """
-    if (precision is None) == (recall is None):
-        raise EvaluationError("Give either a precision or a recall to reach.")
-    wanted = precision if precision is not None else recall
-    if wanted is None or not 0 < wanted <= 1:
-        raise EvaluationError(f"{wanted} cannot be reached: give a share above 0 and up to 1.")
-    if not labels.correct.any():
+    wanted = check_wanted(precision, recall)
+    if len(labels.degrees) < 2:
+        raise EvaluationError("One label says nothing of others: label more matches.")
+    if not (labels.correct * labels.weights).any():
         raise EvaluationError("No match is labelled as right: label more of them.")
 
     def at(rows: npt.NDArray[np.int64]) -> tuple[float, float, float]:
@@ -84,10 +83,29 @@ def calibrate(
             f"No degree reaches a {kind} of {wanted:g} on these labels: ask for less, mine with a "
             "lower degree, or label more."
         )
-    intervals = _intervals(at, len(labels.degrees), seed)
+
+    def again(rows: npt.NDArray[np.int64]) -> tuple[float, float, float]:
+        return (at(rows)[0], *_reached(labels, rows, degree))
+
+    intervals = _intervals(again, len(labels.degrees), seed)
     return Calibration(
         degree, intervals[0], reached, intervals[1], left, intervals[2], len(labels.degrees)
     )
+
+
+def check_wanted(precision: float | None, recall: float | None) -> float:
+    """Return the one of the two that is wanted.
+
+    Raises:
+        EvaluationError: Neither or both are, or it is no share.
+
+    """
+    if (precision is None) == (recall is None):
+        raise EvaluationError("Give either a precision or a recall to reach.")
+    wanted = precision if precision is not None else recall
+    if wanted is None or not 0 < wanted <= 1:
+        raise EvaluationError(f"{wanted} cannot be reached: give a share above 0 and up to 1.")
+    return wanted
 
 
 def curve(labels: Labels) -> tuple[Floats, Floats, Floats]:
@@ -119,6 +137,15 @@ def _curve(labels: Labels, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats,
     missed = labels.missed * len(rows) / max(1, len(labels.degrees))
     total = max(right[-1] + missed, 1e-12)
     return degrees[last], (right / np.cumsum(weights))[last], (right / total)[last]
+
+
+def _reached(labels: Labels, rows: npt.NDArray[np.int64], degree: float) -> tuple[float, float]:
+    """Return precision and recall of what reaches a degree; NaN where nothing does."""
+    degrees, reached, left = _curve(labels, rows)
+    above = np.flatnonzero(degrees >= degree)
+    if not len(above):
+        return float("nan"), 0.0
+    return float(reached[above[-1]]), float(left[above[-1]])
 
 
 def _threshold(

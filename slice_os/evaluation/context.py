@@ -15,6 +15,7 @@ from slice_os.errors import EvaluationError
 from slice_os.evaluation.correlation import Comparison, Correlation, compare, correlate
 from slice_os.evaluation.encoders import WordEncoder, opened
 from slice_os.evaluation.rows import field, read_rows, score
+from slice_os.evaluation.said import place_of
 from slice_os.evaluation.setups import DEFAULT_SETUPS, SETUPS, Encoded
 from slice_os.evaluation.significance import load_stats
 
@@ -94,7 +95,7 @@ def read_context(path: str | Path, most: float = MOST) -> list[ContextPair]:
         query, target = (field(path, line, values, names) for names in (QUERY, TARGET))
         passage = field(path, line, values, PASSAGE)
         gold = score(path, line, values, GOLD, (0.0, most)) / most
-        if _place(passage, target) < 0:
+        if place_of(passage, target) < 0:
             raise EvaluationError(
                 f"{path}, line {line}: the passage does not say {target[:60]!r} word for word: "
                 "correct it, or leave the row out."
@@ -180,13 +181,5 @@ def plot_context(report: ContextReport, path: str | Path) -> None:
 
 def _said(pair: ContextPair) -> tuple[str, int]:
     """Return the target as the passage says it, and where it begins there."""
-    start = _place(pair.passage, pair.target)
+    start = place_of(pair.passage, pair.target)
     return pair.passage[start : start + len(pair.target)], start
-
-
-def _place(passage: str, target: str) -> int:
-    """Return where `passage` says `target`; -1 if nowhere. Case does not count."""
-    exact = passage.find(target)
-    if exact >= 0 or len(passage.lower()) != len(passage):  # lower() may change places
-        return exact
-    return passage.lower().find(target.lower())

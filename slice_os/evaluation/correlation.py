@@ -14,6 +14,8 @@ from slice_os.evaluation.significance import load_stats
 
 FEWEST = 4
 """Williams' test has n - 3 degrees of freedom."""
+ROUNDING = 1e-6
+"""Correlations of float32 scores differ by so much for no reason."""
 
 
 class Correlation(NamedTuple):
@@ -75,11 +77,14 @@ def williams_test(first: float, second: float, between: float, count: int) -> Co
     stats = load_stats()
     if count < FEWEST:
         raise EvaluationError(f"Williams' test needs {FEWEST} pairs or more, not {count}.")
-    if first == second:  # also where the two series are one, and the quotient is 0 / 0
+    if abs(first - second) < ROUNDING:  # also where the two series are one: 0 / 0
         return Comparison(0.0, 1.0)
     determinant = 1 - first**2 - second**2 - between**2 + 2 * first * second * between
+    determinant = max(determinant, 0.0)  # rounding may take it below
     mean = (first + second) / 2
     below = 2 * (count - 1) / (count - 3) * determinant + mean**2 * (1 - between) ** 3
+    if below == 0:
+        return Comparison(math.copysign(math.inf, first - second), 0.0)
     t = (first - second) * math.sqrt((count - 1) * (1 + between) / below)
     return Comparison(t, float(2 * stats.t.sf(abs(t), count - 3)))
 

@@ -73,7 +73,9 @@ class StaticVectors:
 
     def encode(self, texts: Sequence[str]) -> Float32:
         """Return the unit vectors of `texts`, float32 ``[n, d]``; a row of zeros if unknown."""
-        sums = np.stack([words.vectors.sum(axis=0) for words in self.encode_words(texts)])
+        sums = np.zeros((len(texts), self._vectors.shape[1]), np.float32)
+        for row, words in enumerate(self.encode_words(texts)):
+            sums[row] = words.vectors.sum(axis=0)
         norms = np.linalg.norm(sums, axis=1, keepdims=True)
         unit: Float32 = np.divide(sums, norms, out=np.zeros_like(sums), where=norms > 0)
         return unit

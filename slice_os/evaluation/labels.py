@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.files import whole
 from slice_os.evaluation.rows import read_rows, score
-from slice_os.evaluation.spans import judge, mined, read_gold
+from slice_os.evaluation.spans import LABEL, judge, mined, read_gold
 from slice_os.records import Match
 
 if TYPE_CHECKING:
@@ -71,6 +72,11 @@ def read_labels(path: str | Path) -> Labels:
     return Labels(np.array(degrees), np.array(correct), np.array(weights))
 
 
+def is_labelled(path: str | Path) -> bool:
+    """Tell whether a file has a column for labels, as a drawn sample does."""
+    return any(LABEL in values for _, values in islice(read_rows(path), 1))
+
+
 def labels_from_gold(
     file: str | Path,
     index: Index,
@@ -82,12 +88,12 @@ def labels_from_gold(
     """Mine the queries of marked spans (`slice_os.evaluation.spans.read_gold`) and judge them."""
     gold = read_gold(file)
     judged, _ = judge(gold, mined(gold, index, degree, verify, progress))
-    kept = [one for one in judged if one.first or not one.correct]
+    kept = [one for one in judged if one.found or not one.correct]
     return Labels(
         np.array([one.match.degree for one in kept]),
         np.array([one.correct for one in kept], bool),
         np.ones(len(kept)),
-        len(gold) - sum(one.first for one in kept),
+        len(gold) - sum(one.found for one in kept),
     )
 
 
@@ -104,11 +110,11 @@ def draw_sample(
 
     """
     path = Path(path)
+    if path.exists():
+        raise EvaluationError(f"{path} exists, perhaps with labels: give another file.")
     found = sorted(matches, key=lambda match: match.degree)
     if not found:
         raise EvaluationError("Nothing was mined: lower the degree.")
-    if path.exists():
-        raise EvaluationError(f"{path} exists, perhaps with labels: give another file.")
     rng = np.random.default_rng(seed)
     edges = np.linspace(found[0].degree, found[-1].degree, 11)[1:-1]
     steps = np.searchsorted(edges, [match.degree for match in found], side="right")

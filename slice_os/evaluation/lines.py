@@ -125,6 +125,10 @@ def spaced_rows(path: Path, names: Sequence[str]) -> Iterator[tuple[int, str, li
         yield number, place, values
 
 
+LARGEST = 1_000
+"""What a grade of relevance may be."""
+
+
 def columns(values: Sequence[str]) -> str:
     """Return '1 column', '3 columns'."""
     return f"{len(values)} column{'' if len(values) == 1 else 's'}"
@@ -133,6 +137,11 @@ def columns(values: Sequence[str]) -> str:
 def whole_number(text: str, place: str, what: str) -> int:
     """Return a whole number; `place` begins the sentence about a text that is none."""
     try:
-        return int(text)
-    except ValueError as exc:
-        raise EvaluationError(f"{place} has the {what} {text!r}: make it a whole number.") from exc
+        number = int(text)
+    except ValueError:
+        number = LARGEST + 1
+    if abs(number) > LARGEST:  # trec_eval makes room for every grade up to the largest
+        raise EvaluationError(
+            f"{place} has the {what} {text!r}: make it a whole number of at most {LARGEST:,}."
+        )
+    return number

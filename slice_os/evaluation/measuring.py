@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,10 +31,10 @@ class Judge:
         for name in names:
             try:
                 measure = ir_measures.parse_measure(name)
-                ir_measures.evaluator([measure], relevance)
+                _try(measure)
             except Exception as exc:  # it raises whatever a wrong name comes upon
                 raise EvaluationError(
-                    f"ir_measures does not know the measure {name!r}: choose some as "
+                    f"ir_measures cannot compute the measure {name!r}: choose some as "
                     f"{', '.join(DEFAULT_MEASURES)}."
                 ) from exc
             if measure in self._measures:
@@ -56,3 +57,17 @@ class Judge:
             },
             sum(not run.get(query) for query in self._queries),
         )
+
+
+def _try(measure: Any) -> None:
+    """Raise unless a measure can be computed, also where nothing is found, or all."""
+    import ir_measures
+
+    if measure.params.get("cutoff", 1) < 1:
+        raise ValueError("a cutoff below 1")  # which ends the process, in trec_eval
+    one = {"a": 1, "b": 0}
+    run: Run = {"both": {"a": 2.0, "b": 1.0}, "right": {"a": 1.0}, "wrong": {"b": 1.0}, "none": {}}
+    judged = dict.fromkeys([*run, "missed"], one)
+    found = ir_measures.evaluator([measure], judged).calc(run)
+    if not all(math.isfinite(one.value) for one in found.per_query):
+        raise ValueError("no number")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,10 +35,8 @@ class Choice:
 
 def read_bird(path: Path) -> list[PhrasePair]:
     """Read BiRD (Asaadi et al. 2019): tab-separated, with ``term1``, ``term2`` and a score."""
-    lines = numbered_lines(path)
-    rows = csv.DictReader((text for _, text in lines), delimiter="\t", quoting=csv.QUOTE_NONE)
     pairs = []
-    for number, row in enumerate(rows, start=2):
+    for number, row in _tab_separated(path):
         try:
             pairs.append(
                 PhrasePair(row["term1"], row["term2"], _number(row["relatedness score"], 0, 1))
@@ -105,10 +102,8 @@ def read_pic(path: Path) -> list[PhrasePair]:
 
 def read_paws(path: Path, most_words: int = 10) -> list[PhrasePair]:
     """Read PAWS (Zhang et al. 2019): TSV with sentence1, sentence2, label; short pairs alone."""
-    lines = numbered_lines(path)
-    rows = csv.DictReader((text for _, text in lines), delimiter="\t", quoting=csv.QUOTE_NONE)
     pairs = []
-    for number, row in enumerate(rows, start=2):
+    for number, row in _tab_separated(path):
         try:
             pair = PhrasePair(row["sentence1"], row["sentence2"], _number(row["label"], 0, 1))
         except (KeyError, TypeError, ValueError) as exc:
@@ -119,6 +114,17 @@ def read_paws(path: Path, most_words: int = 10) -> list[PhrasePair]:
         if max(len(pair.first.split()), len(pair.second.split())) <= most_words:
             pairs.append(pair)
     return _some(path, pairs)
+
+
+def _tab_separated(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the line number and the values of each row below a header; quotes mean nothing."""
+    header: list[str] = []
+    for number, text in numbered_lines(path):
+        values = text.rstrip("\r\n").split("\t")
+        if header:
+            yield number, dict(zip(header, values, strict=False))
+        else:
+            header = values
 
 
 def _read(path: Path) -> bytes:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from slice_os.evaluation.correlation import correlate
 from slice_os.evaluation.encoders import WordEncoder, said_vector
 from slice_os.evaluation.phrase_sets import Choice, PhrasePair
+from slice_os.evaluation.said import place_of
 from slice_os.lexical import terms
 from slice_os.spans.norms import Float64
 
@@ -122,7 +123,7 @@ def _contextual(encoder: WordEncoder, pairs: list[PhrasePair]) -> Float64:
     for (phrase, sentence), words in zip(
         said, encoder.encode_words(sentence for _, sentence in said), strict=True
     ):
-        start = max(0, sentence.lower().find(phrase.lower()))
+        start = max(0, place_of(sentence, phrase))
         vector = said_vector(words, start, start + len(phrase)).astype(np.float64)
         vectors.append(vector / max(float(np.linalg.norm(vector)), 1e-12))
     cosines: Float64 = np.einsum("nd,nd->n", np.stack(vectors[::2]), np.stack(vectors[1::2]))
@@ -143,6 +144,8 @@ def _threshold(cosines: Float64, yes: Sequence[bool] | Any) -> float:
     right = np.concatenate([[0], np.cumsum(~said)]) + np.concatenate(
         [[said.sum()], said.sum() - np.cumsum(said)]
     )
+    between = np.diff(cosines[order]) > 0  # no threshold parts equal cosines
+    right[1:-1][~between] = -1
     place = int(right.argmax())
     bounds = [-1.0, *cosines[order].tolist(), 1.0]
     return float(bounds[place] + bounds[place + 1]) / 2

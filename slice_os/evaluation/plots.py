@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+ENDINGS = (".png", ".svg", ".pdf")
+
+
+def check_picture(path: str | Path) -> None:
+    """Raise EvaluationError unless a picture may be drawn there: before what it is to show."""
+    path = Path(path)
+    if path.suffix.lower() not in ENDINGS or not path.parent.is_dir():
+        raise EvaluationError(
+            f"{path} cannot be drawn: give a file that ends in {', '.join(ENDINGS)}, in a folder "
+            "that exists."
+        )
+    _figure(1, 1)
+
+
 def scatter(
     path: str | Path,
     across: Sequence[float],

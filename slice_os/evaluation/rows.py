@@ -56,7 +56,7 @@ def field(path: str | Path, line: int, values: Mapping[str, Any], names: tuple[s
             f"{path}, line {line}, has no column {' or '.join(names)}, only "
             f"{', '.join(values) or 'none'}: rename its columns."
         )
-    text = str(values[name]).strip()
+    text = "" if values[name] is None else str(values[name]).strip()
     if not text:
         raise EvaluationError(f"{path}, line {line}, has nothing in the column {name}: fill it.")
     return text

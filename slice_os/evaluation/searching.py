@@ -47,8 +47,8 @@ def search_queries(
     progress(EvaluationProgress(setting.label, len(queries), len(queries)))
     if unknown:
         warn(
-            f"{setting.label}: {len(unknown)} queries hold no word that the encoder knows and "
-            f"count as zero, {unknown[0]!r} for one."
+            f"{setting.label}: queries without a word that the encoder knows count as zero: "
+            f"{len(unknown)}, {unknown[0]!r} for one."
         )
     return run
 

@@ -208,7 +208,8 @@ DEFAULT_SETUPS = tuple(name for name in SETUPS if name != "n-grams")
 def _best(encoded: Encoded, row: int, lengths: range) -> float:
     if not len(encoded.words[row]):
         return -1.0
-    return best_span(encoded.cosines(row, lengths), lengths).cosine
+    cosine = best_span(encoded.cosines(row, lengths), lengths).cosine
+    return max(cosine, -1.0)  # -inf, where no span points anywhere
 
 
 def _unique(encoded: Encoded, start: int) -> dict[str, set[int]]:

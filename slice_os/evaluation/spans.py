@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from slice_os.api import Index
 
 QUERY, DOCUMENT = ("query", "phrase"), ("document", "doc")
+BOUNDS, LABEL = ("start", "end"), "correct"
 LEAST = 0.6
 """The degree below which nothing is mined, unless it is asked for."""
 THRESHOLDS = tuple(round(0.6 + 0.05 * step, 2) for step in range(8))
@@ -34,11 +35,11 @@ class GoldSpan:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A mined match and whether it overlaps a marked span; `first` if no better match did so."""
+    """A mined match, whether it overlaps a marked span, and how many that no better match did."""
 
     match: Match
     correct: bool
-    first: bool
+    found: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class SpanReport:
 
 
 def read_gold(path: str | Path) -> list[GoldSpan]:
-    """Read marked spans: .jsonl, .csv or .tsv with query, document, start and end.
+    """Read marked spans: .jsonl, .csv or .tsv with query, document, start and end; each once.
 
     Raises:
         EvaluationError: The file is not such a file; the line is named.
@@ -90,17 +91,23 @@ def read_gold(path: str | Path) -> list[GoldSpan]:
     gold = []
     for line, values in read_rows(path):
         query, document = (field(path, line, values, names) for names in (QUERY, DOCUMENT))
-        start = int(score(path, line, values, ("start",), (0, _LONGEST)))
-        end = int(score(path, line, values, ("end",), (0, _LONGEST)))
+        start, end = (score(path, line, values, (name,), (0, _LONGEST)) for name in BOUNDS)
+        if not (start.is_integer() and end.is_integer()):
+            raise EvaluationError(f"{path}, line {line}: start and end must be whole numbers.")
         if end <= start:
             raise EvaluationError(
-                f"{path}, line {line}: the span {start} to {end} holds nothing: its end must be "
+                f"{path}, line {line}: the span {start:.0f} to {end:.0f} holds nothing: its end must be "
                 "past its start."
             )
-        gold.append(GoldSpan(query, document, start, end))
+        if LABEL in values:
+            raise EvaluationError(
+                f"{path} has a column {LABEL}, so it is a sample with labels: give it to "
+                "'slice-os calibrate'."
+            )
+        gold.append(GoldSpan(query, document, int(start), int(end)))
     if not gold:
         raise EvaluationError(f"{path} holds no span: give a file with rows.")
-    return gold
+    return list(dict.fromkeys(gold))
 
 
 def evaluate_spans(
@@ -172,7 +179,7 @@ def judge(gold: Sequence[GoldSpan], matches: Iterable[Match]) -> tuple[list[Judg
             continue
         spans = marked.get((match.phrase, match.document), ())
         hits = {one for one in spans if _common(one, match)}
-        found.append(Judged(match, bool(hits), bool(hits - taken)))
+        found.append(Judged(match, bool(hits), len(hits - taken)))
         taken |= hits
     return found, unjudged
 
@@ -181,12 +188,12 @@ def average_precision(judged: Sequence[Judged], gold: int) -> float:
     """Return the mean, over marked spans, of the precision where each is first found."""
     total, right, seen = 0.0, 0, 0
     for one in judged:
-        if one.correct and not one.first:
+        if one.correct and not one.found:
             continue  # a second match of what was found: neither right nor wrong
         seen += 1
-        if one.first:
+        if one.found:
             right += 1
-            total += right / seen
+            total += one.found * right / seen
     return total / gold
 
 
@@ -194,7 +201,7 @@ def at_threshold(judged: Sequence[Judged], gold: int, degree: float) -> AtThresh
     """Return precision, recall and F1 of the matches of `degree` or more."""
     kept = [one for one in judged if one.match.degree >= degree]
     precision = sum(one.correct for one in kept) / len(kept) if kept else 0.0
-    recall = sum(one.first for one in kept) / gold
+    recall = sum(one.found for one in kept) / gold
     both = precision + recall
     return AtThreshold(
         degree, precision, recall, 2 * precision * recall / both if both else 0.0, len(kept)

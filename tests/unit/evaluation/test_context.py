@@ -19,6 +19,7 @@ from slice_os.corpus import count_words
 from slice_os.errors import EvaluationError
 from slice_os.evaluation import evaluate_context, plot_context
 from slice_os.evaluation.context import read_context
+from slice_os.evaluation.said import place_of
 from slice_os.evaluation.setups import SETUPS
 from slice_os.exporters.parity import sentences
 from slice_os.spans import fit_window, length_window
@@ -242,3 +243,28 @@ def test_a_plot_of_another_kind(file, tmp_path):
     with pytest.raises(EvaluationError, match=r"ends in \.png"):
         plot_context(report, tmp_path / "plot.docx")
     assert not list(tmp_path.glob(".partial*"))
+
+
+@pytest.mark.parametrize(
+    ("passage", "words", "place"),
+    [
+        ("The party went well; art was on the walls.", "art", 21),
+        ("The party went well; ART was on the walls.", "art", 21),
+        ("The party went well.", "art", 5),  # nowhere else
+        ("İstanbul is the place. A plan.", "a plan", 23),
+        ("What? (really?)", "really?", 7),
+        ("nothing", "else", -1),
+    ],
+)
+def test_words_are_looked_for_as_words(passage, words, place):
+    assert place_of(passage, words) == place
+
+
+def test_a_passage_that_points_nowhere_has_the_least_score(tmp_path):
+    (tmp_path / "glove.txt").write_text("art 1 0\nwall 0 1\n")
+    rows = ["line,paraphrase,passage,goldsim", "art,xyzzy,xyzzy plugh,0"]
+    rows += [f"art,wall,the wall {'art ' * n},{n}" for n in range(1, 5)]
+    (tmp_path / "pairs.csv").write_text("\n".join(rows))
+    report = evaluate_context(tmp_path / "pairs.csv", encoder=tmp_path / "glove.txt")
+    for one in report.setups:
+        assert np.isfinite(one.scores).all(), one.name

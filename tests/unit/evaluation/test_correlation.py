@@ -44,3 +44,11 @@ def test_what_has_no_correlation():
     with pytest.raises(EvaluationError, match="4 pairs or more"):
         williams_test(0.1, 0.2, 0.3, 3)
     assert williams_test(0.5, 0.5, 1.0, 10).p == 1
+
+
+def test_series_that_differ_by_rounding_do_not_differ():
+    rng = np.random.default_rng(0)
+    gold, scores = rng.random(40), rng.random(40)
+    for scale in (1.0, 3.7, 1e-3):
+        assert compare(scores, scale * scores + 0.1 + 1e-8 * rng.random(40), gold).p == 1.0
+    assert williams_test(0.9, 0.1, 0.9, 30).p < 0.05  # no such three exist: rounding makes them

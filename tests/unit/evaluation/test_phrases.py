@@ -162,3 +162,9 @@ def test_the_command_line(folder, tmp_path):
     failed = subprocess.run(command, capture_output=True, text=True)
     assert failed.returncode == 1
     assert "holds none of bird.txt" in failed.stderr
+
+
+def test_no_threshold_parts_what_is_equal():
+    assert _threshold(np.full(4, 0.5), [False, True, True, True]) < 0.5
+    assert _threshold(np.full(4, 0.5), [True, False, False, False]) > 0.5
+    assert 0.2 < _threshold(np.array([0.2, 0.2, 0.7, 0.7]), [False, False, True, True]) < 0.7

@@ -186,7 +186,7 @@ def test_a_single_query_is_compared_with_nothing(tmp_path):
         ({"settings": ["dense:all-lengths", Setting("Dense all-lengths")]}, "too like another"),
         ({"settings": []}, "Nothing to evaluate"),
         ({"settings": ["dense"], "baseline": "lexical"}, "'lexical' is not compared"),
-        ({"measures": ["nDCG@ten"]}, "does not know the measure 'nDCG@ten'"),
+        ({"measures": ["nDCG@ten"]}, "cannot compute the measure 'nDCG@ten'"),
         ({"measures": ["MAP", "AP"]}, "'AP' is given twice"),
         ({"depth": 0}, "A depth of 0"),
         ({"depth": 1001}, "A depth of 1,001"),
@@ -219,3 +219,9 @@ def test_settings_in_short():
     assert parse_setting("hybrid:0.1:rrf") == Setting("hybrid:0.1:rrf", "hybrid", "rrf", 0.1)
     assert parse_setting("dense:late=0.5") == Setting("dense:late=0.5", "dense", late=0.5)
     assert len({parse_setting(text) for text in SETTINGS}) == len(SETTINGS) == 13
+
+
+@pytest.mark.parametrize("name", ["nDCG@0", "P@0", "ERR@10", "Accuracy@10", "nothing"])
+def test_a_measure_that_cannot_be_computed_is_refused_first(name):
+    with pytest.raises(EvaluationError, match=f"cannot compute the measure '{name}'"):
+        Judge([name], {"q": {"d": 1}})

@@ -58,7 +58,7 @@ def test_measures_agree_with_a_naive_computation():
     ]
     judged, unjudged = judge(gold, matches)
     assert unjudged == 1
-    assert [(one.correct, one.first) for one in judged] == [
+    assert [(one.correct, bool(one.found)) for one in judged] == [
         (True, True),
         (False, False),
         (True, False),
@@ -156,7 +156,7 @@ def test_what_cannot_be_calibrated():
         calibrate(labels())
     with pytest.raises(EvaluationError, match="either a precision or a recall"):
         calibrate(labels(), precision=0.5, recall=0.5)
-    wrong = Labels(np.array([0.9]), np.array([False]), np.ones(1))
+    wrong = Labels(np.array([0.9, 0.8]), np.array([False, False]), np.ones(2))
     with pytest.raises(EvaluationError, match="No match is labelled as right"):
         calibrate(wrong, precision=0.5)
     one = Labels(np.array([0.9, 0.8]), np.array([False, True]), np.ones(2))
@@ -218,3 +218,59 @@ def test_the_command_line(place, tmp_path):
     failed = subprocess.run([SLICE_OS, "calibrate", out], capture_output=True, text=True)
     assert failed.returncode == 1
     assert "either a precision or a recall" in failed.stderr
+
+
+def test_a_match_of_two_marked_spans_finds_both():
+    gold = [GoldSpan("q", "a", 0, 10), GoldSpan("q", "a", 11, 20)]
+    judged, _ = judge(gold, [match("a", 0, 20, 0.9)])
+    assert average_precision(judged, 2) == 1.0
+    assert at_threshold(judged, 2, 0.8).recall == 1.0
+
+
+def test_intervals_hold_what_other_labels_say_at_the_same_degree():
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(40):
+        degrees = rng.uniform(0.5, 1, 60)
+        found = calibrate(Labels(degrees, rng.random(60) < degrees, np.ones(60)), precision=0.85)
+        truth = (found.degree + 1) / 2  # the mean of what lies above, as each is right so often
+        held += found.precision_interval[0] <= truth <= found.precision_interval[1]
+    assert held >= 32  # of those re-chosen for the precision wanted, half are
+
+
+def test_a_sample_with_labels_is_read_as_one_whatever_index_is_set(place, monkeypatch):
+    monkeypatch.setenv("SLICE_OS_INDEX", str(place / "i.slice"))
+    rows = "".join(
+        f"{said},{n / 10},q,t,d0,0,{n}\n" for n, said in enumerate(["no", "yes", "yes"], 6)
+    )
+    (place / "sample.csv").write_text(f"correct,degree,phrase,text,document,start,end\n{rows}")
+    done = subprocess.run(
+        [SLICE_OS, "calibrate", place / "sample.csv", "--precision", "0.9", "--json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout)["labels"] == 3
+    with pytest.raises(EvaluationError, match="a sample with labels"):
+        read_gold(place / "sample.csv")
+
+
+def test_one_label_and_labels_without_weight_are_refused():
+    with pytest.raises(EvaluationError, match="One label"):
+        calibrate(Labels(np.array([0.9]), np.array([True]), np.ones(1)), precision=0.9)
+    with pytest.raises(EvaluationError, match="No match is labelled as right"):
+        calibrate(Labels(np.array([0.9, 0.8]), np.array([True, False]), np.zeros(2)), recall=0.9)
+
+
+@pytest.mark.parametrize("row", ['"start": 15.9, "end": 20', '"start": null, "end": 20'])
+def test_offsets_are_whole_numbers(tmp_path, row):
+    file = tmp_path / "gold.jsonl"
+    file.write_text(f'{{"query": "q", "document": "a", {row}}}')
+    with pytest.raises(EvaluationError, match=r"must be whole numbers|nothing in the column"):
+        read_gold(file)
+
+
+def test_a_picture_is_refused_before_the_work(place):
+    done = subprocess.run(
+        [SLICE_OS, "calibrate", place / "nothing.csv", "--precision", "0.9", "--plot", "x.foo"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "x.foo cannot be drawn" in done.stderr
