@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from slice_os.backends.base import Backend, StoredPassage
+from slice_os.corpus.encoding import BROKEN, open_text
+from slice_os.corpus.formats.delimited import parse_csv
 from slice_os.encoder import Encoder
 from slice_os.errors import CorpusError, QueryError
 from slice_os.filters import Filter
@@ -120,35 +121,48 @@ def _match(name: str, stored: StoredPassage, span: ScoredSpan) -> Match:
 def read_phrases(file: Path) -> dict[str, str]:
     """Return the phrases of a file by name: one a line, or a CSV with columns name and phrase.
 
-    Empty lines and lines that begin with ``#`` are left out of a text file.
+    In any encoding that `read` knows. Empty lines and lines that begin with ``#`` are left out of
+    a text file.
 
     Raises:
         CorpusError: the file cannot be read, holds no phrase, or names one twice.
     """
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        with file.open("rb") as stream:
+            return _named(_rows(stream) if file.suffix.lower() == ".csv" else _lines(stream))
     except OSError as exc:
         raise CorpusError(
             f"The phrases file {file} cannot be read ({exc.strerror}): check the path."
         ) from exc
-    except UnicodeDecodeError as exc:
-        raise CorpusError(
-            f"The phrases file {file} is not UTF-8 (byte {exc.start:,}): convert it."
-        ) from exc
+    except CorpusError as exc:
+        raise CorpusError(f"The phrases file {file} is to be corrected: {exc}.") from exc
+
+
+def _named(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     phrases: dict[str, str] = {}
-    if file.suffix.lower() == ".csv":
-        rows = csv.DictReader(io.StringIO(text, newline=""))
-        if not {"name", "phrase"} <= set(rows.fieldnames or ()):
-            raise CorpusError(f"{file} needs the columns name and phrase in its first line.")
-        pairs = [(row["name"] or row["phrase"] or "", row["phrase"] or "") for row in rows]
-    else:
-        lines = [line.strip() for line in text.splitlines()]
-        pairs = [(line, line) for line in lines if line and not line.startswith("#")]
     for name, phrase in pairs:
         if not phrase.strip():
-            raise CorpusError(f"{file}: the phrase named {name!r} is empty.")
+            raise CorpusError(f"the phrase named {name!r} is empty")
+        if BROKEN in phrase:
+            raise CorpusError("it holds bytes that are no text")
         if phrases.setdefault(name, phrase) != phrase:
-            raise CorpusError(f"{file}: two different phrases are named {name!r}.")
+            raise CorpusError(f"two different phrases are named {name!r}")
     if not phrases:
-        raise CorpusError(f"{file} holds no phrase: write one a line.")
+        raise CorpusError("it holds no phrase")
     return phrases
+
+
+def _lines(stream: BinaryIO) -> Iterator[tuple[str, str]]:
+    with open_text(stream, newline=None) as text:
+        for line in map(str.strip, text):
+            if line and not line.startswith("#"):
+                yield line, line
+
+
+def _rows(stream: BinaryIO) -> Iterator[tuple[str, str]]:
+    for row in parse_csv(stream):
+        if row.problem:
+            raise CorpusError(f"line {row.line} {row.problem}")
+        if not {"name", "phrase"} <= set(row.values):
+            raise CorpusError("it needs the columns name and phrase in its first line")
+        yield str(row.values["name"] or row.values["phrase"]), str(row.values["phrase"])

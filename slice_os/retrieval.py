@@ -108,7 +108,7 @@ def encode_query(encoder: Encoder, query: str) -> tuple[Float32, QueryWords]:
     (words,) = encoder.encode_words([query])
     whole = words.vectors.sum(axis=0)
     norm = np.linalg.norm(whole)
-    _known(query, float(norm))
+    _known(encoder, query, float(norm))
     return whole / norm, query_words(words.vectors)
 
 
@@ -122,7 +122,7 @@ def encode_queries(encoder: Encoder, queries: Sequence[str]) -> Float32:
         _not_empty(query)
     vectors = encoder.encode(queries)
     for query, norm in zip(queries, np.linalg.norm(vectors, axis=1), strict=True):
-        _known(query, norm)
+        _known(encoder, query, norm)
     return vectors
 
 
@@ -131,9 +131,12 @@ def _not_empty(query: str) -> None:
         raise QueryError("The query is empty: give at least one word.")
 
 
-def _known(query: str, norm: float) -> None:
-    if not norm > 0:
-        raise QueryError(f"The query {query!r} holds no word that the encoder knows.")
+def _known(encoder: Encoder, query: str, norm: float) -> None:
+    if not norm > 0 or not encoder.knows(query):
+        raise QueryError(
+            f"The query {query!r} holds no word that the encoder knows: search for it by BM25 "
+            "('--mode lexical'), or index with an encoder of its language."
+        )
 
 
 def query_lengths(query: str, max_words: int, all_lengths: bool) -> range:

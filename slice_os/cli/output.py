@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -20,8 +21,16 @@ _SENTENCE_END = regex.compile(r"(?<=[.!?…。！？])\s+|\n+")
 
 
 def echo_json(value: Any, *, indent: int | None = 2) -> None:
-    """Print a value as JSON; `indent=None` for JSON lines."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=indent))
+    """Print a value as JSON; `indent=None` for JSON lines. What is no number there is null."""
+    click.echo(json.dumps(_finite(value), ensure_ascii=False, indent=indent, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def echo_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -59,8 +68,10 @@ def plain(text: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """Return a text on one line, cut at a word."""
-    return textwrap.shorten(plain(text), width, placeholder=" …")
+    """Return a text on one line, cut at a word, or in one that is longer than the line."""
+    text = " ".join(plain(text).split())
+    cut = textwrap.shorten(text, width, placeholder=" …")
+    return cut if len(cut) > 2 or len(text) <= width else f"{text[: width - 2]} …"
 
 
 def mark(text: str, start: int, end: int) -> str:
@@ -70,7 +81,7 @@ def mark(text: str, start: int, end: int) -> str:
     text = plain(unwrap(text))  # the line ends of hard-wrapped prose end no sentence
     first, last = _sentence(text, start, end)
     before, after = text[first:start], text[end:last]
-    lead = "… " if first and not _SENTENCE_END.search(text[max(first - 2, 0) : first]) else ""
+    lead = "" if _SENTENCE_END.search(f"{text[:first].rstrip()[-1:]} ") or not first else "… "
     marked = text[start:end]
     shown = click.style(marked, fg="black", bg="yellow") if is_terminal() else f"«{marked}»"
     tail = " …" if last < len(text) and not _SENTENCE_END.match(text, last) else ""

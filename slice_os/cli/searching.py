@@ -6,7 +6,7 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,8 @@ def search(
 ) -> None:
     """Show the passages that say it best, the matched words marked.
 
-    Any text is a query. The number is the degree of similarity of the marked words, in [0, 1].
+    Any text is a query, if the encoder knows some of it. The number is the degree of similarity of
+    the marked words, in [0, 1].
     """
     from slice_os import open as open_index
 
@@ -177,7 +178,10 @@ def mine(
     from slice_os import open as open_index
     from slice_os.mining import read_phrases
 
-    named = {**(read_phrases(file) if file else {}), **{text: text for text in phrases}}
+    named = read_phrases(file) if file else {}
+    for text in phrases:
+        if named.setdefault(text, text) != text:
+            raise QueryError(f"Two different phrases are named {text!r}: rename the one in {file}.")
     if not named:
         raise QueryError("Nothing to mine for: give a file of phrases, or --phrase.")
     counts: Counter[str] = Counter(dict.fromkeys(named, 0))
@@ -244,7 +248,8 @@ def _matches_to(
     except OSError as exc:
         raise SliceOSError(f"{output} cannot be written: {exc.strerror}.") from exc
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def _write_line(match: Match, stream: Any) -> None:

@@ -93,6 +93,13 @@ class Encoder:
         self._closed = True
         self._pool.close()
 
+    def knows(self, text: str) -> bool:
+        """Tell whether a text holds anything of the vocabulary.
+
+        What is not in it is one token, whatever it is: to the encoder all such texts are the same.
+        """
+        return self._tokenizer.knows(text)
+
     def encode_words(self, texts: Iterable[str]) -> Iterator[Words]:
         """Yield the words of each text with their vectors, in order.
 

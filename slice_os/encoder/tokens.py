@@ -57,6 +57,10 @@ class TextTokenizer:
                 f"{path} is not a usable tokenizer ({exc}): export the encoder again with "
                 "slice-os export."
             ) from exc
+        model = self._tokenizer.model
+        names = (getattr(model, "unk_token", None), "[UNK]", "<unk>")
+        ids_of = (self._tokenizer.token_to_id(name) for name in names if name)
+        self._unknown: int | None = next((one for one in ids_of if one is not None), None)
         special = np.array(probe.special_tokens_mask, np.int64)
         own = np.flatnonzero(special == 0)
         ids = np.array(probe.ids, np.int64)
@@ -67,6 +71,11 @@ class TextTokenizer:
             )
         self.prefix: Int64 = ids[: own[0]]
         self.suffix: Int64 = ids[own[-1] + 1 :]
+
+    def knows(self, text: str) -> bool:
+        """Tell whether any token of a text is one of the vocabulary's."""
+        (encoded,) = self._batch([text], offsets=False)
+        return any(one != self._unknown for one in encoded.ids)
 
     def split(self, texts: Sequence[str]) -> list[TokenizedText]:
         """Tokenize `texts` and find their words."""

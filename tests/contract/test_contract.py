@@ -209,7 +209,7 @@ def test_verified_mining_at_degree_1_finds_the_very_words(index):
 @pytest.mark.parametrize(
     "query",
     [
-        *("x", "?!", "\U0001f600 \U0001f680", "取消订阅", "ยกเลิก", "إلغاء", "a\0b", "say \ud800"),
+        *("x", "?!", "cancel \U0001f680", "取消 it", "ยกเลิก", "إلغاء", "a\0b", "say \ud800"),
         *('AND "OR" NEAR(', "word " * 2000, "cancel" * 5000),
     ],
 )
@@ -218,6 +218,16 @@ def test_any_text_is_a_query(index, query):
         hits = index.search(query, mode=mode, size=3)
         assert mode == "lexical" or len(hits) == 3
         json.dumps([hit.to_dict() for hit in hits])
+
+
+@pytest.mark.parametrize("query", ["\U0001f600 \U0001f680", "取消订阅", "\ud800"])
+def test_what_the_encoder_has_no_words_for_is_no_query_but_of_bm25(index, query):
+    for mode in ("hybrid", "dense"):
+        with pytest.raises(QueryError, match=r"holds no word that the encoder knows.*lexical"):
+            index.search(query, mode=mode)
+    with pytest.raises(QueryError, match="holds no word that the encoder knows"):
+        list(index.mine([query], degree=0.5))
+    assert index.search(query, mode="lexical") == []
 
 
 def test_what_cannot_be_asked_is_one_sentence(index, place, new_place):

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from slice_os.cli import main
 from slice_os.cli.main import VERBS
+from slice_os.cli.output import echo_json, mark, shorten
 from slice_os.mining import read_phrases
 
 SLICE_OS = [str(Path(sys.executable).with_name("slice-os"))]
@@ -300,3 +301,40 @@ def test_without_a_runtime_the_pip_line_is_named(tmp_path):
     assert done.returncode == 1
     assert "pip install 'slice-os[cpu]'" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('name,phrase\nx,"wants to cancel\ny,thank you\n', "line 2 is not CSV"),
+        ("name,phrase\nx,wants to cancel, right now\n", "line 2 has 3 columns"),
+        ("name,text\nx,y\n", "needs the columns name and phrase"),
+        ("name,phrase\nx,y\nx,z\n", "two different phrases are named 'x'"),
+        ("name,phrase\n", "it holds no phrase"),
+    ],
+)
+def test_a_phrases_file_that_is_not_sound(tmp_path, place, content, said):
+    (tmp_path / "p.csv").write_text(content)
+    assert said in run("mine", tmp_path / "p.csv", "--index", place, code=1).stderr
+
+
+def test_phrases_in_other_encodings_and_with_other_separators(tmp_path):
+    (tmp_path / "p.csv").write_text("name;phrase\nx;wants to cancel\n", encoding="utf-16")
+    assert read_phrases(tmp_path / "p.csv") == {"x": "wants to cancel"}
+    (tmp_path / "p.txt").write_text("# all\nwants to cancel\n\n", encoding="utf-16")
+    assert read_phrases(tmp_path / "p.txt") == {"wants to cancel": "wants to cancel"}
+    (tmp_path / "p.csv").write_text("name,phrase\ncancel,wants to cancel\n")
+    said = run("mine", tmp_path / "p.csv", "--phrase", "cancel", "--index", tmp_path, code=1)
+    assert "Two different phrases are named 'cancel'" in said.stderr
+
+
+def test_what_is_shown_is_never_dots_alone():
+    assert shorten("a" * 99, 10) == f"{'a' * 8} …"
+    assert shorten("one two three", 9) == "one two …"
+    assert mark("Hello there.  He wants to cancel.", 17, 32).startswith("He «")
+    assert mark("Hello there, and he wants to cancel.", 20, 35).startswith("Hello there")
+
+
+def test_what_is_no_number_is_null(capsys):
+    echo_json({"a": float("nan"), "b": [1.5, float("inf")], "c": (True, "NaN")}, indent=None)
+    assert json.loads(capsys.readouterr().out) == {"a": None, "b": [1.5, None], "c": [True, "NaN"]}
