@@ -78,6 +78,9 @@ def search_passages(
         )
     with one_blas_thread():
         vector, words = encode_query(encoder, query)
+        known = encoder.knows(query)
+        if mode != "lexical":
+            _known(query, known)
         lengths = query_lengths(query, backend.meta.max_words, all_lengths)
         candidates = backend.retrieve(
             Retrieval(
@@ -95,20 +98,22 @@ def search_passages(
                 late=late,
             )
         )
-        return explain(candidates, vector, lengths, encoder, verify)
+        # To the encoder an unknown word is like every other: no span can be shown for one.
+        return explain(candidates, vector, lengths if known else range(1, 1), encoder, verify)
 
 
 def encode_query(encoder: Encoder, query: str) -> tuple[Float32, QueryWords]:
     """Return the unit vector of a query, float32 ``[d]``, and its words, in one encoder run.
 
     Raises:
-        QueryError: it is empty or holds no word that the encoder knows.
+        QueryError: it is empty or holds no word.
     """
     _not_empty(query)
     (words,) = encoder.encode_words([query])
     whole = words.vectors.sum(axis=0)
     norm = np.linalg.norm(whole)
-    _known(encoder, query, float(norm))
+    if not norm > 0:
+        raise QueryError(f"The query {query[:60]!r} holds no word that the encoder knows.")
     return whole / norm, query_words(words.vectors)
 
 
@@ -122,7 +127,7 @@ def encode_queries(encoder: Encoder, queries: Sequence[str]) -> Float32:
         _not_empty(query)
     vectors = encoder.encode(queries)
     for query, norm in zip(queries, np.linalg.norm(vectors, axis=1), strict=True):
-        _known(encoder, query, norm)
+        _known(query, norm > 0 and encoder.knows(query))
     return vectors
 
 
@@ -131,10 +136,10 @@ def _not_empty(query: str) -> None:
         raise QueryError("The query is empty: give at least one word.")
 
 
-def _known(encoder: Encoder, query: str, norm: float) -> None:
-    if not norm > 0 or not encoder.knows(query):
+def _known(query: str, known: bool) -> None:
+    if not known:
         raise QueryError(
-            f"The query {query!r} holds no word that the encoder knows: search for it by BM25 "
+            f"The query {query[:60]!r} holds no word that the encoder knows: search for it by BM25 "
             "('--mode lexical'), or index with an encoder of its language."
         )
 

@@ -96,8 +96,8 @@ def read_gold(path: str | Path) -> list[GoldSpan]:
             raise EvaluationError(f"{path}, line {line}: start and end must be whole numbers.")
         if end <= start:
             raise EvaluationError(
-                f"{path}, line {line}: the span {start:.0f} to {end:.0f} holds nothing: its end must be "
-                "past its start."
+                f"{path}, line {line}: the span {start:.0f} to {end:.0f} holds nothing: its end "
+                "must be past its start."
             )
         if LABEL in values:
             raise EvaluationError(

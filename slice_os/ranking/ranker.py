@@ -16,7 +16,7 @@ from slice_os.ranking.bm25 import BM25
 from slice_os.ranking.doc2vec import Doc2Vec
 from slice_os.ranking.sentences import cut_sentences
 from slice_os.ranking.stack import Stack
-from slice_os.ranking.subsequence import THRESHOLD, lcs_pairs, lcs_scores
+from slice_os.ranking.subsequence import THRESHOLD, check_threshold, lcs_pairs, lcs_scores
 from slice_os.records import Document, Float32
 
 Text = str | Sequence[str]
@@ -77,7 +77,8 @@ class SentenceRanker:
         language: The language whose rules cut texts into sentences, a code such as "en".
 
     Raises:
-        QueryError: There is no document, one has no sentence, or two have one id.
+        QueryError: There is no document, one has no sentence, two have one id, or the threshold is
+            not from 0 to below 1.
         MissingExtraError: A text has to be cut; it needs the extra ``ranking``.
         EncoderError: The encoder gave a vector that is not finite, or is closed.
     """
@@ -90,6 +91,9 @@ class SentenceRanker:
         threshold: float = THRESHOLD,
         language: str = "en",
     ) -> None:
+        check_threshold(threshold)
+        if isinstance(documents, str):
+            raise QueryError("The documents to rank are one text: give a list of them.")
         self._encoder = encoder
         self._threshold = threshold
         self._language = language

@@ -70,7 +70,7 @@ def lcs_scores(
             vectors, or the threshold is not one.
     """
     stacked = stack(documents, counts)
-    _check(threshold)
+    check_threshold(threshold)
     scores = np.empty(len(stacked.counts), np.float32)
     for part, cosines in cosine_blocks(query, stacked, block_bytes):
         lengths = stacked.counts[part]
@@ -96,7 +96,7 @@ def lcs_pairs(
     Raises:
         QueryError: As for `lcs_scores`.
     """
-    _check(threshold)
+    check_threshold(threshold)
     _, cosines = next(cosine_blocks(query, stack([document])))
     table = np.zeros((len(cosines) + 1, cosines.shape[1] + 1), np.float32)
     for i, row in enumerate(_weights(cosines, threshold, weighted)):
@@ -116,7 +116,8 @@ def lcs_pairs(
     return pairs[::-1]
 
 
-def _check(threshold: float) -> None:
+def check_threshold(threshold: float) -> None:
+    """Raise QueryError unless two sentences can match by it."""
     if not 0 <= threshold < 1:
         raise QueryError(f"The threshold {threshold} must be from 0 to below 1.")
 

@@ -210,7 +210,7 @@ def test_verified_mining_at_degree_1_finds_the_very_words(index):
     "query",
     [
         *("x", "?!", "cancel \U0001f680", "取消 it", "ยกเลิก", "إلغاء", "a\0b", "say \ud800"),
-        *('AND "OR" NEAR(', "word " * 2000, "cancel" * 5000),
+        *('AND "OR" NEAR(', "word " * 2000, "cancel " * 5000),
     ],
 )
 def test_any_text_is_a_query(index, query):
@@ -220,7 +220,7 @@ def test_any_text_is_a_query(index, query):
         json.dumps([hit.to_dict() for hit in hits])
 
 
-@pytest.mark.parametrize("query", ["\U0001f600 \U0001f680", "取消订阅", "\ud800"])
+@pytest.mark.parametrize("query", ["\U0001f600 \U0001f680", "取消订阅", "cancel" * 5000])
 def test_what_the_encoder_has_no_words_for_is_no_query_but_of_bm25(index, query):
     for mode in ("hybrid", "dense"):
         with pytest.raises(QueryError, match=r"holds no word that the encoder knows.*lexical"):
@@ -228,6 +228,17 @@ def test_what_the_encoder_has_no_words_for_is_no_query_but_of_bm25(index, query)
     with pytest.raises(QueryError, match="holds no word that the encoder knows"):
         list(index.mine([query], degree=0.5))
     assert index.search(query, mode="lexical") == []
+
+
+def test_bm25_finds_unknown_words_and_shows_no_degree_of_them(new_place):
+    place = new_place()
+    slice_os.index([slice_os.Document("a", "launch \U0001f680\U0001f680 sad \u53d6\u6d88"),
+                    slice_os.Document("b", "sad \u8ba2\u9605 day")], place)  # fmt: skip
+    with slice_os.open(place) as index:
+        (hit,) = index.search("\u53d6\u6d88", mode="lexical")
+        assert (hit.document, hit.degree, hit.spans) == ("a", 0.0, ())
+        with pytest.raises(QueryError, match="no word that the encoder knows"):
+            index.search("\u53d6\u6d88")
 
 
 def test_what_cannot_be_asked_is_one_sentence(index, place, new_place):

@@ -119,6 +119,13 @@ def test_documents_that_cannot_be_ranked(encoder, documents, message):
         SentenceRanker(encoder, documents)
 
 
+def test_one_text_is_no_documents_and_a_threshold_is_a_cosine(encoder):
+    with pytest.raises(QueryError, match="are one text: give a list"):
+        SentenceRanker(encoder, "Hello there.")
+    with pytest.raises(QueryError, match="The threshold 2 must be"):
+        SentenceRanker(encoder, DOCUMENTS, threshold=2)
+
+
 def test_questions_that_cannot_be_answered(ranker):
     with pytest.raises(QueryError, match="no method 'magic': use one of lcs, lcs-count"):
         ranker.rank(QUERY, "magic")
