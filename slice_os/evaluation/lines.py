@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -137,11 +138,12 @@ def columns(values: Sequence[str]) -> str:
 def whole_number(text: str, place: str, what: str) -> int:
     """Return a whole number; `place` begins the sentence about a text that is none."""
     try:
-        number = int(text)
+        number = float(text)
     except ValueError:
-        number = LARGEST + 1
-    if abs(number) > LARGEST:  # trec_eval makes room for every grade up to the largest
+        number = math.nan
+    # trec_eval makes room for every grade up to the largest
+    if "_" in text or not number.is_integer() or abs(number) > LARGEST:
         raise EvaluationError(
             f"{place} has the {what} {text!r}: make it a whole number of at most {LARGEST:,}."
         )
-    return number
+    return int(number)

@@ -70,8 +70,9 @@ def evaluate_retrieval(
         MissingExtraError: ir_measures or scipy is not installed.
     """
     chosen = [parse_setting(one) if isinstance(one, str) else one for one in settings]
+    runs = list(runs)
     given = {str(path): path for path in runs}
-    names = _names([setting.label for setting in chosen], list(given), baseline)
+    names = _names([setting.label for setting in chosen], [str(path) for path in runs], baseline)
     if not 1 <= depth <= PASSAGES:
         raise EvaluationError(f"A depth of {depth:,} is not usable: use 1 to {PASSAGES:,}.")
     collection = read_collection(folder, split)

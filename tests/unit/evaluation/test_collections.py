@@ -160,6 +160,8 @@ def test_a_missing_file(tmp_path, write, name, what):
         (write_trec, "queries.tsv", "7\t ", "has no text"),
         (write_trec, "qrels.txt", "1 cancel 1", "has 3 columns instead of 4"),
         (write_trec, "qrels.txt", "1 0 bread 0.5", "the relevance '0.5'"),
+        (write_trec, "qrels.txt", "1 0 bread 1_0", "the relevance '1_0'"),
+        (write_trec, "qrels.txt", "1 0 bread 3000000000", "a whole number of at most 1,000"),
         (write_trec, "qrels.txt", "q 0 cancel 1", "the query 'q', which"),
         (write_smart, "SET.REL", "1", "has one column"),
         (write_smart, "SET.REL", "77 1 0 0", "the query '77', which"),

@@ -183,6 +183,7 @@ def test_a_single_query_is_compared_with_nothing(tmp_path):
         ({"settings": ["dense:late=some"]}, "cannot have 'late=some'"),
         ({"settings": ["lexical:late=0.5"]}, "cannot have 'late=0.5'"),
         ({"settings": ["dense", "dense"]}, "'dense' is given twice"),
+        ({"settings": [], "runs": ["a.run", "a.run"]}, "'a.run' is given twice"),
         ({"settings": ["dense:all-lengths", Setting("Dense all-lengths")]}, "too like another"),
         ({"settings": []}, "Nothing to evaluate"),
         ({"settings": ["dense"], "baseline": "lexical"}, "'lexical' is not compared"),
