@@ -29,7 +29,7 @@ def client(cluster):
 
 @pytest.fixture
 def name(client):
-    name = f"meanwhile-{uuid.uuid4().hex[:12]}"
+    name = f"mean.while-{uuid.uuid4().hex[:12]}"
     yield name
     client.indices.delete(index=f"{name}*", params={"expand_wildcards": "all"})
     for kind in (client.indices.delete_index_template, client.cluster.delete_component_template):

@@ -189,8 +189,8 @@ class BulkSender:
             )(attempt)
         except RetryError as exc:
             raise ClusterError(
-                f"{self._url} has refused to take documents for {PATIENCE:.0f} seconds "
-                f"({exc.last_attempt.result()}): look at its load, then run this again."
+                f"{self._url} keeps refusing documents ({exc.last_attempt.result()}): look at its "
+                "load, then run this again."
             ) from None
         except SliceOSError as exc:
             if "(413)" not in str(exc):
