@@ -60,12 +60,23 @@ class Index:
         given = _given(cluster)
         self._passage_words = passage_words
         self._cluster = ClusterSettings(**given) if given else None
-        if self._backend and passage_words not in (None, self._backend.meta.passage_words):
+        try:
+            self._check(given)
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self, given: Mapping[str, Any]) -> None:
+        """Raise PlaceError unless the index, if there is one, is as it is asked for."""
+        if self._backend is None:
+            return
+        has, wanted = self._backend.meta.passage_words, self._passage_words
+        if wanted not in (None, has):
             raise PlaceError(
-                f"The index {place} has passages of {self._backend.meta.passage_words} words, "
-                f"{passage_words} were asked for: leave the option out, or index to a new place."
+                f"The index {self.place} has passages of {has} words, {wanted} were asked for: "
+                "leave the option out, or index to a new place."
             )
-        if self._backend and given:
+        if given:
             self._backend.check(given)
 
     def __repr__(self) -> str:
