@@ -10,9 +10,9 @@ def place_of(passage: str, words: str) -> int:
 
     As words of their own, if it does so anywhere: "art" is not looked for in "party" before.
     """
-    found = regex.search(rf"(?<!\w){regex.escape(words)}(?!\w)", passage)
-    if found is None:
-        found = regex.search(rf"(?<!\w){regex.escape(words)}(?!\w)", passage, regex.IGNORECASE)
-    if found is None:
-        found = regex.search(regex.escape(words), passage, regex.IGNORECASE)
-    return found.start() if found else -1
+    said = regex.escape(words)
+    whole = rf"(?<!\w){said}(?!\w)"
+    for pattern, flags in ((whole, 0), (whole, regex.IGNORECASE), (said, regex.IGNORECASE)):
+        if found := regex.search(pattern, passage, flags):
+            return int(found.start())
+    return -1
