@@ -28,10 +28,12 @@ from slice_os.backends.local.retrieve import fetch, retrieve, unseen
 from slice_os.backends.local.schema import (
     DATABASE,
     as_error,
+    check_sealed,
     connect,
     create,
     filter_clause,
     load_meta,
+    state_of,
 )
 from slice_os.backends.local.segment import Segment
 from slice_os.backends.local.tidy import segment_file
@@ -87,14 +89,19 @@ class LocalBackend(Backend):
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
         """Give the database in a read transaction: one state of the index for a whole search."""
         with self._lock:
+            if self._database.sealed not in (None, state_of(self._folder)):
+                self._database.close()
+                self._database = connect(self._folder)
             try:
                 self._database.execute("BEGIN")
                 yield self._database
             except sqlite3.Error as exc:
+                check_sealed(self._database, self._folder)
                 raise as_error(self._folder, exc) from exc
             finally:
                 with suppress(sqlite3.Error):
                     self._database.execute("COMMIT")
+            check_sealed(self._database, self._folder)
 
     def _in_snapshot(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work`, again if a tidying writer has just replaced a segment it names."""
@@ -186,8 +193,9 @@ class LocalBackend(Backend):
 
         # A connection of its own holds one state of the index for as long as the scan lasts, and
         # threads of its own do not keep searches waiting.
+        database = connect(self._folder)
         try:
-            with closing(connect(self._folder)) as database, ExitStack() as stack:
+            with closing(database), ExitStack() as stack:
                 segments, left_out = self._plan_scan(database, filters)
                 pool = _pool()
                 stack.callback(pool.shutdown, cancel_futures=True)
@@ -202,7 +210,9 @@ class LocalBackend(Backend):
                             yield stored, phrases
                     done += len(segment.starts)
                     on_progress(done / words)
+            check_sealed(database, self._folder)
         except sqlite3.Error as exc:
+            check_sealed(database, self._folder)
             raise as_error(self._folder, exc) from exc
 
     def _plan_scan(

@@ -58,16 +58,64 @@ AT = (
 """The passages `p` at the places of a JSON list of [segment, ordinal]; looked up in that order."""
 
 
-def connect(folder: Path) -> sqlite3.Connection:
-    """Open the database of an existing index; readers and the writer each have their own."""
-    file = folder / DATABASE
+State = tuple[int, int, bool]
+
+
+class Database(sqlite3.Connection):
+    """A connection to an index; `sealed`: it takes the file for one that stays in this state."""
+
+    sealed: State | None = None
+
+
+def connect(folder: Path) -> Database:
+    """Open the database of an existing index; readers and the writer each have their own.
+
+    Readers of a write-ahead log share a file beside it. Where nobody has made it, and this process
+    may not, SQLite reads the database only as a file that does not change (`check_sealed`).
+    """
+    uri = (folder / DATABASE).absolute().as_uri()
     try:
-        database = sqlite3.connect(file, isolation_level=None, timeout=60, check_same_thread=False)
-        database.execute("PRAGMA busy_timeout = 60000")
-        database.create_function("meets", 4, _meets, deterministic=True)
+        database = _open(uri)
+        try:
+            database.execute("SELECT 1 FROM meta LIMIT 1")
+        except sqlite3.Error as exc:  # another error is seen, and said, by who reads it
+            if any(sign in str(exc) for sign in ("readonly", "unable to open")):
+                database.close()
+                state = state_of(folder)
+                if state[2]:
+                    raise PlaceError(
+                        f"A run that wrote to {folder} was killed: open the index once with the "
+                        "right to write into its folder."
+                    ) from exc
+                database = _open(f"{uri}?mode=ro&immutable=1")
+                database.sealed = state
     except sqlite3.Error as exc:
         raise as_error(folder, exc) from exc
     return database
+
+
+def _open(uri: str) -> Database:
+    database = sqlite3.connect(
+        uri, uri=True, isolation_level=None, timeout=60, check_same_thread=False, factory=Database
+    )
+    database.execute("PRAGMA busy_timeout = 60000")
+    database.create_function("meets", 4, _meets, deterministic=True)
+    return database
+
+
+def state_of(folder: Path) -> State:
+    """Return what tells that somebody has written to an index, or is about to."""
+    file = (folder / DATABASE).stat()
+    return file.st_mtime_ns, file.st_size, (folder / f"{DATABASE}-wal").exists()
+
+
+def check_sealed(database: Database, folder: Path) -> None:
+    """Raise PlaceError if what was read as a file that does not change has changed."""
+    if database.sealed not in (None, state_of(folder)):
+        raise PlaceError(
+            f"The index {folder} was written to while it was read without the right to write "
+            "beside it: run this again."
+        )
 
 
 def as_error(folder: Path, exc: sqlite3.Error | OSError) -> PlaceError:
@@ -76,11 +124,8 @@ def as_error(folder: Path, exc: sqlite3.Error | OSError) -> PlaceError:
         return IndexDamagedError(
             f"The index {folder} is damaged ({exc}): delete the folder and index again."
         )
-    if "readonly" in str(exc):  # SQLite's readers of a write-ahead log share a file beside it
-        return PlaceError(
-            f"The index {folder} needs the right to write into its folder, even to be searched: "
-            "give it, or copy the index."
-        )
+    if "readonly" in str(exc):
+        return PlaceError(f"The index {folder} cannot be written: get the right to, or copy it.")
     return PlaceError(f"The index {folder} cannot be used: {exc}.")
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from slice_os.backends.base import Retrieval
+from slice_os.backends.base import IndexMeta, Retrieval
 from slice_os.backends.local import LocalBackend, tidy, writer
 from slice_os.backends.local.schema import as_error
 from slice_os.errors import IndexDamagedError, IndexLockedError, PlaceError
 from slice_os.records import Document, EncodedPassage, Passage
-from support.local import SENTENCES, encode, naive_degree, put, search, unit
+from support.local import DIMENSION, SENTENCES, encode, naive_degree, put, search, unit
 
 
 def test_a_document_is_replaced_whole_and_unchanged_passages_keep_their_vectors(index, folder):
@@ -208,9 +212,53 @@ def test_whatever_interrupts_the_writer_the_index_stays_whole(index, monkeypatch
     assert {d for d, _ in search(index, mode="dense", size=99)} >= {f"d{n}" for n in range(6)}
 
 
-def test_a_folder_that_one_may_not_write_to(folder):
+@contextmanager
+def no_right_to_write(folder):
+    """Take the right to write into `folder` away: root has it everywhere, so as somebody else."""
+    mode, root = folder.stat().st_mode, os.geteuid() == 0
+    folder.chmod(0o555)
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        folder.chmod(mode)
+
+
+def test_an_index_that_may_only_be_read(tmp_path):
+    with tempfile.TemporaryDirectory() as place:  # pytest's own folders are closed to others
+        Path(place).chmod(0o755)
+        folder = Path(place) / "a ?#%.slice"
+        made = LocalBackend.create(str(folder), IndexMeta("random", "family", DIMENSION))
+        with made.writer() as out:
+            put(out, "a", SENTENCES[:2])
+        made.close()
+        with no_right_to_write(folder):
+            index = LocalBackend.open(str(folder))
+            assert {d for d, _ in search(index, mode="dense", size=9)} == {"a"}
+            assert list(index.scan(unit(1)[None], [range(1, 4)], np.zeros(1, np.float32)))
+            with pytest.raises(PlaceError, match="cannot be written"):
+                index.writer()
+        with index.writer() as out:
+            put(out, "b", SENTENCES[:3])
+        with no_right_to_write(folder):
+            assert {d for d, _ in search(index, mode="dense", size=9)} == {"a", "b"}
+            again = LocalBackend.open(str(folder))
+            scan = again.scan(unit(1)[None], [range(1, 4)], np.zeros(1, np.float32))
+            next(scan)
+        with index.writer() as out:
+            put(out, "c", SENTENCES[:1])
+        with pytest.raises(PlaceError, match="was written to while it was read"):
+            list(scan)
+        index.close()
+        again.close()
+        (folder / "index.sqlite-wal").write_bytes(b"of a run that was killed")
+        with no_right_to_write(folder), pytest.raises(PlaceError, match="open the index once"):
+            LocalBackend.open(str(folder))
     error = as_error(folder, sqlite3.OperationalError("attempt to write a readonly database"))
-    assert "needs the right to write" in str(error)  # root, who may run this, may write anywhere
+    assert "cannot be written: get the right to" in str(error)
 
 
 class Interrupting:
