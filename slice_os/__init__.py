@@ -12,9 +12,14 @@ Importing this loads neither a model nor its runtime; names are looked up when t
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from slice_os.lazy import lazy_names
+
+# onnxruntime reports to Microsoft what it runs, and keeps files for that in the user's home, unless
+# it is told before it is loaded that it may not.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 if TYPE_CHECKING:
     from slice_os.api import Index, index, open

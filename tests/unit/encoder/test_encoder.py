@@ -261,3 +261,16 @@ def test_importing_the_room_loads_no_runtime():
     code = "import sys, slice_os.encoder; print({'onnxruntime', 'tokenizers'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_encoding_reports_nothing_to_anybody(tmp_path):
+    # onnxruntime's telemetry would leave its files; on machines for tests it keeps quiet by itself.
+    unset = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "ORT_DISABLE_TELEMETRY")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    code = "import slice_os; print(slice_os.load_encoder().encode(['a']).shape)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={**environment, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")},
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("(1, 384)\n", "")
+    assert list(tmp_path.rglob("*")) == []
