@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,7 +19,7 @@ from slice_os.errors import EncoderMismatchError, PlaceError, QueryError
 from slice_os.filters import Filter, parse_filters
 from slice_os.fusion import DEFAULT_FUSION, LATE
 from slice_os.mining import mine_phrases
-from slice_os.pipeline import IndexReport, index_documents
+from slice_os.pipeline import LOOKED_UP, IndexReport, index_documents
 from slice_os.records import Document, Hit, Match, Reject
 from slice_os.retrieval import search_passages
 
@@ -220,6 +221,14 @@ class Index:
             raise QueryError("Nothing to delete: give document ids or a filter.")
         with backend.writer() as writer:
             return writer.delete(ids)
+
+    def holds(self, documents: Iterable[str]) -> set[str]:
+        """Return which of these ids are those of documents in the index."""
+        backend, ids = self._existing(), iter(documents)
+        held: set[str] = set()
+        while some := list(islice(ids, LOOKED_UP)):
+            held |= backend.stored(some).keys()
+        return held
 
     def status(self) -> IndexStatus:
         """Return the size and state of the index."""

@@ -62,6 +62,7 @@ def spans(
         _share() as told,
     ):
         report = evaluate_spans(file, index, degree=degree, verify=verify, progress=told)
+    _warn(report.missing)
     if as_json:
         echo_json(report.to_dict())
         return
@@ -156,6 +157,7 @@ def calibrate(
 
         with open_index(place, encoder=encoder) as index, _share() as told:
             labels = evaluation.labels_from_gold(file, index, degree, verify=verify, progress=told)
+        _warn(labels.missing)
     else:
         labels = evaluation.read_labels(file)
     found = evaluation.calibrate(labels, precision=precision, recall=recall)
@@ -177,6 +179,15 @@ def calibrate(
             for name, value, interval in rows
         ],
     )
+
+
+def _warn(missing: int) -> None:
+    if missing:
+        click.echo(
+            f"The index does not hold {counted(missing, 'document')} of the file: what is marked "
+            "there counts as not found.",
+            err=True,
+        )
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.files import whole
 from slice_os.evaluation.rows import read_rows, score
-from slice_os.evaluation.spans import LABEL, judge, mined, read_gold
+from slice_os.evaluation.spans import LABEL, judge, mined, missing, read_gold
 from slice_os.records import Match
 
 if TYPE_CHECKING:
@@ -35,12 +35,14 @@ class Labels:
         correct: bool ``[n]``.
         weights: float64 ``[n]``: how many matches of the index each stands for.
         missed: What is right but was not mined, known from gold alone.
+        missing: How many documents of the gold the index does not hold.
     """
 
     degrees: Floats
     correct: npt.NDArray[np.bool_]
     weights: Floats
     missed: int = 0
+    missing: int = 0
 
 
 def read_labels(path: str | Path) -> Labels:
@@ -94,6 +96,7 @@ def labels_from_gold(
         np.array([one.correct for one in kept], bool),
         np.ones(len(kept)),
         len(gold) - sum(one.found for one in kept),
+        missing(gold, index),
     )
 
 

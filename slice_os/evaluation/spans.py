@@ -61,6 +61,7 @@ class SpanReport:
         gold: How many spans are marked.
         documents: How many documents they are in.
         unjudged: How many matches lie in other documents, which nobody judged.
+        missing: How many of the documents the index does not hold: nothing is found there.
         best_span_f1: Mean over query and document of the best match's F1 in characters with the
             marked span that it agrees best with; 0 where nothing was found.
         overlap: The share of query and document whose best match overlaps a marked span.
@@ -71,6 +72,7 @@ class SpanReport:
     gold: int
     documents: int
     unjudged: int
+    missing: int
     best_span_f1: float
     overlap: float
     average_precision: float
@@ -145,11 +147,18 @@ def evaluate_spans(
         len(gold),
         len({one.document for one in gold}),
         unjudged,
+        missing(gold, index),
         f1,
         overlap,
         average_precision(judged, len(gold)),
         [at_threshold(judged, len(gold), one) for one in THRESHOLDS if one >= degree],
     )
+
+
+def missing(gold: Iterable[GoldSpan], index: Index) -> int:
+    """Return how many documents of `gold` an index does not hold."""
+    documents = {one.document for one in gold}
+    return len(documents) - len(index.holds(documents))
 
 
 def mined(

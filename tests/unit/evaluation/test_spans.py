@@ -274,3 +274,18 @@ def test_a_picture_is_refused_before_the_work(place):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "x.foo cannot be drawn" in done.stderr
+
+
+def test_documents_that_the_index_does_not_hold_are_counted_and_said(place, tmp_path):
+    row = {"query": QUERY, "document": "nowhere", "start": 1, "end": 9}
+    gold = (place / "gold.jsonl").read_text()
+    (tmp_path / "gold.jsonl").write_text(f"{gold}\n{json.dumps(row)}")
+    with slice_os.open(place / "i.slice") as index:
+        assert index.holds(["d0", "nowhere", "d2"]) == {"d0", "d2"}
+        assert evaluate_spans(tmp_path / "gold.jsonl", index).missing == 1
+        assert labels_from_gold(tmp_path / "gold.jsonl", index, 0.6).missing == 1
+    done = subprocess.run(
+        [SLICE_OS, "evaluate", "spans", tmp_path / "gold.jsonl", "--index", place / "i.slice"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "does not hold 1 document of the file" in done.stderr
