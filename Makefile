@@ -48,9 +48,11 @@ lint: .venv-test/.ready ## ruff, and the compose files
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker/compose.yaml docker/compose.gpu.yaml
 
-types: .venv-test/.ready ## mypy, strict, on the installed package
+types: .venv-test/.ready ## mypy, strict, on the installed package, benchmarks and recipes
 	rm -rf build/types && $(TEST) -m zipfile -e $(WHEEL) build/types
-	cd build/types && ../../.venv-test/bin/mypy --config-file ../../pyproject.toml --python-executable ../../.venv-test/bin/python -p slice_os
+	cp -r benchmarks recipes tests build/types
+	cd build/types && for what in '-p slice_os' '-p benchmarks' recipes; do \
+	  ../../.venv-test/bin/mypy --config-file ../../pyproject.toml --python-executable ../../.venv-test/bin/python $$what || exit 1; done
 
 check: lint types test ## everything CI runs
 

@@ -105,12 +105,12 @@ def _bulk_alone(
             **made.fields(passage, {}),
             **made.vector_fields(words, like.meta.max_words, settings),
         }
-        operations.append(Operation("", made.index_operation(str(number), body)))
+        operations.append(Operation("", "", made.index_operation(str(number), body)))
     ask = other._cluster
     ask.put_settings({"refresh_interval": "-1"})
 
     def send() -> None:
-        sender = BulkSender(ask.client, ask.url, ask.index, lambda label, reason: None)
+        sender = BulkSender(ask.client, ask.url, ask.index, lambda reject: None)
         for operation in operations:
             sender.send(operation)
         sender.close()

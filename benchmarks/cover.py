@@ -109,7 +109,8 @@ def _stored_degrees(
     }
     kept = 0
     for first in range(0, len(stored), PART):
-        spans, starts = [], []
+        spans: list[Floats] = []
+        starts = []
         for one in stored[first : first + PART]:
             starts.append(sum(map(len, spans)))
             spans.append(_cover_vectors(dequantize(*one), tolerance))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import statistics
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def _single_pass(pairs: DevelopmentSet) -> list[str]:
     gold = [pair.likeness for pair in pairs.pairs]
     with opened() as encoder:
         work = [_encoded(encoder, pairs) for _ in range(ROUNDS)]
-        taken = statistics.median(seconds(lambda one=one: single_pass(one)) for one in work)
+        taken = statistics.median(seconds(partial(single_pass, one)) for one in work)
         found = correlate(single_pass(work[0]), gold).pearson
     words = sum(len(words) for words in work[0].words)
     return [

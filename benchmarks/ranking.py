@@ -9,6 +9,7 @@ import csv
 import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -109,7 +110,7 @@ def _quality(file: Path) -> list[str]:
     found: dict[str, list[float]] = {}
     sizes = []
     with slice_os.load_encoder() as loaded:
-        encoder = Remembering(loaded)
+        encoder = cast(Encoder, Remembering(loaded))
         for degree, split in DEGREES:
             figures: dict[str, list[float]] = {}
             for seed in SEEDS:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from slice_os.evaluation import evaluate_retrieval
 from slice_os.evaluation.measuring import Judge
-from slice_os.evaluation.runs import Run
 
 TITLE = "Ranking quality"
 SETS = {"SciFact": "scifact", "CISI": "cisi"}
@@ -34,6 +33,8 @@ def run(data: Path | None) -> list[str]:
     return rows
 
 
-def ndcg(run: Run, relevance: Mapping[str, Mapping[str, int]]) -> float:
+def ndcg(
+    run: Mapping[str, Mapping[str, float]], relevance: Mapping[str, Mapping[str, int]]
+) -> float:
     """Return the mean nDCG@10 of a run: query -> document -> score."""
-    return Judge([MEASURE], relevance).measure(run).means[MEASURE]
+    return Judge([MEASURE], relevance).measure(dict(run)).means[MEASURE]
