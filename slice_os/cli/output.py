@@ -81,7 +81,8 @@ def mark(text: str, start: int, end: int) -> str:
     text = plain(unwrap(text))  # the line ends of hard-wrapped prose end no sentence
     first, last = _sentence(text, start, end)
     before, after = text[first:start], text[end:last]
-    lead = "" if _SENTENCE_END.search(f"{text[:first].rstrip()[-1:]} ") or not first else "… "
+    gap = text[max(len(text[:first].rstrip()) - 1, 0) : first]
+    lead = "" if not first or _SENTENCE_END.search(gap) else "… "
     marked = text[start:end]
     shown = click.style(marked, fg="black", bg="yellow") if is_terminal() else f"«{marked}»"
     tail = " …" if last < len(text) and not _SENTENCE_END.match(text, last) else ""

@@ -333,6 +333,8 @@ def test_what_is_shown_is_never_dots_alone():
     assert shorten("one two three", 9) == "one two …"
     assert mark("Hello there.  He wants to cancel.", 17, 32).startswith("He «")
     assert mark("Hello there, and he wants to cancel.", 20, 35).startswith("Hello there")
+    assert mark("hello there\n\ni want to cancel", 15, 29) == "i «want to cancel»"
+    assert mark(f"{'so ' * 99}he wants to cancel", 300, 315).startswith("… so so")
 
 
 def test_what_is_no_number_is_null(capsys):
