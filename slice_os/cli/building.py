@@ -10,7 +10,7 @@ import click
 from tqdm import tqdm
 
 from slice_os.cli.indexing import REJECTED
-from slice_os.cli.options import json_option
+from slice_os.cli.options import POSITIVE, json_option
 from slice_os.cli.output import counted, echo_json
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ Examples:
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     default=60.0,
     show_default=True,
     help="Seconds an answer.",

@@ -8,6 +8,7 @@ import click
 
 from slice_os.backends import ClusterSettings
 from slice_os.cli.options import (
+    an_index,
     cluster_options,
     encoder_option,
     filter_option,
@@ -83,11 +84,7 @@ Examples:
 """
 )
 @click.argument("text")
-@click.option(
-    "--index",
-    "place",
-    envvar="SLICE_OS_INDEX",
-    show_envvar=True,
+@an_index(
     metavar="URL",
     help="The index that the request must fit; default: one with the default settings.",
 )

@@ -8,7 +8,7 @@ from typing import NoReturn
 import click
 from tqdm import tqdm
 
-from slice_os.cli.options import any_encoder_option, device_option, json_option
+from slice_os.cli.options import POSITIVE, any_encoder_option, device_option, json_option
 from slice_os.cli.output import echo_columns, echo_json
 
 SETUPS = (
@@ -43,7 +43,7 @@ Examples:
 )
 @click.option(
     "--most",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     default=5.0,
     show_default=True,
     help="The gold score of equals.",

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from tqdm import tqdm
 
-from slice_os.cli.options import Decorator, encoder_option, json_option, opened
+from slice_os.cli.options import Decorator, an_index, encoder_option, json_option, opened
 from slice_os.cli.output import counted, echo_columns, echo_json
 from slice_os.errors import EvaluationError
 from slice_os.records import Match
@@ -97,13 +97,7 @@ Examples:
 """
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--index",
-    "place",
-    envvar="SLICE_OS_INDEX",
-    metavar="PLACE",
-    help="The index that is mined, if one is.",
-)
+@an_index(metavar="PLACE", help="The index that is mined, if one is.")
 @encoder_option
 @click.option("--precision", type=click.FloatRange(0, 1, min_open=True), help="To be reached.")
 @click.option("--recall", type=click.FloatRange(0, 1, min_open=True), help="To be reached.")

@@ -13,12 +13,10 @@ from slice_os.backends import ClusterSettings
 from slice_os.encoder.providers import DEVICES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+POSITIVE = click.FloatRange(min=0, min_open=True)
 
-index_option: Decorator = click.option(
-    "--index",
-    "place",
-    envvar="SLICE_OS_INDEX",
-    show_envvar=True,
+an_index = partial(click.option, "--index", "place", envvar="SLICE_OS_INDEX", show_envvar=True)
+index_option: Decorator = an_index(
     required=True,
     metavar="PLACE",
     help="The index: a folder, or https://host:9200/name in an OpenSearch cluster.",

@@ -79,28 +79,29 @@ def mark(text: str, start: int, end: int) -> str:
     from slice_os.corpus import unwrap
 
     text = plain(unwrap(text))  # the line ends of hard-wrapped prose end no sentence
-    first, last = _sentence(text, start, end)
-    before, after = text[first:start], text[end:last]
-    gap = text[max(len(text[:first].rstrip()) - 1, 0) : first]
-    lead = "" if not first or _SENTENCE_END.search(gap) else "… "
+    before, after = _around(text, start, end)
     marked = text[start:end]
     shown = click.style(marked, fg="black", bg="yellow") if is_terminal() else f"«{marked}»"
-    tail = " …" if last < len(text) and not _SENTENCE_END.match(text, last) else ""
-    line = f"{lead}{before}{shown}{after}{tail}"
-    return " ".join(line.split())
+    return " ".join(f"{before}{shown}{after}".split())
 
 
-def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the bounds of the sentences that a span touches, CONTEXT characters around it."""
+def _around(text: str, start: int, end: int) -> tuple[str, str]:
+    """Return what stands before and after a span in the sentences that it touches.
+
+    Of each no more than CONTEXT characters; an ellipsis says where there would be more.
+    """
     first = max((m.end() for m in _SENTENCE_END.finditer(text, 0, start)), default=0)
     found = _SENTENCE_END.search(text, end)
     last = found.start() if found else len(text)
+    lead = tail = ""
     if start - first > CONTEXT:
         first = text.find(" ", start - CONTEXT, start) + 1 or start - CONTEXT
+        lead = "… "
     if last - end > CONTEXT:
         cut = text.rfind(" ", end, end + CONTEXT)
         last = cut if cut > 0 else end + CONTEXT
-    return first, last
+        tail = " …"
+    return lead + text[first:start], text[end:last] + tail
 
 
 def echo_table(rows: Sequence[tuple[str, object]]) -> None:

@@ -39,6 +39,11 @@ class Asker:
         """Return the curl command that asks this cluster."""
         return curl(self.address, path, method)
 
+    @property
+    def why(self) -> str:
+        """What to do about shards that are on no node."""
+        return f"ask why with: {self.curl('/_cluster/allocation/explain?pretty')}"
+
     def get(self, path: str, body: dict[str, Any] | None = None, **params: str) -> Any:
         """Return what a path answers."""
         method = "POST" if body else "GET"
@@ -218,13 +223,13 @@ def _health(asker: Asker, notes: Notes, named: bool) -> None:
         notes.find(
             "error",
             f"The cluster is red: part of an index has no copy (unassigned shards: {unassigned})",
-            f"ask why with: {asker.curl('/_cluster/allocation/explain?pretty')}",
+            asker.why,
         )
     elif health["status"] == "yellow":
         notes.find(
             "warning",
             f"The cluster is yellow: replica shards on no node: {unassigned}",
-            f"ask why with: {asker.curl('/_cluster/allocation/explain?pretty')}",
+            asker.why,
         )
     else:
         notes.find("ok", "The cluster is green.")

@@ -154,7 +154,7 @@ def _health(asker: Asker, notes: Notes, index: str, put: str, replicas: int) -> 
             "error" if red else "warning",
             f"Shards of the index on no node: {unassigned}"
             + ("; part of it cannot be searched" if red else ""),
-            f"ask why with: {asker.curl('/_cluster/allocation/explain?pretty')}",
+            asker.why,
         )
 
 

@@ -16,6 +16,9 @@ from slice_os.corpus.formats import is_compressed, json_lines
 from slice_os.corpus.rows import ID_FIELDS, Values
 from slice_os.errors import CorpusError, EvaluationError
 
+LARGEST = 1_000
+"""What a grade of relevance may be."""
+
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
@@ -124,10 +127,6 @@ def spaced_rows(path: Path, names: Sequence[str]) -> Iterator[tuple[int, str, li
                 f"{', '.join(names)}."
             )
         yield number, place, values
-
-
-LARGEST = 1_000
-"""What a grade of relevance may be."""
 
 
 def columns(values: Sequence[str]) -> str:

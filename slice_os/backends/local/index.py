@@ -28,12 +28,12 @@ from slice_os.backends.local.retrieve import fetch, retrieve, unseen
 from slice_os.backends.local.schema import (
     DATABASE,
     as_error,
-    check_sealed,
     connect,
     create,
     filter_clause,
+    is_outdated,
     load_meta,
-    state_of,
+    reading,
 )
 from slice_os.backends.local.segment import Segment
 from slice_os.backends.local.tidy import segment_file
@@ -89,19 +89,16 @@ class LocalBackend(Backend):
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
         """Give the database in a read transaction: one state of the index for a whole search."""
         with self._lock:
-            if self._database.sealed not in (None, state_of(self._folder)):
+            if is_outdated(self._database, self._folder):
                 self._database.close()
                 self._database = connect(self._folder)
-            try:
-                self._database.execute("BEGIN")
-                yield self._database
-            except sqlite3.Error as exc:
-                check_sealed(self._database, self._folder)
-                raise as_error(self._folder, exc) from exc
-            finally:
-                with suppress(sqlite3.Error):
-                    self._database.execute("COMMIT")
-            check_sealed(self._database, self._folder)
+            with reading(self._database, self._folder):
+                try:
+                    self._database.execute("BEGIN")
+                    yield self._database
+                finally:
+                    with suppress(sqlite3.Error):
+                        self._database.execute("COMMIT")
 
     def _in_snapshot(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work`, again if a tidying writer has just replaced a segment it names."""
@@ -193,27 +190,25 @@ class LocalBackend(Backend):
 
         # A connection of its own holds one state of the index for as long as the scan lasts, and
         # threads of its own do not keep searches waiting.
-        database = connect(self._folder)
-        try:
-            with closing(database), ExitStack() as stack:
-                segments, left_out = self._plan_scan(database, filters)
-                pool = _pool()
-                stack.callback(pool.shutdown, cancel_futures=True)
-                stack.callback(left.set)
-                found = pool.map(reached, segments.values())
-                done, words = 0, sum(len(segment.starts) for segment in segments.values())
-                for (number, segment), passages in zip(segments.items(), found, strict=True):
-                    excluded = set(left_out.get(number, ()))
-                    for ordinal, phrases in passages:
-                        if ordinal not in excluded:
-                            (stored,) = fetch(database, segments, [(number, ordinal)])
-                            yield stored, phrases
-                    done += len(segment.starts)
-                    on_progress(done / words)
-            check_sealed(database, self._folder)
-        except sqlite3.Error as exc:
-            check_sealed(database, self._folder)
-            raise as_error(self._folder, exc) from exc
+        with (
+            closing(connect(self._folder)) as database,
+            reading(database, self._folder),
+            ExitStack() as stack,
+        ):
+            segments, left_out = self._plan_scan(database, filters)
+            pool = _pool()
+            stack.callback(pool.shutdown, cancel_futures=True)
+            stack.callback(left.set)
+            found = pool.map(reached, segments.values())
+            done, words = 0, sum(len(segment.starts) for segment in segments.values())
+            for (number, segment), passages in zip(segments.items(), found, strict=True):
+                excluded = set(left_out.get(number, ()))
+                for ordinal, phrases in passages:
+                    if ordinal not in excluded:
+                        (stored,) = fetch(database, segments, [(number, ordinal)])
+                        yield stored, phrases
+                done += len(segment.starts)
+                on_progress(done / words)
 
     def _plan_scan(
         self, database: sqlite3.Connection, filters: Sequence[Filter]

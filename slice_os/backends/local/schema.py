@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from slice_os.backends.base import FORMAT, IndexMeta
 from slice_os.backends.local.segment import sync_folder
@@ -58,7 +60,12 @@ AT = (
 """The passages `p` at the places of a JSON list of [segment, ordinal]; looked up in that order."""
 
 
-State = tuple[int, int, bool]
+class State(NamedTuple):
+    """What tells that somebody has written to an index, or is about to."""
+
+    changed: int
+    size: int
+    logged: bool
 
 
 class Database(sqlite3.Connection):
@@ -71,7 +78,7 @@ def connect(folder: Path) -> Database:
     """Open the database of an existing index; readers and the writer each have their own.
 
     Readers of a write-ahead log share a file beside it. Where nobody has made it, and this process
-    may not, SQLite reads the database only as a file that does not change (`check_sealed`).
+    may not, SQLite reads the database only as a file that does not change (`reading`).
     """
     uri = (folder / DATABASE).absolute().as_uri()
     try:
@@ -82,7 +89,7 @@ def connect(folder: Path) -> Database:
             if any(sign in str(exc) for sign in ("readonly", "unable to open")):
                 database.close()
                 state = state_of(folder)
-                if state[2]:
+                if state.logged:
                     raise PlaceError(
                         f"A run that wrote to {folder} was killed: open the index once with the "
                         "right to write into its folder."
@@ -104,14 +111,29 @@ def _open(uri: str) -> Database:
 
 
 def state_of(folder: Path) -> State:
-    """Return what tells that somebody has written to an index, or is about to."""
+    """Return the state of the index in `folder`."""
     file = (folder / DATABASE).stat()
-    return file.st_mtime_ns, file.st_size, (folder / f"{DATABASE}-wal").exists()
+    return State(file.st_mtime_ns, file.st_size, (folder / f"{DATABASE}-wal").exists())
 
 
-def check_sealed(database: Database, folder: Path) -> None:
-    """Raise PlaceError if what was read as a file that does not change has changed."""
-    if database.sealed not in (None, state_of(folder)):
+def is_outdated(database: Database, folder: Path) -> bool:
+    """Tell whether what is read as a file that does not change has changed."""
+    return database.sealed not in (None, state_of(folder))
+
+
+@contextmanager
+def reading(database: Database, folder: Path) -> Iterator[None]:
+    """Raise what SQLite's errors mean, and PlaceError if what was read is outdated by now."""
+    try:
+        yield
+    except sqlite3.Error as exc:
+        _check_sealed(database, folder)
+        raise as_error(folder, exc) from exc
+    _check_sealed(database, folder)
+
+
+def _check_sealed(database: Database, folder: Path) -> None:
+    if is_outdated(database, folder):
         raise PlaceError(
             f"The index {folder} was written to while it was read without the right to write "
             "beside it: run this again."
