@@ -103,7 +103,9 @@ def _bulk_alone(
     for number, (passage, words) in enumerate(zip(passages, encoded, strict=True)):
         body = {
             **made.fields(passage, {}),
-            **made.vector_fields(words, like.meta.max_words, settings),
+            **made.vector_fields(
+                made.packed_words(words, like.meta.max_words), like.meta.max_words, settings
+            ),
         }
         operations.append(Operation("", "", made.index_operation(str(number), body)))
     ask = other._cluster

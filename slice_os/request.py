@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,7 +54,7 @@ def build_request(
     """
     fused = mode == "hybrid" and fusion != DEFAULT_FUSION
     with load_encoder(encoder) as loaded:
-        settings = _settings(place, loaded.info.family, fused) if place else ClusterSettings()
+        settings = _settings(place, loaded.info.family, mode, fused) if place else ClusterSettings()
         vector = encode_queries(loaded, [text])[0]
     common: dict[str, Any] = {"size": size, "filters": parse_filters(filters)}
     vectors: dict[str, Any] = {
@@ -83,7 +84,7 @@ def build_request(
     return body
 
 
-def _settings(place: str, family: str, fused: bool) -> ClusterSettings:
+def _settings(place: str, family: str, mode: str, fused: bool) -> ClusterSettings:
     from slice_os.backends.opensearch import OpenSearchBackend
 
     kind = backend_for(place)
@@ -104,6 +105,8 @@ def _settings(place: str, family: str, fused: bool) -> ClusterSettings:
                 f"neural-search plugin: choose the fusion {DEFAULT_FUSION}, or 'slice-os search', "
                 "which fuses here."
             )
+        if mode == "mining":
+            return replace(backend.settings, tolerance=backend.usual_tolerance)
         return backend.settings
     finally:
         backend.close()

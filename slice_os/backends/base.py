@@ -44,6 +44,8 @@ class ClusterSettings:
     analyzer: str = "english"
     shards: int = 1
     replicas: int = 1
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Metadata that is mapped with a type of its own too, name -> type: ``fields.year``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,15 +28,21 @@ Examples:
 )
 @index_option
 @encoder_option
+@click.option("--deep", is_flag=True, help="Compare all that is stored, not a sample.")
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Put right first what can be: in a cluster, stored spans from the stored words.",
+)
 @json_option
-def doctor(place: str, encoder: str | None, as_json: bool) -> None:
+def doctor(place: str, encoder: str | None, deep: bool, repair: bool, as_json: bool) -> None:
     """Examine an index and its cluster: what is wrong, and what to do about it.
 
-    Nothing is changed. The exit code is 1 if there is an error among the findings.
+    Nothing is changed, but by --repair. The exit code is 1 if there is an error among the findings.
     """
     from slice_os.diagnosis import doctor as examine
 
-    diagnosis = examine(place, encoder=encoder)
+    diagnosis = examine(place, encoder=encoder, deep=deep, repair=repair)
     if as_json:
         echo_json(diagnosis.to_dict())
     else:

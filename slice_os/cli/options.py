@@ -55,6 +55,17 @@ json_option: Decorator = click.option("--json", "as_json", is_flag=True, help="O
 lines_option: Decorator = click.option("--nl", "as_lines", is_flag=True, help="JSON lines.")
 
 
+def _read_fields(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> dict[str, str] | None:
+    if value is None:
+        return None
+    pairs = [pair.strip().rpartition(":") for pair in value.split(",")]
+    if not all(name and kind for name, _, kind in pairs):
+        raise click.BadParameter(f"{value!r} is not NAME:TYPE, several joined by commas.")
+    return {name: kind for name, _, kind in pairs}
+
+
 _CLUSTER = (
     click.option(
         "--tolerance",
@@ -81,6 +92,13 @@ _CLUSTER = (
     ),
     click.option("--shards", type=click.IntRange(min=1), help="Primary shards.  [default: 1]"),
     click.option("--replicas", type=click.IntRange(min=0), help="Replicas.  [default: 1]"),
+    click.option(
+        "--fields",
+        metavar="NAME:TYPE,...",
+        callback=_read_fields,
+        help="Metadata to map with a type of its own too, for other clients to sort and aggregate "
+        "by: year:integer becomes fields.year.",
+    ),
 )
 
 

@@ -32,7 +32,7 @@ class Asker:
     """Asks a cluster; what it may not or cannot answer is None, and noted."""
 
     def __init__(self, client: OpenSearch, address: Address, notes: Notes) -> None:
-        self._client, self._notes = client, notes
+        self.client, self._notes = client, notes
         self.address, self.url = address, address.url
 
     def curl(self, path: str, method: str = "GET") -> str:
@@ -49,7 +49,7 @@ class Asker:
         method = "POST" if body else "GET"
 
         def work() -> Any:
-            return self._client.transport.perform_request(method, path, params=params, body=body)
+            return self.client.transport.perform_request(method, path, params=params, body=body)
 
         try:
             return patiently(work, self.url)
@@ -66,13 +66,18 @@ class Asker:
             raise
 
 
-def examine_cluster(place: str, info: EncoderInfo) -> Diagnosis:
+def examine_cluster(
+    place: str, info: EncoderInfo, deep: bool = False, repair: bool = False
+) -> Diagnosis:
     """Examine a cluster, and the index that the place names if it names one."""
     from slice_os.diagnosis.index import examine_index
+    from slice_os.diagnosis.spans import repair_spans
 
     named = bool(place.partition("://")[2].partition("/")[2].strip("/"))
     address = parse_place(place, named=named)
     notes = Notes(facts={"cluster": address.url})
+    if repair:
+        repair_spans(place, notes, deep)
     with connect(address) as client:
         asker = Asker(client, address, notes)
         if not _is_opensearch(asker, notes):
@@ -84,7 +89,7 @@ def examine_cluster(place: str, info: EncoderInfo) -> Diagnosis:
         _health(asker, notes, named)
         if named:
             notes.facts["index"] = place
-            examine_index(asker, notes, info, nodes)
+            examine_index(asker, notes, info, nodes, deep)
     return notes.done()
 
 

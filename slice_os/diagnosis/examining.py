@@ -15,12 +15,20 @@ GONE_SHARE = 0.3
 """Of what is stored, the share of deleted words or documents that is worth a word."""
 
 
-def doctor(place: str | Path, *, encoder: str | Path | None = None) -> Diagnosis:
-    """Examine an index and, where it is in a cluster, the cluster; nothing is changed.
+def doctor(
+    place: str | Path,
+    *,
+    encoder: str | Path | None = None,
+    deep: bool = False,
+    repair: bool = False,
+) -> Diagnosis:
+    """Examine an index and, where it is in a cluster, the cluster; only `repair` changes anything.
 
     Args:
         place: A folder, ``https://host:9200/name``, or ``https://host:9200`` for the cluster alone.
         encoder: The folder of the encoder that the index is to fit; None: the one inside slice-os.
+        deep: Compare all that is stored, not a sample.
+        repair: Put right first what can be: in a cluster, stored spans from the stored words.
 
     Raises:
         PlaceError: the place is no address, or a folder that holds something else.
@@ -32,7 +40,7 @@ def doctor(place: str | Path, *, encoder: str | Path | None = None) -> Diagnosis
         backend_for(place)
         from slice_os.diagnosis.cluster import examine_cluster
 
-        return examine_cluster(place, info)
+        return examine_cluster(place, info, deep, repair)
     return _examine_folder(place, info)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from slice_os.backends.opensearch.template import read_meta, whole_index
 from slice_os.diagnosis.examining import complete, fit
 from slice_os.diagnosis.findings import Notes
 from slice_os.diagnosis.shards import check_shards
+from slice_os.diagnosis.spans import check_spans
 from slice_os.errors import PlaceError
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ _SECONDS = {"nanos": 1e-9, "micros": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 360
 
 
 def examine_index(
-    asker: Asker, notes: Notes, info: EncoderInfo, nodes: Sequence[dict[str, Any]]
+    asker: Asker, notes: Notes, info: EncoderInfo, nodes: Sequence[dict[str, Any]], deep: bool
 ) -> None:
     """Note what an index is and what is wrong with it."""
     name = asker.address.name
@@ -73,6 +75,7 @@ def examine_index(
         )
         return
     _count(asker, notes, index)
+    check_spans(asker, notes, index, settings, deep)
     stats = asker.get(f"/{index}/_stats/docs,store,segments", level="shards")
     if stats and index in stats.get("indices", {}):
         shards = stats["indices"][index]["shards"]
@@ -165,7 +168,10 @@ def _count(asker: Asker, notes: Notes, index: str) -> None:
         "track_total_hits": True,
         "aggs": {
             "words": {"sum": {"field": "word_count"}},
-            "complete": {"value_count": {"field": "document_hash"}},
+            "complete": {
+                "filter": {"exists": {"field": "document_hash"}},
+                "aggs": {"before": {"sum": {"field": "passage"}}},
+            },
             # Every document has a first passage: counted exactly, where a cardinality is not.
             "begun": {"filter": {"term": {"passage": 0}}},
         },
@@ -174,10 +180,39 @@ def _count(asker: Asker, notes: Notes, index: str) -> None:
     if not found or found["_shards"]["failed"]:
         return
     counts = found["aggregations"]
-    documents, begun = int(counts["complete"]["value"]), counts["begun"]["doc_count"]
+    documents, begun = counts["complete"]["doc_count"], counts["begun"]["doc_count"]
+    passages = found["hits"]["total"]["value"]
     notes.facts |= {
         "documents": documents,
-        "passages": found["hits"]["total"]["value"],
+        "passages": passages,
         "words": int(counts["words"]["value"]),
     }
     complete(notes, documents, abs(begun - documents))
+    # The last passage of each says how many there are.
+    expected = documents + int(counts["complete"]["before"]["value"])
+    if begun == documents and expected != passages:
+        notes.find(
+            "error",
+            f"The documents should have {expected:,} passages, and there are {passages:,}",
+            "run the same 'slice-os index' again: it finds the documents that are not whole.",
+        )
+    if not passages:
+        _emptied(asker, notes, index)
+
+
+def _emptied(asker: Asker, notes: Notes, index: str) -> None:
+    """Say so if the alias names an empty generation, as _rollover leaves it, beside a full one."""
+    name = asker.address.name
+    for row in asker.get(f"/_cat/indices/{name}-0*", format="json", h="index,docs.count") or ():
+        if row["index"] != index and int(row.get("docs.count") or 0):
+            actions = [
+                {"remove": {"index": index, "alias": name}},
+                {"add": {"index": row["index"], "alias": name}},
+            ]
+            back = json.dumps({"actions": actions})
+            notes.find(
+                "error",
+                f"{name} names the empty {index}, while {row['index']} holds documents (_rollover "
+                "does that)",
+                f"let it name that again: {asker.curl('/_aliases', 'POST')} {_JSON} -d '{back}'",
+            )

@@ -16,8 +16,9 @@ from slice_os.query.vectors import VectorType, query_value
 NEAREST = 100
 """Passages of each shard that a k-NN query finds at least: Lucene searches its graph as wide as
 k, so that a smaller k is less exact."""
-PAGINATION_DEPTH = 1000
-"""Ranks of each query that a hybrid query fuses."""
+PAGINATION_DEPTH = 100
+"""Ranks of each query that a hybrid query fuses: as many as the k-NN query finds. Each costs time,
+since every shard fetches all that it ranks (docs/query.md)."""
 LEXICAL = "lexical"
 """The name of the match. The k-NN clause has none: the cluster would run it again for its score."""
 _SCRIPT = "params.weight * saturation(_score, params.pivot)"
@@ -98,7 +99,8 @@ def hybrid_query(
     the name ``lexical``; the degree is that of the best inner hit.
 
     ``rrf`` and ``min_max`` need the neural-search plugin and a pipeline of this module
-    (``_search?search_pipeline=NAME``), which also holds their weight. Keep `pagination_depth` and
+    (``_search?search_pipeline=NAME``), which also holds their weight. The body must be sent as it
+    is: a hybrid query within another is not normalised. Keep `pagination_depth` and
     `k` the same from page to page.
 
     Raises:

@@ -14,8 +14,11 @@ _RUBBISH = -1e9
 """Scores below are the delimiter rows of a hybrid query that no pipeline has read."""
 
 
-def read_hits(response: Mapping[str, Any]) -> list[Hit]:
+def read_hits(response: Mapping[str, Any], body: Mapping[str, Any] | None = None) -> list[Hit]:
     """Return the hits of an answer to any body of this module.
+
+    Of a `body` that is given, a ``hybrid`` query is refused that stands within another query: its
+    scores are plain sums, which the answer does not show.
 
     The spans and their indexed degrees come from the inner hits; the hit's degree is that of the
     best. A hit without inner hits (found by its words alone, or a body with ``spans=0``) has no
@@ -24,9 +27,14 @@ def read_hits(response: Mapping[str, Any]) -> list[Hit]:
 
     Raises:
         QueryError: the answer is an error, is incomplete (a shard failed, or time ran out), or
-            comes from a hybrid query without its search pipeline.
+            comes from a hybrid query without its search pipeline, or within another query.
     """
     _check(response)
+    if body is not None and _holds_hybrid(list((body.get("query") or {}).values())):
+        raise QueryError(
+            "A hybrid query within another query adds up raw scores: send it as the whole query, "
+            "and put filters into each of its clauses (filters=)."
+        )
     return [_hit(row) for row in response["hits"]["hits"]]
 
 
@@ -37,6 +45,12 @@ def missing_shards(response: Mapping[str, Any]) -> int:
     # One whose node is away is not among "failed": it is only missing in "successful".
     missing: int = max(shards.get("failed", 0), total - shards.get("successful", total))
     return missing
+
+
+def _holds_hybrid(part: object) -> bool:
+    if isinstance(part, Mapping):
+        return "hybrid" in part or _holds_hybrid(list(part.values()))
+    return isinstance(part, list) and any(map(_holds_hybrid, part))
 
 
 def _check(response: Mapping[str, Any]) -> None:

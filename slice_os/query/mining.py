@@ -35,6 +35,12 @@ def radius(degree: float, tolerance: float, margin: float = 0.0) -> float:
     return max(0.0, (1 + math.cos(angle)) / 2 - margin) if angle < math.pi else 0.0
 
 
+def coarser(tolerance: float) -> Body:
+    """Return the clause of the passages whose stored spans keep a lower tolerance than this."""
+    # Between two steps of it: the cluster's numbers have 24 bits.
+    return {"constant_score": {"filter": {"range": {"tolerance": {"lt": tolerance - 0.001}}}}}
+
+
 def mining_query(
     vector: npt.ArrayLike,
     degree: float,
@@ -51,8 +57,9 @@ def mining_query(
 ) -> Body:
     """Return the search for every passage that may hold a span of at least `degree`.
 
-    `tolerance` is that of the index's cover: the search is as much wider, and what it finds has
-    to be scored exactly over all spans. `margin` (by default 0.003 for bytes, 1e-6 for floats)
+    `tolerance` is that of the stored spans: the search is as much wider, and what it finds has
+    to be scored exactly over all spans. Passages whose own (the field `tolerance`) is lower come
+    in any case. `margin` (by default 0.003 for bytes, 1e-6 for floats)
     makes room for the rounding of the vectors. With fewer `dimensions` than the encoder has,
     degrees differ by far more than a margin, and matches are missed.
 
@@ -65,13 +72,11 @@ def mining_query(
     value = query_value(vector, vector_type, dimensions)
     least = radius(degree, tolerance, MARGINS[vector_type] if margin is None else margin)
     clauses = filter_clauses(filters)
-    query = (
-        dense_leg({"vector": value, "min_score": least}, clauses, spans, expand=False)
-        if least > 0
-        else {"bool": {"filter": clauses}}
-        if clauses
-        else joined(())
-    )
+    parts: Body = {"filter": clauses} if clauses else {}
+    if least > 0:
+        near = dense_leg({"vector": value, "min_score": least}, clauses, spans, expand=False)
+        parts |= {"should": [near, coarser(tolerance)], "minimum_should_match": 1}
+    query = {"bool": parts} if parts else joined(())
     body = {**page(size, source), "query": query}
     body["sort"] = [{"document": "asc"}, {"passage": "asc"}]
     if after:

@@ -5,7 +5,7 @@ SLICE is search with localized, informative context embeddings. Word indices are
 """
 
 from slice_os.spans.axes import principal_axes
-from slice_os.spans.covering import cover
+from slice_os.spans.covering import bounded_cover, cover
 from slice_os.spans.enumeration import (
     MAX_WORDS,
     enumerate_spans,
@@ -33,6 +33,7 @@ __all__ = [
     "QueryWords",
     "ScoredSpan",
     "best_span",
+    "bounded_cover",
     "contributions",
     "cosine",
     "cover",

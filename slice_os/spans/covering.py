@@ -7,6 +7,7 @@ the bits of Python integers, where one step of the greedy choice is one `&` and 
 
 from __future__ import annotations
 
+import math
 from itertools import repeat
 from typing import Any, Literal
 
@@ -16,10 +17,12 @@ import numpy.typing as npt
 from slice_os.records import Int32
 from slice_os.spans.enumeration import MAX_WORDS, full_range
 from slice_os.spans.nearby import REACH, Bools, represented
-from slice_os.spans.norms import squared_norms
+from slice_os.spans.norms import Float64, squared_norms
 
 BLOCK = 128
 """Starts that are covered together: a step's bits, hence its cost, do not grow with the passage."""
+STEP = 0.01
+"""Between the tolerances that `bounded_cover` tries."""
 
 
 def cover(vectors: npt.NDArray[Any], tolerance: float, max_words: int = MAX_WORDS) -> Int32:
@@ -36,10 +39,60 @@ def cover(vectors: npt.NDArray[Any], tolerance: float, max_words: int = MAX_WORD
         EncoderError: a value is NaN or infinite.
 
     """
+    longest, squares, cancelled = _checked(vectors, tolerance, max_words)
+    return _covered(squares, cancelled, longest, tolerance)
+
+
+def bounded_cover(
+    vectors: npt.NDArray[Any], tolerance: float, most: int, max_words: int = MAX_WORDS
+) -> tuple[Int32, float]:
+    """Return a cover of at most `most` spans, as `cover` does, and the tolerance that it keeps.
+
+    That is `tolerance` if so few spans keep it, else the highest of the tolerances below, `STEP`
+    apart, that so few keep; 0.0, which promises nothing, if none does (a passage of hundreds of
+    words): then the result is `most` of the spans, evenly spread, of the smallest cover tried.
+
+    Raises:
+        ValueError: `most` is below 1, or as `cover` does.
+        EncoderError: a value is NaN or infinite.
+
+    """
+    if most < 1:
+        raise ValueError(f"A cover has at least one span, not {most}.")
+    longest, squares, cancelled = _checked(vectors, tolerance, max_words)
+
+    def covered(steps: int) -> Int32:
+        return _covered(squares, cancelled, longest, tolerance - STEP * steps)
+
+    last = math.ceil(tolerance / STEP) - 1
+    kept = covered(0)
+    if len(kept) <= most:
+        return kept, tolerance
+    # The spans of a cover become fewer about as the angle grows, so the first guess is near.
+    wide = min(math.acos(min(tolerance, 1 - STEP)) * len(kept) / most, math.pi / 2)
+    steps = min(max(round((tolerance - math.cos(wide)) / STEP), 1), last)
+    kept = covered(steps)
+    while len(kept) > most and steps < last:
+        steps += 1
+        kept = covered(steps)
+    if len(kept) > most:
+        return kept[np.linspace(0, len(kept) - 1, most).round().astype(int)], 0.0
+    while steps > 1 and len(more := covered(steps - 1)) <= most:
+        steps, kept = steps - 1, more
+    return kept, round(tolerance - STEP * steps, 6)
+
+
+def _checked(
+    vectors: npt.NDArray[Any], tolerance: float, max_words: int
+) -> tuple[int, Float64, Bools]:
+    """Return the longest span in words, and the squared norms that `_covered` needs."""
     if not 0.0 < tolerance <= 1.0:
         raise ValueError(f"A tolerance is a cosine above 0 and at most 1, not {tolerance}.")
     longest = full_range(max_words)[-1]
-    squares, cancelled = squared_norms(vectors, longest + REACH)
+    return longest, *squared_norms(vectors, longest + REACH)
+
+
+def _covered(squares: Float64, cancelled: Bools, longest: int, tolerance: float) -> Int32:
     count = squares.shape[1]
     blocks = max(1, -(-count // BLOCK))
     kept = []

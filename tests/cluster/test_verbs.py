@@ -44,7 +44,7 @@ def test_the_printed_request_pastes_into_curl(filled):
             assert 0.5 < span.degree <= 1
     body = json.loads(run("query", "cancel", "--fusion", "rrf").stdout)
     assert "score-ranker-processor" in json.dumps(body["search_pipeline"])
-    assert body["query"]["hybrid"]["pagination_depth"] == 1000
+    assert body["query"]["hybrid"]["pagination_depth"] == 100
     refused = run("query", "cancel", "--fusion", "rrf", "--index", filled, ok=1).stderr
     assert "neural-search plugin" in refused
     deep = json.loads(run("query", "cancel", "--size", 1500, "--fusion", "min_max").stdout)
@@ -94,8 +94,8 @@ def test_what_does_not_fit_is_refused_with_both_sides(cluster, name, filled):
         meta = {"slice_os": {**mapping["_meta"]["slice_os"], **changed}}
         request("PUT", f"{cluster.url}/{name}-000001/_mapping", {"_meta": meta})
 
-    says(format=2)
-    with pytest.raises(PlaceError, match="has format 2, this slice-os reads up to 1"):
+    says(format=3)
+    with pytest.raises(PlaceError, match="has format 3, this slice-os reads up to 2"):
         slice_os.open(filled)
     says(vector={"type": "float", "dimension": 384})
     with pytest.raises(

@@ -24,10 +24,8 @@ from slice_os.backends.opensearch.connection import (
     reason_of,
 )
 from slice_os.backends.opensearch.documents import Entry
-from slice_os.backends.opensearch.encoding import unpack_words
 from slice_os.errors import ClusterError
 from slice_os.query.hits import missing_shards
-from slice_os.records import Float32, Words
 
 if TYPE_CHECKING:
     from opensearchpy import OpenSearch
@@ -37,6 +35,8 @@ PAGE = 1000
 WORDS_PAGE = 100
 """Passages whose vectors are fetched at once: some 5 MB."""
 KEEP_ALIVE = "1h"
+LARGEST_SEGMENT = 5_000_000_000
+"""index.merge.policy.max_merged_segment: larger segments are merged only when asked for."""
 _ENTRY = (
     "document", "passage", "content_hash", "stamp", "document_hash", "document_digest",
     "word_count",
@@ -150,8 +150,8 @@ class Cluster:
                 return found
             after = hits[-1]["sort"]
 
-    def words(self, ids: Sequence[str]) -> dict[str, tuple[Words, Float32]]:
-        """Return the words and norms of passages by _id; one that is gone is left out."""
+    def words(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the field `words` of passages by _id; one that is gone is left out."""
         found = {}
         for first in range(0, len(ids), WORDS_PAGE):
             some = list(ids[first : first + WORDS_PAGE])
@@ -161,7 +161,7 @@ class Cluster:
                 "_source": ["words"],
             }
             for hit in self.search(body)["hits"]["hits"]:
-                found[hit["_id"]] = unpack_words(hit["_source"]["words"])
+                found[hit["_id"]] = hit["_source"]["words"]
         return found
 
     def document_ids(self, filters: Sequence[dict[str, Any]] = ()) -> Iterator[str]:
@@ -236,10 +236,25 @@ class Cluster:
         body = {"index": settings}
         self.ask(lambda: self.client.indices.put_settings(index=self.index, body=body), seconds)
 
-    def put_meta(self, meta: dict[str, Any]) -> None:
-        """Replace the mapping's _meta."""
-        body = {"_meta": meta}
+    def put_mapping(self, body: dict[str, Any]) -> None:
+        """Add fields to the mapping, or replace its _meta."""
         self.ask(lambda: self.client.indices.put_mapping(index=self.index, body=body), PATIENCE)
+
+    def merge(self) -> None:
+        """Have the cluster merge the segments of each shard, and do not wait for it.
+
+        A search goes through a graph a segment; but one of more than 5 GB is too large to take part
+        in what a cluster merges by itself later on.
+        """
+        stats = self.ask(
+            lambda: self.client.indices.stats(index=self.index, metric="segments,store")
+        )
+        shards = max(stats["_shards"]["successful"], 1)
+        first = stats["_all"]["primaries"]
+        most = 1 + first["store"]["size_in_bytes"] // (shards * LARGEST_SEGMENT)
+        if first["segments"]["count"] > shards * most:
+            params = {"max_num_segments": most, "wait_for_completion": "false"}
+            self.ask(lambda: self.client.indices.forcemerge(index=self.index, params=params))
 
     def refresh(self, seconds: float = SEARCH_PATIENCE) -> None:
         """Make what was written visible to searches."""

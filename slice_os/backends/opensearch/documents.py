@@ -10,14 +10,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+import numpy.typing as npt
 import orjson
 
 from slice_os.backends.base import ClusterSettings, StoredDocument
 from slice_os.backends.opensearch.encoding import pack_words, split_metadata, unpack_words
+from slice_os.filters import flat_metadata
 from slice_os.query import field_vectors, filter_tokens
-from slice_os.records import Passage, Words, content_hash
-from slice_os.spans import cover
+from slice_os.records import Int32, Passage, Words, content_hash
+from slice_os.spans import bounded_cover, prefix_sums
+
+MOST_SPANS = 149
+"""Nested documents of a passage. Of a document with 150 or more, the k-NN plugin derives a wrong
+`_source`, and with it everything that is made of that: `_update`, `_reindex`, the recovery of a
+replica by operations (docs/known-issues.md)."""
+
+
+_NONE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +51,13 @@ def passage_id(document: str, content: str, occurrence: int) -> str:
     return f"{content_hash(document)}-{content}-{occurrence}"
 
 
-def fields(passage: Passage, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all fields of a passage but its vectors."""
+def fields(
+    passage: Passage, metadata: Mapping[str, Any], declared: Mapping[str, str] = _NONE
+) -> dict[str, Any]:
+    """Return all fields of a passage but its vectors; `declared` are those of the settings."""
     plain = json.loads(json.dumps(_finite(metadata), ensure_ascii=False, default=str))
     indexed, unindexed = split_metadata(plain)
+    typed = typed_fields(plain, declared)
     return {
         "document": passage.document,
         "passage": passage.number,
@@ -53,11 +65,18 @@ def fields(passage: Passage, metadata: Mapping[str, Any]) -> dict[str, Any]:
         "text": passage.text,
         "metadata": indexed,
         "unindexed": unindexed,
-        "filters": filter_tokens(metadata),
+        "filters": filter_tokens(plain),
+        **({"fields": typed} if typed else {}),
         "start": passage.start,
         "end": passage.end,
         "content_hash": passage.hash,
     }
+
+
+def typed_fields(metadata: Mapping[str, Any], declared: Mapping[str, str]) -> dict[str, Any]:
+    """Return the declared fields that the metadata has a value for."""
+    flat = flat_metadata(metadata)
+    return {name: flat[name] for name in declared if flat.get(name) not in (None, "", [])}
 
 
 def _finite(value: Any) -> Any:
@@ -73,30 +92,36 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def vector_fields(words: Words, max_words: int, settings: ClusterSettings) -> dict[str, Any]:
-    """Return the fields `words`, `word_count` and `spans`.
+def packed_words(words: Words, max_words: int) -> str:
+    """Return the field `words`, from which the others of a passage's vectors follow."""
+    return base64.b64encode(pack_words(words, max_words)).decode()
 
-    The cover is that of the words as they are stored, so that it can be made again from them.
-    """
-    packed = base64.b64encode(pack_words(words, max_words)).decode()
+
+def vector_fields(packed: str, max_words: int, settings: ClusterSettings) -> dict[str, Any]:
+    """Return the fields `words`, `word_count`, `spans` and `tolerance`."""
     stored, _ = unpack_words(packed)
-    spans = cover(stored.vectors, settings.tolerance, max_words)
-    sums = np.zeros((len(stored) + 1, stored.vectors.shape[1]))
-    np.cumsum(stored.vectors, axis=0, out=sums[1:])
-    vectors = field_vectors(
-        sums[spans[:, 1]] - sums[spans[:, 0]], settings.vector_type, settings.dimensions
-    )
+    spans, tolerance = bounded_cover(stored.vectors, settings.tolerance, MOST_SPANS, max_words)
+    vectors = span_vectors(stored, spans, settings)
     starts = stored.starts[spans[:, 0]].tolist()
     ends = stored.ends[spans[:, 1] - 1].tolist()
     return {
         "words": packed,
-        "word_count": len(words),
+        "word_count": len(stored),
+        "tolerance": tolerance,
         "spans": [
             {"start": start, "end": end, "vector": vector}
             for start, end, vector in zip(starts, ends, vectors, strict=True)
             if vector.any()  # a span that points nowhere is near nothing
         ],
     }
+
+
+def span_vectors(words: Words, spans: Int32, settings: ClusterSettings) -> npt.NDArray[Any]:
+    """Return the vectors of spans ``[K, 2]`` of words as an index stores them, ``[K, d]``."""
+    sums = prefix_sums(words.vectors)
+    return field_vectors(
+        sums[spans[:, 1]] - sums[spans[:, 0]], settings.vector_type, settings.dimensions
+    )
 
 
 def stamp(body: Mapping[str, Any]) -> str:

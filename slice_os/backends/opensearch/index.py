@@ -21,8 +21,9 @@ from slice_os.backends.opensearch.cluster import Cluster
 from slice_os.backends.opensearch.connection import Address, connect, parse_place, patiently
 from slice_os.backends.opensearch.documents import Entry, stored_document
 from slice_os.backends.opensearch.loading import put_replicas
-from slice_os.backends.opensearch.retrieve import Retriever
-from slice_os.backends.opensearch.scan import Scan
+from slice_os.backends.opensearch.mending import mend
+from slice_os.backends.opensearch.retrieve import Retriever, plugins
+from slice_os.backends.opensearch.scan import Scan, usual_tolerance
 from slice_os.backends.opensearch.template import (
     GENERATION,
     read_meta,
@@ -120,7 +121,15 @@ class OpenSearchBackend(Backend):
     @property
     def has_hybrid(self) -> bool:
         """Whether every node can answer a `hybrid` query."""
-        return self._retriever.has_hybrid
+        try:
+            return "opensearch-neural-search" in plugins(self._cluster)
+        except ClusterError:  # it may not be ours to know
+            return False
+
+    @property
+    def usual_tolerance(self) -> float:
+        """The tolerance that the stored spans of 99 % of the passages keep."""
+        return usual_tolerance(self._cluster, self.settings)
 
     def check(self, settings: Mapping[str, Any]) -> None:
         for name, wanted in settings.items():
@@ -134,6 +143,15 @@ class OpenSearchBackend(Backend):
                     f"The index {self.place} has {name.replace('_', ' ')} {has}, {wanted} was "
                     "asked for: leave the option out, or index to a new place."
                 )
+
+    def mend(
+        self,
+        on_progress: Callable[[float], object] = lambda share: None,
+        *,
+        everything: bool = False,
+    ) -> int:
+        """Make spans anew that are wrong or in danger; see `mending.mend`."""
+        return mend(self._cluster, self.meta, self.settings, on_progress, everything=everything)
 
     def status(self) -> IndexStatus:
         body = {

@@ -1,4 +1,4 @@
-"""The settings of an index while much is written to it: no refresh, no replicas.
+"""The settings of an index while much is written to it: no refresh, no replicas; merged afterwards.
 
 What they were stands in the mapping's _meta meanwhile, so that a run that was killed leaves
 nothing behind that the next one does not put back.
@@ -50,13 +50,15 @@ class Loading:
         _note(self._cluster, mappings["_meta"], self._before)
         self._cluster.put_settings(LOADING)
 
-    def end(self) -> None:
-        """Put the settings back, and show what was written."""
+    def end(self, *, merge: bool) -> None:
+        """Put the settings back, and show what was written; have what was loaded merged."""
         try:
             if self._before is not None:
                 self._cluster.put_settings(self._before, SEARCH_PATIENCE)
                 _note(self._cluster, self._cluster.describe()[0]["_meta"], None)
             self._cluster.refresh()
+            if self._before is not None and merge:
+                self._cluster.merge()
         except ClusterError as exc:
             _log.warning(
                 "The settings of %s could not be put back (%s) The next run does it.",
@@ -69,4 +71,4 @@ def _note(cluster: Cluster, meta: dict[str, Any], before: dict[str, Any] | None)
     ours = {name: value for name, value in meta["slice_os"].items() if name != "loading"}
     if before is not None:
         ours["loading"] = before
-    cluster.put_meta({**meta, "slice_os": ours})
+    cluster.put_mapping({"_meta": {**meta, "slice_os": ours}})

@@ -8,7 +8,7 @@ differs. The best candidates, a block of them, are therefore scored exactly, fro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -16,23 +16,20 @@ from slice_os.backends.base import Candidate, ClusterSettings, IndexMeta, Retrie
 from slice_os.backends.opensearch.cluster import WORDS_PAGE, Cluster
 from slice_os.backends.opensearch.encoding import unpack_words
 from slice_os.backends.relevance import exact_degree, is_scored_again, is_short, score_page
-from slice_os.errors import ClusterError, IndexDamagedError, QueryError
+from slice_os.errors import IndexDamagedError, QueryError
 from slice_os.filters import flat_metadata
 from slice_os.fusion import get_fusion
 from slice_os.lexical import MAX_TERMS
-from slice_os.query import (
-    hybrid_query,
-    lexical_query,
-    normalization_pipeline,
-    rrf_pipeline,
-    span_query,
-)
+from slice_os.query import hybrid_query, lexical_query, span_query
 from slice_os.records import Passage, content_hash
 
 NEAREST = 200
 """Passages that the graph is asked for: with the ranks that are scored again, the fewest that find
 98 % of the exact ten best. Of 100 nearest, a fused search misses passages whose words match but
 whose degree nobody computed."""
+COVERED = 0.75
+"""A hybrid search scores as many more ranks again, 40 instead of 30, as the order by at most 149
+stored spans is coarser than that by all: recall of the exact ten best is then 0.98 as well."""
 SHORT_NEAREST = 800
 """The same for short queries, to which many passages are near."""
 LEG = 50
@@ -47,11 +44,29 @@ STORED = [
 """The fields that a stored passage is read from: no span vectors."""
 
 
-class _Ranked(NamedTuple):
-    """A hit before its passage is fetched."""
+KEYS: dict[str, Any] = {
+    "_source": False,
+    "stored_fields": "_none_",
+    "docvalue_fields": ["document", "passage"],
+}
+"""Asks for hits by their doc values alone: opening what is stored of each, be it for its _id, takes
+most of the time of a long ranking."""
 
-    id: str
-    score: float
+
+class _Key(NamedTuple):
+    """What tells a passage from all others."""
+
+    document: str
+    passage: int
+
+    @classmethod
+    def of(cls, hit: Mapping[str, Any]) -> _Key:
+        """Return the key of a hit that was asked for `KEYS`."""
+        return cls(hit["fields"]["document"][0], hit["fields"]["passage"][0])
+
+    def clause(self) -> dict[str, Any]:
+        """Return the query that finds the passage."""
+        return {"bool": {"filter": [{"term": {n: v}} for n, v in self._asdict().items()]}}
 
 
 class Retriever:
@@ -65,14 +80,6 @@ class Retriever:
             "spans": 0,
         }
         self._kept = (settings.dimensions or meta.dimension) / meta.dimension
-
-    @cached_property
-    def has_hybrid(self) -> bool:
-        """Whether every node can answer a `hybrid` query."""
-        try:
-            return "opensearch-neural-search" in plugins(self._cluster)
-        except ClusterError:  # it may not be ours to know
-            return False
 
     def retrieve(self, wanted: Retrieval) -> list[Candidate]:
         """Return the page that a retrieval asks for, best first."""
@@ -88,7 +95,10 @@ class Retriever:
         # One number for a page: which passages get their true degree in the cluster depends on it.
         nearest = SHORT_NEAREST if is_short(wanted) else NEAREST
         nearest = next(n for n in (nearest, DEEP, WINDOW) if wanted.offset + wanted.size <= n)
-        return score_page(wanted, partial(self._found, wanted, nearest), self._kept)
+        kept = self._kept
+        if wanted.mode == "hybrid" and not is_short(wanted):
+            kept *= COVERED
+        return score_page(wanted, partial(self._found, wanted, nearest), kept)
 
     def _found(
         self, wanted: Retrieval, nearest: int, offset: int, size: int
@@ -126,82 +136,56 @@ class Retriever:
             )
             hits = self._cluster.search({**body, "_source": STORED})["hits"]["hits"]
             return [Candidate(hit["_score"], stored_passage(hit)) for hit in hits]
-        body = lexical_query(_text(wanted.text), filters=wanted.filters, source=())
-        body["sort"] = [{"_score": "desc"}, "_shard_doc"]
-        ranked: list[_Ranked] = []
+        body = lexical_query(_text(wanted.text), filters=wanted.filters)
+        body |= {"sort": [{"_score": "desc"}, "_shard_doc"], **KEYS}
+        ranked: list[dict[str, Any]] = []
         passed = 0
         for page in self._cluster.pages(body):
             ranked += [
-                _Ranked(hit["_id"], hit["_score"])
-                for rank, hit in enumerate(page, start=passed)
-                if wanted.offset <= rank < end
+                hit for rank, hit in enumerate(page, start=passed) if wanted.offset <= rank < end
             ]
             passed += len(page)
             if passed >= end:
                 break
-        return self._fetch(ranked)
+        stored = self._stored([_Key.of(hit) for hit in ranked])
+        return [
+            Candidate(hit["_score"], stored[key])
+            for hit in ranked
+            if (key := _Key.of(hit)) in stored  # one may have been deleted meanwhile
+        ]
 
     def _fused(self, wanted: Retrieval) -> list[Candidate]:
-        """Fuse two rankings: by the cluster where it has the plugin, else here."""
-        ranked = self._hybrid(wanted) if self.has_hybrid else self._legs(wanted)
-        return self._fetch(ranked[wanted.offset : wanted.offset + wanted.size])
-
-    def _hybrid(self, wanted: Retrieval) -> list[_Ranked]:
-        weight = get_fusion(wanted.fusion, wanted.weight)[1]
-        body = hybrid_query(
-            _text(wanted.text),
-            wanted.vector,
-            fusion=wanted.fusion,
-            weight=weight,
-            size=wanted.offset + wanted.size,
-            k=wanted.depth,
-            pagination_depth=wanted.depth,
-            filters=wanted.filters,
-            source=(),
-            **self._vectors,
-        )
-        if wanted.fusion == "rrf":
-            body["search_pipeline"] = rrf_pipeline(weight=weight)
-        else:
-            body["search_pipeline"] = normalization_pipeline(0.5 if weight is None else weight)
-        return _ranked(self._cluster.search(body))
-
-    def _legs(self, wanted: Retrieval) -> list[_Ranked]:
-        options: dict[str, Any] = {
-            "size": wanted.depth,
-            "filters": wanted.filters,
-            "source": (),
-        }
+        """Fuse two rankings, the same way whatever plugins the cluster has."""
+        options: dict[str, Any] = {"size": wanted.depth, "filters": wanted.filters}
         bodies = [
             lexical_query(_text(wanted.text), **options),
             span_query(wanted.vector, k=wanted.depth, **options, **self._vectors),
         ]
-        lexical, dense = (_ranked(answer) for answer in self._cluster.msearch(bodies))
-        dense = dense[: wanted.depth]  # k passages of every shard have come
-        degrees = dict(dense)
-        best = [one for one, _ in dense[: ceil(LEG / self._kept)]]
-        for hit in self._hits(best):
-            degrees[hit["_id"]] = exact_degree(stored_passage(hit), wanted)
+        lexical, dense = (
+            {_Key.of(hit): hit["_score"] for hit in answer["hits"]["hits"]}
+            for answer in self._cluster.msearch([{**body, **KEYS} for body in bodies])
+        )
+        degrees = dict(list(dense.items())[: wanted.depth])  # k passages of every shard have come
+        for key, stored in self._stored(list(degrees)[: ceil(LEG / self._kept)]).items():
+            degrees[key] = exact_degree(stored, wanted)
         fusion, weight = get_fusion(wanted.fusion, wanted.weight)
-        fused = fusion.fuse(degrees, dict(lexical), weight)
-        return [_Ranked(one, fused[one]) for one in sorted(fused, key=lambda one: -fused[one])]
+        fused = fusion.fuse(degrees, lexical, weight)
+        ranked = sorted(fused, key=lambda key: -fused[key])
+        page = ranked[wanted.offset : wanted.offset + wanted.size]
+        found = self._stored(page)
+        return [Candidate(fused[key], found[key]) for key in page if key in found]
 
-    def _fetch(self, ranked: Sequence[_Ranked]) -> list[Candidate]:
-        """Return candidates with their passages; one deleted meanwhile is left out."""
-        stored = {hit["_id"]: stored_passage(hit) for hit in self._hits([one.id for one in ranked])}
-        return [Candidate(one.score, stored[one.id]) for one in ranked if one.id in stored]
-
-    def _hits(self, ids: Sequence[str]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        for first in range(0, len(ids), WORDS_PAGE):
-            some = list(ids[first : first + WORDS_PAGE])
-            body = {"query": {"ids": {"values": some}}, "size": len(some), "_source": STORED}
-            found += self._cluster.search(body)["hits"]["hits"]
+    def _stored(self, keys: Sequence[_Key]) -> dict[_Key, StoredPassage]:
+        """Return some passages; one that has been deleted is left out."""
+        found: dict[_Key, StoredPassage] = {}
+        for first in range(0, len(keys), WORDS_PAGE):
+            some = keys[first : first + WORDS_PAGE]
+            query = {"bool": {"should": [key.clause() for key in some]}}
+            body = {"query": query, "size": len(some), "_source": STORED}
+            for hit in self._cluster.search(body)["hits"]["hits"]:
+                stored = stored_passage(hit)
+                found[_Key(stored.passage.document, stored.passage.number)] = stored
         return found
-
-
-def _ranked(answer: dict[str, Any]) -> list[_Ranked]:
-    return [_Ranked(hit["_id"], hit["_score"]) for hit in answer["hits"]["hits"]]
 
 
 def stored_passage(hit: Mapping[str, Any]) -> StoredPassage:

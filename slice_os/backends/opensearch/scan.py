@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,17 @@ phrase, to search the graph for a phrase, and to have a passage named for it."""
 Pages = Generator[list[dict[str, Any]], None, None]
 
 
-@dataclass(frozen=True, slots=True)
+def usual_tolerance(cluster: Cluster, settings: ClusterSettings) -> float:
+    """Return a tolerance that the stored spans of 99 % of an index's passages keep."""
+    # Passages of format 1, without the field, all keep that of the index.
+    each = {"field": "tolerance", "percents": [1], "missing": settings.tolerance}
+    body = {"size": 0, "aggs": {"kept": {"percentiles": each}}}
+    found = cluster.search(body)["aggregations"]["kept"]["values"]["1.0"]
+    # Down to a step, since it may lie between two.
+    return settings.tolerance if found is None else max(math.floor(found * 100 + 0.1) / 100, 0.01)
+
+
+@dataclass(frozen=True)
 class Scan:
     """What is asked of a cluster: the passages where a span may reach a phrase's cosine."""
 
@@ -107,13 +119,18 @@ class Scan:
     def _radii(self) -> list[float]:
         """Return the least stored degree that each phrase's search has to reach."""
         degrees = [degree(c) for c in self.cosines.tolist()]
-        return [radius(one, self.settings.tolerance, self._margin) for one in degrees]
+        return [radius(one, self.tolerance, self._margin) for one in degrees]
+
+    @cached_property
+    def tolerance(self) -> float:
+        """The tolerance that all but a few passages keep; those few are always read."""
+        return usual_tolerance(self.cluster, self.settings)
 
     def _radial(self, k: int) -> dict[str, Any]:
         body = mining_query(
             self.vectors[k],
             degree(float(self.cosines[k])),
-            tolerance=self.settings.tolerance,
+            tolerance=self.tolerance,
             size=WINDOW,
             filters=self.filters,
             margin=self._margin,

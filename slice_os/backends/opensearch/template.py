@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from slice_os.backends.base import FORMAT, ClusterSettings, IndexMeta
+import regex
+
+from slice_os.backends.base import ClusterSettings, IndexMeta
 from slice_os.errors import PlaceError
 
+FORMAT = 2
+"""1: passages could have more spans than the k-NN plugin can derive (`documents.MOST_SPANS`)."""
+ADDED: dict[str, Any] = {"tolerance": {"type": "float"}}
+"""Fields that an index of format 1 may lack."""
+MOST_WORDS = 150
+"""Of a passage: of longer ones too few spans are stored to find it well."""
+FIELD_TYPES = (
+    "keyword", "text", "boolean", "date", "integer", "long", "float", "double", "ip",
+)  # fmt: skip
+_FIELD_NAME = regex.compile(r"[^\s.*,:\"\\]+(\.[^\s.*,:\"\\]+)*")
 TEMPLATE = "opensearch/passages.json"
 GENERATION = "{}-{:06d}"
 """Data lives in numbered indexes behind the alias that applications name."""
@@ -35,6 +48,11 @@ def render_template(name: str, meta: IndexMeta, settings: ClusterSettings) -> di
             f"{dimension} dimensions were asked for: the encoder {meta.encoder} has "
             f"{meta.dimension}."
         )
+    if meta.passage_words > MOST_WORDS:
+        raise PlaceError(
+            f"Passages of {meta.passage_words} words are too long for a cluster, which stores at "
+            f"most 149 spans of each: use at most {MOST_WORDS}."
+        )
     if settings.engine == "faiss" and settings.vector_type == "byte":
         raise PlaceError(
             "The engine faiss has no cosine similarity of bytes: choose the engine lucene, or the "
@@ -50,17 +68,43 @@ def render_template(name: str, meta: IndexMeta, settings: ClusterSettings) -> di
     properties = mappings["properties"]
     for field in ("title", "text"):
         properties[field]["analyzer"] = settings.analyzer
+    if settings.fields:
+        properties["fields"] = {"properties": _typed(settings.fields)}
     vector = properties["spans"]["properties"]["vector"]
     vector |= {"dimension": dimension, "data_type": settings.vector_type}
     vector["method"]["engine"] = settings.engine
     return body
 
 
+def _typed(fields: Mapping[str, str]) -> dict[str, Any]:
+    """Return the mapping of the fields that users declare."""
+    for name, kind in fields.items():
+        if kind not in FIELD_TYPES:
+            raise PlaceError(
+                f"The field {name} cannot have the type {kind!r}: choose one of "
+                f"{', '.join(FIELD_TYPES)}."
+            )
+        if not _FIELD_NAME.fullmatch(name):
+            raise PlaceError(f"{name!r} cannot be the name of a field in a cluster.")
+    return {name: {"type": kind} for name, kind in fields.items()}
+
+
+def declared(properties: Mapping[str, Any], inside: str = "") -> dict[str, str]:
+    """Return the fields that a mapping declares, name -> type: what `_typed` is made from."""
+    found: dict[str, str] = {}
+    for name, one in properties.items():
+        if "properties" in one:
+            found |= declared(one["properties"], f"{inside}{name}.")
+        else:
+            found[inside + name] = one["type"]
+    return found
+
+
 def describe(meta: IndexMeta, settings: ClusterSettings) -> dict[str, Any]:
     """Return ``_meta.slice_os``."""
     dimension = settings.dimensions or meta.dimension
     return {
-        "format": meta.format,
+        "format": FORMAT,
         "encoder": {
             "name": meta.encoder,
             "family": meta.family,
@@ -126,11 +170,15 @@ def read_meta(
             mappings["properties"]["text"].get("analyzer", "standard"),
             int(settings["index"]["number_of_shards"]),
             int(settings["index"]["number_of_replicas"]),
+            declared(mappings["properties"].get("fields", {}).get("properties", {})),
         )
         mapped = field["dimension"], field.get("data_type", "float").lower()
         wanted = vector["dimension"], vector["type"]
         known = bool(encoder["family"])
-        odd = _odd(load_template()["template"]["mappings"], mappings)
+        ours = load_template()["template"]["mappings"]
+        if meta.format < FORMAT:
+            mappings = {**mappings, "properties": {**ADDED, **mappings["properties"]}}
+        odd = _odd(ours, mappings)
     except (KeyError, TypeError, ValueError) as exc:
         raise PlaceError(
             f"The mapping of {index} is not the one that slice-os makes ({exc} is not as it should "

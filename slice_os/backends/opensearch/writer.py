@@ -19,8 +19,9 @@ from slice_os.backends.opensearch.answers import PATIENCE
 from slice_os.backends.opensearch.bulk import BulkSender, Operation
 from slice_os.backends.opensearch.cluster import WORDS_PAGE, Cluster
 from slice_os.backends.opensearch.loading import Loading
+from slice_os.backends.opensearch.template import ADDED, FORMAT
 from slice_os.errors import ClusterError, IndexDamagedError
-from slice_os.records import Document, EncodedPassage, Passage, Reject, Words
+from slice_os.records import Document, EncodedPassage, Passage, Reject
 
 DELETED_AT_ONCE = 500
 
@@ -42,13 +43,15 @@ class OpenSearchWriter(Writer):
         self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
         self._generation = cluster.generations()
         self._check_generation()
+        if meta.format < FORMAT:
+            cluster.put_mapping({"properties": ADDED})
         cluster.refresh(PATIENCE)
         self._loading = Loading(cluster)
         try:
             self._loading.begin()
             self._sender = BulkSender(cluster.client, cluster.url, cluster.index, self._refused)
         except BaseException:  # Ctrl-C too: nobody else knows that it has begun
-            self._loading.end()
+            self._loading.end(merge=False)
             raise
         self._document: Document | None = None
         self._moved: dict[str, tuple[Passage, dict[str, Any]]] = {}
@@ -116,7 +119,8 @@ class OpenSearchWriter(Writer):
     ) -> None:
         """Send a passage, unless the cluster holds the very same."""
         assert self._document is not None
-        body = {**made.fields(passage, self._document.metadata), **end}
+        fields = made.fields(passage, self._document.metadata, self._settings.fields)
+        body = {**fields, **end}
         body["stamp"] = made.stamp(body)
         self._stamps.append(body["stamp"])
         if isinstance(source, made.Entry):
@@ -130,7 +134,7 @@ class OpenSearchWriter(Writer):
             return
         id_ = self._free_id(passage)
         self._words += len(source.words)
-        self._send(passage, id_, body, source.words)
+        self._send(passage, id_, body, made.packed_words(source.words, self._meta.max_words))
 
     def _send_moved(self) -> None:
         """Send kept passages of which something else has changed, with the vectors they have."""
@@ -141,10 +145,10 @@ class OpenSearchWriter(Writer):
                     f"A passage of {passage.document} vanished from {self._cluster.address} while "
                     "it was read: is another run writing to it? Run this again."
                 )
-            self._send(passage, id_, body, found[id_][0])
+            self._send(passage, id_, body, found[id_])
         self._moved.clear()
 
-    def _send(self, passage: Passage, id_: str, body: dict[str, Any], words: Words) -> None:
+    def _send(self, passage: Passage, id_: str, body: dict[str, Any], words: str) -> None:
         vectors = made.vector_fields(words, self._meta.max_words, self._settings)
         place = f"{passage.document}#{passage.number}"
         operation = made.index_operation(id_, {**body, **vectors})
@@ -215,15 +219,17 @@ class OpenSearchWriter(Writer):
 
     def close(self, *, tidy: bool = True) -> None:
         """Send what is left of finished documents and put the index's settings back."""
+        whole = False
         try:
             if not tidy:  # something has gone wrong, or somebody wants to leave
                 self._sender.hurry()
             self._complete()
             self._sender.close()
+            whole = tidy
         except BaseException:
             with suppress(ClusterError):
                 self._sender.close(abandon=True)
             raise
         finally:
-            self._loading.end()
+            self._loading.end(merge=whole)
             self._seen.close()

@@ -117,7 +117,9 @@ def test_the_radius_by_hand():
 
 def test_mining():
     body = mining_query(VECTOR, 0.8, tolerance=0.95, filters=FILTERS, after=["d", 3], size=5)
-    nested = body["query"]["nested"]
+    near, coarser = body["query"]["bool"]["should"]
+    assert coarser["constant_score"]["filter"]["range"]["tolerance"]["lt"] == pytest.approx(0.949)
+    nested = near["nested"]
     knn = nested["query"]["knn"]["spans.vector"]
     assert knn["min_score"] == pytest.approx(radius(0.8, 0.95) - 0.003)
     assert set(knn) == {"vector", "min_score", "filter"}
@@ -128,7 +130,8 @@ def test_mining():
     assert (
         len(mining_query(VECTOR, 0, tolerance=1, filters=FILTERS)["query"]["bool"]["filter"]) == 2
     )
-    assert mining_query(VECTOR, 0.8, tolerance=1, spans=100)["query"]["nested"]["inner_hits"]
+    shown = mining_query(VECTOR, 0.8, tolerance=1, spans=100)["query"]["bool"]["should"][0]
+    assert shown["nested"]["inner_hits"]["size"] == 100
 
 
 def test_filters_are_inside_the_knn_clause_and_beside_the_words():
@@ -193,3 +196,13 @@ def test_weights_sum_to_one():
             weights = processor["combination"]["parameters"]["weights"]
             assert weights[0] == weight
             assert sum(weights) == pytest.approx(1, abs=1e-11)
+
+
+@pytest.mark.parametrize("weight", [0, 1, 0.3])
+def test_weights_are_never_whole_numbers(weight):
+    """The plugin casts them to Double, and fails on an Integer."""
+    for pipeline in (normalization_pipeline(weight), rrf_pipeline(weight=weight)):
+        (processor,) = pipeline["phase_results_processors"][0].values()
+        weights = json.loads(json.dumps(processor["combination"]["parameters"]["weights"]))
+        assert all(isinstance(one, float) for one in weights)
+        assert sum(weights) == 1

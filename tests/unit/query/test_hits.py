@@ -73,3 +73,11 @@ FAILED = {"total": 3, "failed": 1, "failures": [{"reason": {"reason": "broken ci
 def test_answers_that_are_refused(answer, message):
     with pytest.raises(QueryError, match=message):
         read_hits(answer)
+
+
+def test_a_hybrid_query_within_another_is_refused():
+    body = {"query": {"bool": {"must": [{"hybrid": {"queries": []}}], "filter": []}}}
+    with pytest.raises(QueryError, match="adds up raw scores: send it as the whole query"):
+        read_hits(ANSWER, body)
+    for whole in ({"query": {"hybrid": {"queries": []}}}, {"query": {"match_all": {}}}, {}):
+        assert read_hits(ANSWER, whole) == read_hits(ANSWER)

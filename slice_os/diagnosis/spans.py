@@ -1,0 +1,62 @@
+"""Whether the stored spans of an index of a cluster are those of its words, and safe to stay so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from slice_os.backends import ClusterSettings
+from slice_os.backends.opensearch import OpenSearchBackend
+from slice_os.backends.opensearch.cluster import Cluster
+from slice_os.backends.opensearch.documents import MOST_SPANS
+from slice_os.backends.opensearch.mending import count_crowded, survey
+from slice_os.diagnosis.findings import Notes
+from slice_os.errors import ClusterError
+
+if TYPE_CHECKING:
+    from slice_os.diagnosis.cluster import Asker
+
+
+def check_spans(
+    asker: Asker, notes: Notes, index: str, settings: ClusterSettings, deep: bool
+) -> None:
+    """Say how many passages have too many spans, and compare others with their words."""
+    cluster = Cluster(asker.client, asker.address, index)
+    command = f"'slice-os doctor --repair --index {asker.address}'"
+    try:
+        many, found = count_crowded(cluster), survey(cluster, settings, everything=deep)
+    except ClusterError as exc:
+        notes.find("notice", f"The stored spans could not be looked at ({str(exc).rstrip('.')})")
+        return
+    notes.facts["passages_of_150_spans"] = many
+    if many:
+        notes.find(
+            "error",
+            f"Passages with more than {MOST_SPANS} spans: {many:,}. The k-NN plugin derives a wrong"
+            " _source of them, so that _reindex, _update and the recovery of a replica ruin them",
+            f"{command} makes them anew from the stored words.",
+        )
+    if found["spans"]:
+        notes.find(
+            "error",
+            f"Passages whose stored spans are not those of their words: {found['spans']:,} of the "
+            f"{found.total():,} looked at",
+            f"{command} makes all anew from the stored words.",
+        )
+    if found["filters"]:
+        notes.find(
+            "warning",
+            "Passages whose metadata was changed (by _update, say) and their filters were not: "
+            f"{found['filters']:,} of the {found.total():,} looked at",
+            f"{command} has the filters follow.",
+        )
+    if found.total() and found[""] == found.total() and not many:
+        notes.find("ok", "The stored spans that were looked at are those of their words.")
+
+
+def repair_spans(place: str, notes: Notes, deep: bool) -> None:
+    """Make anew what `check_spans` would find wrong, and say how much it was."""
+    backend = OpenSearchBackend.open(place)
+    if backend is not None:
+        mended = backend.mend(everything=deep)
+        backend.close()
+        notes.find("ok", f"Repaired: {mended:,} passages were written anew from what they hold.")

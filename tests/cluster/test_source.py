@@ -1,0 +1,258 @@
+"""Stored vectors stay what they are, whatever a cluster makes of its `_source`."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import closing, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from opensearchpy import OpenSearch
+
+from cluster.launcher import start_cluster
+from slice_os.backends import ClusterSettings, IndexMeta
+from slice_os.backends.opensearch import OpenSearchBackend, documents, mending
+from slice_os.backends.opensearch.encoding import unpack_words
+from slice_os.backends.opensearch.scan import Scan
+from slice_os.cli import main
+from slice_os.diagnosis import doctor
+from slice_os.encoder import encoder_info
+from slice_os.filters import parse_filters
+from slice_os.spans import cover
+from support import faults, local
+
+NAME = "sources"
+COUNT = 8
+WORDS = [f"word{n}" for n in range(100)]
+SETTINGS = ClusterSettings(replicas=1)
+INFO = encoder_info(None)
+META = IndexMeta(INFO.name, INFO.family, local.DIMENSION)
+KNOWN_ISSUES = Path(__file__).parents[2] / "docs" / "known-issues.md"
+
+
+@pytest.fixture(scope="module")
+def snapshots():
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        Path(folder).chmod(0o777)  # nodes run as another user
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def two_nodes(snapshots):
+    with start_cluster(2, settings={"path.repo": [snapshots]}) as nodes:
+        yield nodes
+
+
+@pytest.fixture(scope="module")
+def client(two_nodes):
+    with OpenSearch(two_nodes.urls, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+def backend(two_nodes, client):
+    with faults.emptied(client, NAME):
+        backend = OpenSearchBackend.create(f"{two_nodes.urls[0]}/{NAME}", META, SETTINGS)
+        fill(backend, range(COUNT))
+        yield backend
+        backend.close()
+    client.indices.delete(index=f"{NAME}*")
+
+
+def fill(backend, numbers):
+    """Write documents of one passage, whose words are unlike each other: spans stand for few."""
+    with backend.writer() as writer:
+        for number in numbers:
+            local.put(writer, f"d{number}", [" ".join([f"number{number}", *WORDS])], kind="a")
+
+
+def sources(client, index=NAME, **params):
+    """Return the `_source` of all passages of an index, by document."""
+    client.indices.refresh(index=index)
+    body = {"size": 50, "query": {"match_all": {}}}
+    hits = client.search(index=index, body=body, params=params)["hits"]["hits"]
+    return {hit["_source"]["document"]: hit["_source"] for hit in hits}
+
+
+def spans(client, index=NAME, **params):
+    return {name: one["spans"] for name, one in sources(client, index, **params).items()}
+
+
+def sound(client, before, index=NAME, **params):
+    """Every vector is what it was, and what it has to be."""
+    now = sources(client, index, **params)
+    assert {name: one["spans"] for name, one in now.items() if name in before} == before
+    assert {mending.complaint(one, SETTINGS) for one in now.values()} == {""}
+    # Not only what is said to be stored: what is searched.
+    for name, one in now.items():
+        knn = {"knn": {"spans.vector": {"vector": one["spans"][-1]["vector"], "k": 50}}}
+        query = {"nested": {"path": "spans", "score_mode": "max", "query": knn}}
+        body = {"size": 50, "query": query, "_source": ["document"]}
+        hits = client.search(index=index, body=body, params=params)["hits"]["hits"]
+        assert {hit["_source"]["document"]: hit["_score"] for hit in hits}[name] > 0.9999
+
+
+@pytest.fixture
+def before(client, backend):
+    stored = sources(client)
+    assert len(stored) == COUNT
+    for one in stored.values():
+        words, _ = unpack_words(one["words"])
+        assert len(cover(words.vectors, SETTINGS.tolerance)) > 150  # else nothing is tested here
+        assert len(one["spans"]) <= 149
+        assert 0.3 < one["tolerance"] < SETTINGS.tolerance
+        assert len(cover(words.vectors, one["tolerance"])) == len(one["spans"])
+    return {name: one["spans"] for name, one in stored.items()}
+
+
+def test_update(client, backend, before):
+    for hit in client.search(index=NAME, body={"size": 50, "_source": False})["hits"]["hits"]:
+        client.update(index=NAME, id=hit["_id"], body={"doc": {"title": "other"}})
+    sound(client, before)
+    client.update_by_query(
+        index=NAME, body={"script": {"source": "ctx._source.title = 'third'"}}, refresh=True
+    )
+    assert {one["title"] for one in sources(client).values()} == {"third"}
+    sound(client, before)
+
+
+def test_reindex_and_merges(client, backend, before):
+    mapping = client.indices.get(index=NAME)[f"{NAME}-000001"]["mappings"]
+    knn = {"index": {"knn": True, "number_of_replicas": 0}}
+    client.indices.create(index=f"{NAME}-copy", body={"settings": knn, "mappings": mapping})
+    body = {"source": {"index": NAME, "size": 100}, "dest": {"index": f"{NAME}-copy"}}
+    client.reindex(body=body, refresh=True)
+    sound(client, before, f"{NAME}-copy")
+    fill(backend, range(COUNT, COUNT + 3))
+    for index in (NAME, f"{NAME}-copy"):
+        client.indices.forcemerge(index=index, max_num_segments=1)
+        sound(client, before, index)
+
+
+def test_replicas(two_nodes, client, backend, before):
+    faults.green(client, NAME)
+    sound(client, before, preference="_replica")
+    second = two_nodes.nodes[1]
+    second.terminate()
+    second.finish()
+    fill(backend, range(COUNT, COUNT + 10))
+    client.update_by_query(
+        index=NAME, body={"script": {"source": "ctx._source.title = 'other'"}}, refresh=True
+    )
+    second.launch()
+    second.wait(2)
+    faults.green(client, NAME)
+    (shard,) = client.indices.recovery(index=NAME)[f"{NAME}-000001"]["shards"][1:] or [None]
+    assert shard["index"]["files"]["total"] == shard["index"]["files"]["reused"]
+    assert shard["translog"]["recovered"] >= COUNT + 10  # by operations
+    for copy in ("_primary", "_replica"):
+        sound(client, before, preference=copy)
+    for replicas in (0, 1):  # by files
+        client.indices.put_settings(index=NAME, body={"index": {"number_of_replicas": replicas}})
+    faults.green(client, NAME)
+    sound(client, before, preference="_replica")
+
+
+def test_snapshot_and_restore(client, backend, before, snapshots):
+    where = {"type": "fs", "settings": {"location": snapshots}}
+    client.snapshot.create_repository(repository="here", body=where)
+    body = {"indices": f"{NAME}-000001"}
+    client.snapshot.create(repository="here", snapshot="one", body=body, wait_for_completion=True)
+    body |= {
+        "rename_pattern": "(.+)",
+        "rename_replacement": "$1-restored",
+        "rename_alias_pattern": "(.+)",
+        "rename_alias_replacement": "$1-restored",
+    }
+    client.snapshot.restore(repository="here", snapshot="one", body=body, wait_for_completion=True)
+    sound(client, before, f"{NAME}-000001-restored")
+    # A restored index beside the first is opened by the alias of its own.
+    assert list(client.indices.get_alias(name=f"{NAME}-restored")) == [f"{NAME}-000001-restored"]
+    client.snapshot.delete(repository="here", snapshot="one")
+
+
+def made_before(monkeypatch, backend, client):
+    """Fill the index as slice-os did before it stored at most 149 spans."""
+    with monkeypatch.context() as patch:
+        patch.setattr(documents, "MOST_SPANS", 10_000)
+        with backend.writer() as writer:
+            writer.delete([f"d{n}" for n in range(COUNT)])
+        fill(backend, range(COUNT))
+    meta = client.indices.get_mapping(index=NAME)[f"{NAME}-000001"]["mappings"]["_meta"]
+    meta["slice_os"]["format"] = 1
+    client.indices.put_mapping(index=NAME, body={"_meta": meta})
+    client.indices.forcemerge(index=NAME, max_num_segments=1)
+
+
+def test_an_index_made_before_is_found_and_mended(monkeypatch, two_nodes, client, backend, before):
+    made_before(monkeypatch, backend, client)
+    client.update_by_query(
+        index=NAME, body={"script": {"source": "ctx._source.title = 'other'"}}, refresh=True
+    )
+    found = doctor(backend.place)
+    errors = {one.what: one.advice for one in found.findings if one.severity == "error"}
+    (advice,) = (advice for what, advice in errors.items() if "more than 149 spans: 8." in what)
+    assert f"slice-os doctor --repair --index {backend.place}" in advice
+    done = CliRunner().invoke(main, ["doctor", "--repair", "--index", backend.place])
+    assert "Repaired: 8 passages were written anew" in done.stdout
+    assert "not those" not in done.stdout
+    assert mending.count_crowded(backend._cluster) == 0
+    sound(client, before)
+    with closing(OpenSearchBackend.open(backend.place)) as opened:
+        assert opened.meta.format == 2
+        assert opened.mend() == 0
+        assert opened.stored(["d1"])["d1"].hash  # complete, as it was
+
+
+def test_vectors_and_filters_that_do_not_follow_are_found(client, backend, before):
+    hits = client.search(index=NAME, body={"size": 50, "_source": False})["hits"]["hits"]
+    first, second = (hit["_id"] for hit in hits[:2])
+    script = "for (s in ctx._source.spans) { s.vector = ctx._source.spans[0].vector }"
+    client.update(index=NAME, id=first, body={"script": script})
+    client.update(index=NAME, id=second, body={"doc": {"metadata": {"kind": "b"}}}, refresh=True)
+    found = " ".join(one.what for one in doctor(backend.place, deep=True).findings)
+    assert "stored spans are not those of their words: 1 of the 8" in found
+    assert "their filters were not: 1 of the 8" in found
+    assert doctor(backend.place, repair=True).healthy
+    sound(client, before)
+    with closing(OpenSearchBackend.open(backend.place)) as opened:
+        assert len(opened.matching(parse_filters(["kind=b"]))) == 1
+
+
+def test_the_graph_names_every_match_however_coarse_the_passages(client, backend, before):
+    rng = np.random.default_rng(3)
+    stored = [unpack_words(one["words"])[0] for one in sources(client).values()]
+    with backend.writer() as writer:  # among them some that keep the tolerance of the index
+        for number in range(30):
+            local.put(writer, f"short{number}", [f"a few words {number}"])
+    vectors = np.stack([one.vectors[5:9].sum(0) for one in stored])
+    vectors += 0.3 * rng.normal(size=vectors.shape) * vectors.std()
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    count = len(vectors)
+    cosines, lengths = np.full(count, 0.8, np.float32), [range(1, 21)] * count
+    scan = Scan(backend._cluster, SETTINGS, vectors, lengths, cosines, (), lambda _: None)
+    assert scan.tolerance < SETTINGS.tolerance
+
+    def named(found):
+        return {(one.passage.document, k) for one, phrases in found for k in phrases}
+
+    exact = named(scan.every_word())
+    assert len(exact) >= COUNT
+    assert named(scan.by_graph()) == exact
+    scan.__dict__["tolerance"] = SETTINGS.tolerance  # as if these were one in a hundred
+    assert named(scan.by_graph()) == exact
+
+
+def test_the_reproduction_of_the_known_issue_shows_it(two_nodes, client):
+    """Once it does not, the ceiling can go."""
+    text = KNOWN_ISSUES.read_text(encoding="utf-8")
+    code = text.split("```python\n")[1].split("```")[0]
+    shown = text.split("```\n\n")[1].split("\n\n")[0]
+    printed = StringIO()
+    with redirect_stdout(printed):
+        exec(code.replace("http://localhost:9200", two_nodes.urls[0]), {})
+    assert printed.getvalue().strip().splitlines() == [line.strip() for line in shown.splitlines()]
+    client.indices.delete(index="nested-vectors")
