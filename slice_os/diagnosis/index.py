@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import regex
 
+from slice_os.backends.opensearch.cluster import Cluster
 from slice_os.backends.opensearch.template import read_meta, whole_index
 from slice_os.diagnosis.examining import complete, fit
 from slice_os.diagnosis.findings import Notes
@@ -203,16 +204,14 @@ def _count(asker: Asker, notes: Notes, index: str) -> None:
 def _emptied(asker: Asker, notes: Notes, index: str) -> None:
     """Say so if the alias names an empty generation, as _rollover leaves it, beside a full one."""
     name = asker.address.name
-    for row in asker.get(f"/_cat/indices/{name}-0*", format="json", h="index,docs.count") or ():
-        if row["index"] != index and int(row.get("docs.count") or 0):
-            actions = [
-                {"remove": {"index": index, "alias": name}},
-                {"add": {"index": row["index"], "alias": name}},
-            ]
-            back = json.dumps({"actions": actions})
-            notes.find(
-                "error",
-                f"{name} names the empty {index}, while {row['index']} holds documents (_rollover "
-                "does that)",
-                f"let it name that again: {asker.curl('/_aliases', 'POST')} {_JSON} -d '{back}'",
-            )
+    if full := Cluster(asker.client, asker.address, index).fuller():
+        actions = [
+            {"remove": {"index": index, "alias": name}},
+            {"add": {"index": full, "alias": name}},
+        ]
+        back = json.dumps({"actions": actions})
+        notes.find(
+            "error",
+            f"{name} names the empty {index}, while {full} holds documents (_rollover does that)",
+            f"let it name that again: {asker.curl('/_aliases', 'POST')} {_JSON} -d '{back}'",
+        )

@@ -81,6 +81,23 @@ def test_a_healthy_index(place):
     assert "ok       Every document is complete." in shown.stdout
 
 
+def test_a_passage_that_is_missing_in_the_middle_is_found(place, client):
+    text = "\n".join(f"This is sentence number {n}, of some length." for n in range(60))
+    slice_os.index([slice_os.Document("long", text)], place)
+    assert doctor(place).healthy
+    client.delete_by_query(
+        index=place.rpartition("/")[2],
+        body={"query": {"bool": {"must": [
+            {"term": {"document": "long"}}, {"term": {"passage": 1}},
+        ]}}},
+        refresh=True,
+    )  # fmt: skip
+    (what,) = said(doctor(place), "error")
+    assert "should have 7 passages, and there are 6" in what
+    slice_os.index([slice_os.Document("long", text)], place)
+    assert doctor(place).healthy
+
+
 def test_the_cluster_alone(cluster):
     found = doctor(cluster.url)
     assert found.facts["health"] in ("green", "yellow")

@@ -6,6 +6,7 @@ import json
 import random
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,29 @@ def test_interrupted(client, cluster, name, how):
     assert report["documents"] < len(documents)  # what was complete is not done again
     assert faults.passages(faults.held(client, name).values()) == faults.expected(documents)
     assert faults.settings(client, name) == (None, 1, None)
+
+
+def segments(client, name):
+    stats = client.indices.stats(index=name, metric="segments")
+    return stats["_all"]["primaries"]["segments"]["count"]
+
+
+def test_what_was_loaded_is_merged_without_being_waited_for(client, cluster, name):
+    seen = []
+
+    def write_out(report):
+        client.indices.refresh(index=name)  # a segment each time
+        seen.append(segments(client, name))
+
+    index(faults.documents(count=9), cluster, name, on_progress=write_out)
+    assert seen[-1] > 1
+    end = time.monotonic() + 60
+    while segments(client, name) > 1 and time.monotonic() < end:
+        time.sleep(0.2)
+    assert segments(client, name) == 1
+    index(faults.documents(1, count=9), cluster, name, on_progress=write_out)
+    time.sleep(3)
+    assert segments(client, name) > 1  # it is searched: when to merge is the cluster's
 
 
 def test_settings_while_loading(client, cluster, name):

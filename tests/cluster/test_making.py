@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,111 @@ def test_plain_documents_get_spans_without_losing_a_field(cluster, name):
     run("index", "--from-index", new, "--index", old, ok=1)
     run("index", "--from-index", f"{cluster.url}/nothing", "--index", new, ok=1)
     run("index", "--index", new, ok=2)
+
+
+def test_an_index_of_our_own_is_taken_over(cluster, name):
+    """For another encoder, say: its text is there, the corpus may not be."""
+    old, new = f"{cluster.url}/{name}", f"{cluster.url}/{name}-new"
+    texts = ["\n\n".join(f"{text} ({n}.{k})" for text in TEXTS for k in range(9)) for n in range(3)]
+    documents = [
+        slice_os.Document(f"d{n}", text, f"Title {n}", {"n": n, "long": "x" * 9000, "a": {"b": n}})
+        for n, text in enumerate(texts)
+    ]
+    slice_os.index(documents, old, passage_words=30)
+    with slice_os.open(old) as index:
+        body = {
+            "query": {"bool": {"must": [{"term": {"document": "d1"}}, {"term": {"passage": 1}}]}}
+        }
+        client = index._backend._cluster.client
+        client.delete_by_query(index=name, body=body, refresh=True)
+    done = run("index", "--from-index", old, "--index", new, "--passage-words", 30, ok=3)
+    assert "2 documents indexed" in done.stdout
+    assert "d1" in Path(f"{name}-new.rejects.jsonl").read_text()
+    with slice_os.open(old) as before, slice_os.open(new) as after:
+        found = [
+            [
+                (hit.document, hit.passage, hit.title, hit.text, hit.metadata)
+                for hit in one.search("she wants her subscription ended", mode="dense", size=99)
+                if hit.document != "d1"
+            ]
+            for one in (before, after)
+        ]
+        assert len(found[1]) > 10
+        assert sorted(found[0], key=PLACE) == sorted(found[1], key=PLACE)
+
+
+def test_an_empty_generation_beside_a_full_one_is_named(cluster, name):
+    place = f"{cluster.url}/{name}"
+    run("templates", "apply", "--index", place, "--replicas", 0)
+    slice_os.index([slice_os.Document("a", TEXTS[0])], place)
+    request("POST", f"{place}/_rollover", {})
+    with slice_os.open(place) as index:
+        for ask in (index.search, lambda text: list(index.mine([text]))):
+            with pytest.raises(PlaceError, match=f"names the empty {name}-000002.*{name}-000001"):
+                ask("cancel my subscription")
+    advice = run("doctor", "--index", place, ok=1).stdout
+    assert f"{name} names the empty {name}-000002" in advice
+    actions = json.loads(advice.split("-d '")[1].split("'")[0])
+    request("POST", f"{cluster.url}/_aliases", actions)
+    with slice_os.open(place) as index:
+        assert index.search("cancel my subscription")[0].document == "a"
+    request("DELETE", f"{cluster.url}/_index_template/{name}")
+
+
+PLACE = itemgetter(0, 1)
+FIELDS = "year:integer,status:keyword,at.day:date"
+
+
+def test_fields_of_their_own_type(cluster, name):
+    place = f"{cluster.url}/{name}"
+    corpus = Path(f"{name}.jsonl")
+    rows = [
+        {"id": f"d{n}", "text": TEXTS[n % 3], "year": 2010 + n, "status": ("shut", "open")[n % 2],
+         "at": {"day": f"2020-01-{n + 1:02}"}, "other": n}
+        for n in range(5)
+    ]  # fmt: skip
+    rows.append({"id": "bad", "text": TEXTS[0], "year": "long ago"})
+    rows.append({"id": "none", "text": TEXTS[0], "year": "", "status": None})
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run("index", corpus, "--index", place, "--fields", FIELDS, ok=3)
+    assert "6 documents indexed" in done.stdout
+    assert (
+        "[fields.year] of type [integer]: For input string"
+        in Path(f"{name}.rejects.jsonl").read_text()
+    )
+
+    def by_year():
+        request("POST", f"{place}/_refresh")
+        body = {
+            "query": {"range": {"fields.at.day": {"gte": "2020-01-02"}}},
+            "sort": [{"fields.year": "desc"}],
+            "aggs": {
+                "by": {"terms": {"field": "fields.status"}},
+                "m": {"avg": {"field": "fields.year"}},
+            },
+            "_source": ["document", "fields"],
+        }
+        found = request("POST", f"{place}/_search", body)
+        assert found["aggregations"]["m"]["value"] == 2012.5
+        assert {b["key"]: b["doc_count"] for b in found["aggregations"]["by"]["buckets"]} == {
+            "open": 2, "shut": 2,
+        }  # fmt: skip
+        return [hit["_source"]["document"] for hit in found["hits"]["hits"]]
+
+    assert by_year() == ["d4", "d3", "d2", "d1"]
+    rows[2]["other"] = "changed"  # metadata alone: written anew with the vectors that it has
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    again = json.loads(run("index", corpus, "--index", place, "--json", ok=3).stdout)
+    assert again["documents"] == 1
+    assert again["encoded_words"] == len(TEXTS[0].split())  # of the bad one, again
+    assert by_year() == ["d4", "d3", "d2", "d1"]
+    with slice_os.open(place, cluster={"fields": {
+        "year": "integer", "status": "keyword", "at.day": "date"}}) as index:  # fmt: skip
+        assert [h.document for h in index.search("seat", filters=["year>=2014"])] == ["d4"]
+    refused = run("index", corpus, "--index", place, "--fields", "year:long", ok=1).stderr
+    assert "has fields" in refused
+    assert "choose one of" in run("templates", "show", "--fields", "year:number", ok=1).stderr
+    assert "NAME:TYPE" in run("templates", "show", "--fields", "year", ok=2).stderr
 
 
 def test_documents_that_lack_a_field_are_taken_over_too(cluster, name):

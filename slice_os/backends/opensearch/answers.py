@@ -119,18 +119,22 @@ def blocked_error(url: str, reason: str) -> ClusterError | None:
 def reason_of(info: object) -> str:
     """Return the innermost reason of an error that OpenSearch answered, in short."""
     error = info.get("error", info) if isinstance(info, Mapping) else info
+    field = ""
     while isinstance(error, Mapping):
+        if error.get("type") == "mapper_parsing_exception":  # which the inner ones do not name
+            field = str(error.get("reason")).partition(" in document")[0] + ": "
         inner = (
             error.get("caused_by")
             or error.get("cause")
             or next(iter(error.get("root_cause") or error.get("failures") or ()), None)
         )
         if inner is None or inner == error:
-            said = (error.get(name) for name in ("reason", "type", "message", "Message"))
-            error = next(filter(None, said), None)
+            names = ("reason", "type", "message", "Message")
+            error = next(filter(None, map(error.get, names)), None)
         else:
             error = inner
-    return " ".join(str(error or "no reason given").split()).rstrip(".;")[:300]
+    said = str(error or "no reason given")
+    return " ".join((said if said in field else field + said).split()).rstrip(".;:")[:300]
 
 
 def patiently(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import regex
 from tenacity import (
     RetryError,
     Retrying,
@@ -220,6 +221,19 @@ class Cluster:
             lambda: self.client.indices.get(index=self.address.name, params=params), PATIENCE
         )
         return {name: one["settings"]["index"]["uuid"] for name, one in answer.items()}
+
+    def fuller(self) -> str | None:
+        """Return the generation that holds documents where this one holds none, if there is one."""
+        if not self.is_empty():
+            return None
+        what = {"index": f"{self.address.name}-0*", "params": {"format": "json"}}
+        try:
+            rows = self.ask(lambda: self.client.cat.indices(**what))
+        except ClusterError:  # it may not be ours to know
+            return None
+        generation = regex.compile(regex.escape(self.address.name) + r"-\d{6}")
+        full = (row["index"] for row in rows if int(row.get("docs.count") or 0))
+        return next((index for index in full if generation.fullmatch(index)), None)
 
     def is_empty(self) -> bool:
         """Tell whether the index holds nothing."""

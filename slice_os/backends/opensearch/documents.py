@@ -79,6 +79,11 @@ def typed_fields(metadata: Mapping[str, Any], declared: Mapping[str, str]) -> di
     return {name: flat[name] for name in declared if flat.get(name) not in (None, "", [])}
 
 
+def stored_metadata(source: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata that `fields` was given; what is nested too deeply is JSON text."""
+    return {**source.get("metadata", {}), **source.get("unindexed", {})}
+
+
 def _finite(value: Any) -> Any:
     """Return a value with NaN, infinities and what Java's long cannot hold as texts."""
     if isinstance(value, float) and not math.isfinite(value):

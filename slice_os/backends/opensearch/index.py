@@ -199,7 +199,19 @@ class OpenSearchBackend(Backend):
         return list(self._cluster.document_ids(filter_clauses(filters)))
 
     def retrieve(self, retrieval: Retrieval) -> list[Candidate]:
-        return self._retriever.retrieve(retrieval)
+        found = self._retriever.retrieve(retrieval)
+        if not found:
+            self._check_emptied()
+        return found
+
+    def _check_emptied(self) -> None:
+        """Raise if the alias names an empty generation beside a full one: _rollover does that."""
+        if full := self._cluster.fuller():
+            raise PlaceError(
+                f"{self.place} names the empty {self._cluster.index}, and {full} holds documents "
+                f"(_rollover does that): 'slice-os doctor --index {self.place}' says how to go "
+                "back."
+            )
 
     def scan(
         self,
@@ -210,6 +222,7 @@ class OpenSearchBackend(Backend):
         on_progress: Callable[[float], object] = lambda share: None,
         exact: bool = False,
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
+        self._check_emptied()
         scan = Scan(self._cluster, self.settings, vectors, lengths, cosines, filters, on_progress)
         # The degree of fewer dimensions says too little.
         by_graph = not exact and self.settings.dimensions is None and scan.graph_pays()

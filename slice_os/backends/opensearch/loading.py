@@ -57,14 +57,22 @@ class Loading:
                 self._cluster.put_settings(self._before, SEARCH_PATIENCE)
                 _note(self._cluster, self._cluster.describe()[0]["_meta"], None)
             self._cluster.refresh()
-            if self._before is not None and merge:
-                self._cluster.merge()
         except ClusterError as exc:
             _log.warning(
                 "The settings of %s could not be put back (%s) The next run does it.",
                 self._cluster.index,
                 exc,
             )
+            return
+        if self._before is not None and merge:
+            try:
+                self._cluster.merge()
+            except ClusterError as exc:
+                _log.warning(
+                    "The segments of %s were not merged (%s) 'slice-os doctor' says how.",
+                    self._cluster.index,
+                    exc,
+                )
 
 
 def _note(cluster: Cluster, meta: dict[str, Any], before: dict[str, Any] | None) -> None:

@@ -7,7 +7,6 @@ documents, and whatever was made from their `_source` since is wrong.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -51,7 +50,7 @@ def complaint(source: Mapping[str, Any], settings: ClusterSettings) -> str:
         stored = np.array([one["vector"] for one in source["spans"]], wanted.dtype)
         if stored.shape != wanted.shape or not np.allclose(stored, wanted, atol=1e-6):
             return "spans"
-    metadata = _metadata(source)
+    metadata = made.stored_metadata(source)
     follows = filter_tokens(metadata) == sorted(source.get("filters", []))
     typed = made.typed_fields(metadata, settings.fields)
     follows = follows and flat_metadata(source.get("fields", {})) == typed
@@ -136,7 +135,7 @@ def _rewrite(
     lines: list[bytes] = []
     for hit in hits:
         source = {name: value for name, value in hit["_source"].items() if name != "fields"}
-        metadata = _metadata(source)
+        metadata = made.stored_metadata(source)
         source |= made.vector_fields(source["words"], meta.max_words, settings)
         source["filters"] = filter_tokens(metadata)
         if typed := made.typed_fields(metadata, settings.fields):
@@ -155,9 +154,3 @@ def _rewrite(
             raise ClusterError(f"{cluster.url} refuses a passage: {reason_of(result)}.")
         done += "error" not in result
     return done
-
-
-def _metadata(source: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a passage's metadata as `fields` had it: what is too long for a term lies as JSON."""
-    long = {name: json.loads(text) for name, text in source.get("unindexed", {}).items()}
-    return {**source.get("metadata", {}), **long}

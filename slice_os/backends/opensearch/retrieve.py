@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from slice_os.backends.base import Candidate, ClusterSettings, IndexMeta, Retrieval, StoredPassage
 from slice_os.backends.opensearch.cluster import WORDS_PAGE, Cluster
+from slice_os.backends.opensearch.documents import stored_metadata
 from slice_os.backends.opensearch.encoding import unpack_words
 from slice_os.backends.relevance import exact_degree, is_scored_again, is_short, score_page
 from slice_os.errors import IndexDamagedError, QueryError
@@ -205,8 +206,7 @@ def stored_passage(hit: Mapping[str, Any]) -> StoredPassage:
         source["text"],
         source.get("title", ""),
     )
-    metadata = {**source.get("metadata", {}), **source.get("unindexed", {})}
-    return StoredPassage(passage, flat_metadata(metadata), words, norms)
+    return StoredPassage(passage, flat_metadata(stored_metadata(source)), words, norms)
 
 
 def _text(query: str) -> str:

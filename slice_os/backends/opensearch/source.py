@@ -1,18 +1,24 @@
-"""Documents out of an index that exists: plain BM25 documents that are to get span vectors."""
+"""Documents out of an index that exists, whoever made it: they are to get span vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from slice_os.backends.opensearch.cluster import Cluster
 from slice_os.backends.opensearch.connection import connect, parse_place
+from slice_os.backends.opensearch.documents import stored_metadata
 from slice_os.corpus.rows import TEXT_FIELDS, TITLE_FIELD, Fields, flatten, to_document
 from slice_os.errors import CorpusError, PlaceError
 from slice_os.records import Document, Reject
 
 PAGE = 50
 """Documents in one answer: their length is not known."""
+_PASSAGE = (
+    "document", "passage", "start", "text", "title", "metadata", "unindexed", "document_hash",
+)  # fmt: skip
 
 
 class IndexCorpus:
@@ -63,6 +69,36 @@ class IndexCorpus:
         return to_document(row, self._fields, hit["_id"])
 
 
+class OwnCorpus(IndexCorpus):
+    """The documents of an index that slice-os has made, put together from their passages."""
+
+    def __iter__(self) -> Iterator[Document]:
+        order = [{"document": "asc"}, {"passage": "asc"}, "_shard_doc"]
+        wanted = {"query": {"match_all": {}}, "sort": order, "_source": _PASSAGE}
+        hits = (hit["_source"] for page in self._cluster.pages(wanted, PAGE) for hit in page)
+        for name, some in groupby(hits, key=itemgetter("document")):
+            passages = list(some)
+            self.bytes_done += len(passages)
+            last = passages[-1]
+            whole = [one["passage"] for one in passages] == list(range(len(passages)))
+            if whole and "document_hash" in last:
+                text, metadata = _joined(passages), stored_metadata(last)
+                yield Document(name, text, last.get("title", ""), metadata)
+            else:
+                self.rejects += 1
+                if self._on_reject is not None:
+                    place = f"{self._cluster.address}#{name}"
+                    self._on_reject(Reject(place, "the index does not hold all of it"))
+
+
+def _joined(passages: Sequence[Mapping[str, Any]]) -> str:
+    """Return a document's text, with line ends where there was white space between passages."""
+    text = ""
+    for one in passages:
+        text = text[: one["start"]].ljust(one["start"], "\n") + one["text"]
+    return text
+
+
 def read_index(
     place: str,
     *,
@@ -73,12 +109,15 @@ def read_index(
 ) -> IndexCorpus:
     """Return the documents of an index of a cluster, made by anything, as `read` does of rows.
 
+    Those of an index that slice-os has made come back as they were indexed, but for white space
+    between their passages; the names of fields do not count there.
+
     Their ids are those of `id_field`, else their ``_id``; text and title are found as `read` finds
     them, and every other field becomes metadata, so that none is lost. A document may lack any of
     its text fields, if it has one, or a title. The index is only read.
 
     Raises:
-        PlaceError: there is no such index, slice-os has made it, or its text fields must be named.
+        PlaceError: there is no such index, or its text fields must be named.
         ClusterError: the cluster cannot be reached or refuses.
     """
     from opensearchpy import NotFoundError
@@ -99,7 +138,7 @@ def read_index(
     if not found:
         raise PlaceError(f"There is no index {address.name} at {address.url}: check its name.")
     if any("slice_os" in (one["mappings"].get("_meta") or {}) for one in found.values()):
-        raise PlaceError(f"slice-os has made {place}: its passages have their vectors.")
+        return OwnCorpus(cluster, fields, None, on_reject)
     mapped = [name for one in found.values() for name in one["mappings"].get("properties", {})]
     usual = next((name for name in TEXT_FIELDS if name in mapped), None)
     if mapped and not (fields.text or usual):

@@ -1,0 +1,80 @@
+"""The roles in docker/ grant what slice-os asks of a cluster, read off a node's own log."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+from opensearchpy import OpenSearch
+
+from support.faults import emptied
+from support.verbs import TEXTS, run
+
+DOCKER = Path(__file__).parents[2] / "docker"
+NAME = "calls"
+LOGGER = "logger.org.opensearch.tasks.TaskManager"
+REGISTERED = re.compile(r"register \d+ \[[^\]]*\] \[([^ ]+)\] \[")
+NOT_OURS = ("cluster:admin/settings/update", "internal:", "indices:admin/seq_no/")
+"""What the test itself asks for, and what nodes do among themselves, which no role is asked for."""
+
+
+@pytest.fixture
+def client(cluster):
+    with OpenSearch(cluster.urls) as client, emptied(client, NAME):
+        yield client
+
+
+def granted(role, action):
+    found = json.loads((DOCKER / f"role-{role}.json").read_text())
+    (index,) = found["index_permissions"]
+    assert index["index_patterns"] == [NAME, f"{NAME}-0*"]
+    patterns = [*found["cluster_permissions"], *index["allowed_actions"]]
+    # Parts of an action (on a shard, say) carry its name and go with it.
+    return any(fnmatchcase(re.sub(r"\[.*", "", action), pattern) for pattern in patterns)
+
+
+def asked(cluster, client, work):
+    """Return the actions that a node is asked for while something works."""
+    log = cluster.nodes[0].log
+    client.cluster.put_settings(body={"transient": {LOGGER: "TRACE"}})
+    before = log.stat().st_size
+    try:
+        work()
+    finally:
+        client.cluster.put_settings(body={"transient": {LOGGER: None}})
+    time.sleep(0.5)
+    found = set(REGISTERED.findall(log.read_bytes()[before:].decode()))
+    return {action for action in found if not action.startswith(NOT_OURS)}
+
+
+def test_the_roles_grant_what_is_asked_for(cluster, client, tmp_path):
+    place = f"{cluster.url}/{NAME}"
+    file = tmp_path / "corpus.jsonl"
+    rows = [{"id": f"d{n}", "text": text} for n, text in enumerate(TEXTS * 4)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def write():
+        run("templates", "apply", "--index", place)
+        run("index", file, "--index", place, "--replicas", 0)
+        run("index", file, "--index", place, "--replicas", 1, "--prune")
+        run("delete", "d1", "--index", place)
+        run("doctor", "--index", place, "--repair")
+
+    def read():
+        run("search", TEXTS[0], "--index", place)
+        run("search", TEXTS[0], "--index", place, "--fusion", "rrf")
+        run("mine", "--phrase", TEXTS[0], "--index", place, "--exact")
+        run("mine", "--phrase", TEXTS[0], "--index", place)
+        run("status", "--index", place)
+        run("doctor", "--index", place)
+
+    written, found = asked(cluster, client, write), asked(cluster, client, read)
+    client.indices.delete_index_template(name=NAME)
+    assert "indices:data/write/bulk" in written
+    assert "indices:data/read/msearch" in found
+    assert {action for action in written if not granted("index", action)} == set()
+    assert {action for action in found if not granted("search", action)} == set()
