@@ -1,8 +1,8 @@
 """Searching and mining a million words in a real node.
 
-Needs `--data FOLDER` with retrieval/scifact. Loads it into a node of its own and merges its
-segments (some twenty minutes), or uses the index that SLICE_OS_BENCH_INDEX names, which holds it
-already.
+Needs `--data FOLDER` with retrieval/scifact. Loads it into a node of its own, measures searches
+before and after its segments are merged (some forty minutes), or uses the index that
+SLICE_OS_BENCH_INDEX names, which holds it already.
 """
 
 from __future__ import annotations
@@ -12,18 +12,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import slice_os
 from benchmarks.mining import mining
 from benchmarks.recall import recall_at_10
 from benchmarks.stages import stages
+from benchmarks.timing import seconds
 from slice_os.backends.opensearch import OpenSearchBackend
+from slice_os.backends.opensearch.cluster import Cluster
 from slice_os.encoder import load_encoder
 from slice_os.evaluation.collections import read_collection
 from tests.cluster.launcher import start_cluster
 
 TITLE = "OpenSearch: searching and mining"
 TIMED = 60
+BEFORE = 5
+"""Rows that show what merging brings."""
 PHRASES = 200
 
 
@@ -40,14 +45,28 @@ def run(data: Path | None) -> list[str]:
         texts = list(queries.values())
         stored = status.bytes / status.words
         every = 20 * backend.meta.dimension * 4
-        return [
+        rows = [
             f"SciFact: {status.words:,} words in {status.passages:,} passages, "
-            f"{status.details['spans']:,} spans stored (tolerance {backend.settings.tolerance}, "
-            f"{status.details['vectors']}), one node, one segment. {stored:,.0f} bytes a word "
-            f"with text and words: 1/{every / stored:.1f} of the {every:,} that 20 spans a word "
-            "take as floats.",
+            f"{status.details['spans']:,} spans stored (tolerance {backend.settings.tolerance}, at "
+            f"most 149 a passage, {status.details['vectors']}), one node. {stored:,.0f} bytes a "
+            f"word with text and words: 1/{every / stored:.1f} of the {every:,} that 20 "
+            "spans a word take as floats.",
             "",
+        ]
+        before, scattered = _segments(backend), []
+        if before > 1:
+            scattered = ["", f"The same before its {before} segments were merged:", ""]
+            scattered += stages(backend, encoder, texts[:TIMED])[: 2 + BEFORE]
+            taken = seconds(lambda: merge(index))
+            rows += [
+                f"Merging {before} segments into one, which a load asks for and does not wait for, "
+                f"took the node {taken / 60:.0f} minutes.",
+                "",
+            ]
+        return [
+            *rows,
             *stages(backend, encoder, texts[:TIMED]),
+            *scattered,
             "",
             *recall_at_10(index, backend, encoder, queries, collection.qrels.relevance),
             "",
@@ -63,10 +82,19 @@ def _index(documents: Any) -> Iterator[slice_os.Index]:
         return
     with start_cluster(heap="2g") as cluster:
         place = f"{cluster.url}/scifact"
-        with slice_os.open(place, cluster=slice_os.ClusterSettings(replicas=0)) as index:
+        with (
+            slice_os.open(place, cluster=slice_os.ClusterSettings(replicas=0)) as index,
+            patch.object(Cluster, "merge"),  # until it has been measured without
+        ):
             index.add(documents)
-            merge(index)
             yield index
+
+
+def _segments(backend: OpenSearchBackend) -> int:
+    ask = backend._cluster
+    stats = ask.client.indices.stats(index=ask.index, params={"metric": "segments"})
+    count: int = stats["_all"]["primaries"]["segments"]["count"]
+    return count
 
 
 def merge(index: slice_os.Index) -> None:

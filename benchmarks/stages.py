@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import orjson
 from benchmarks.timing import seconds
 from slice_os.backends.base import Retrieval
 from slice_os.backends.opensearch import OpenSearchBackend
-from slice_os.backends.opensearch.retrieve import NEAREST, STORED, stored_passage
+from slice_os.backends.opensearch.retrieve import COVERED, NEAREST, STORED, stored_passage
 from slice_os.backends.relevance import RANKS, relevance
 from slice_os.fusion import LATE
 from slice_os.query import hybrid_query, lexical_query, span_query
@@ -22,6 +23,8 @@ from slice_os.retrieval import encode_queries, encode_query, explain, query_leng
 
 SIZE = 10
 WARM_UP = 60
+CANDIDATES = ceil(RANKS["hybrid"] / COVERED)
+"""That a hybrid search of a cluster scores again."""
 
 
 def stages(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list[str]:
@@ -56,11 +59,11 @@ def stages(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list[s
         "texts": f"hybrid, {SIZE} texts",
         "one": f"`hybrid_query` as it is by default: {SIZE} texts, the best span of each",
         "three": "that, with three spans of each",
-        "hybrid": f"hybrid, with the words of {RANKS['hybrid']} candidates",
+        "hybrid": f"hybrid, with the words of {CANDIDATES} candidates",
         "ids": "that, without fetching anything of them",
         "dense": f"dense, with the words of {RANKS['dense']} candidates",
         "graph": f"the graph alone, {NEAREST} passages",
-        "fetch": f"BM25, with the words of {RANKS['hybrid']} passages",
+        "fetch": f"BM25, with the words of {CANDIDATES} passages",
     }
     names = {
         "encode": "encoding the query",
@@ -96,9 +99,9 @@ def _parts(backend: OpenSearchBackend, encoder: Any, query: str) -> dict[str, di
         "texts": hybrid_query(query, vector, size=SIZE, k=NEAREST, **{**kind, "source": ["text"]}),
         "one": hybrid_query(query, vector, size=SIZE),
         "three": hybrid_query(query, vector, size=SIZE, spans=3),
-        "ids": hybrid_query(query, vector, size=RANKS["hybrid"], k=NEAREST, **kind),
+        "ids": hybrid_query(query, vector, size=CANDIDATES, k=NEAREST, **kind),
         "graph": span_query(vector, size=1, k=NEAREST, **kind),
-        "fetch": lexical_query(query, size=RANKS["hybrid"], source=STORED),
+        "fetch": lexical_query(query, size=CANDIDATES, source=STORED),
     }
 
 
