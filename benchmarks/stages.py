@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from math import ceil
 from typing import Any
 
@@ -45,6 +46,8 @@ def stages(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list[s
             alone[mode] = sum(answer["took"] for answer in answers)
             if mode == "hybrid":
                 times["scoring"] = _scoring(answers, wanted)
+                ranked = replace(wanted, fusion="rrf")
+                times["rrf"] = seconds(lambda: backend.retrieve(ranked))
                 for name, taken in times.items():
                     parts.setdefault(name, []).append(taken)
                 sizes.append(sum(len(orjson.dumps(answer)) for answer in answers))
@@ -69,6 +72,7 @@ def stages(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list[s
         "encode": "encoding the query",
         "retrieve": "request, answer and scoring over all spans, the cluster's part included",
         "scoring": "of that, reading the words and scoring here",
+        "rrf": "the same with the fusion rrf, of 1,000 ranks of each leg",
         "verify": f"verifying 8 spans of each of {SIZE} hits, one encoder run",
     }
     return [

@@ -120,7 +120,8 @@ def test_pages_do_not_overlap(index):
             for n in (0, 2, 4)
         ]
         assert [h.document for page in paged for h in page] == [h.document for h in whole]
-    assert index.search(QUERY, size=5, offset=900) == []
+    for fusion in ("saturation", "rrf", "min_max"):
+        assert index.search(QUERY, fusion=fusion, size=5, offset=900) == []
 
 
 def test_filters(index):
