@@ -18,9 +18,10 @@ from slice_os.backends.base import Retrieval
 from slice_os.backends.opensearch import OpenSearchBackend
 from slice_os.backends.opensearch.retrieve import COVERED, NEAREST, STORED, stored_passage
 from slice_os.backends.relevance import RANKS, relevance
+from slice_os.explaining import explain
 from slice_os.fusion import LATE
 from slice_os.query import hybrid_query, lexical_query, span_query
-from slice_os.retrieval import encode_queries, encode_query, explain, query_lengths
+from slice_os.retrieval import encode_queries, encode_query, query_lengths
 
 SIZE = 10
 WARM_UP = 60

@@ -167,6 +167,7 @@ class Index:
         all_lengths: bool = False,
         verify: int = 8,
         late: float = LATE,
+        min_degree: float = 0.0,
     ) -> list[Hit]:
         """Return the best passages for a query; see `slice_os.retrieval.search_passages`."""
         return search_passages(
@@ -182,6 +183,7 @@ class Index:
             all_lengths=all_lengths,
             verify=verify,
             late=late,
+            min_degree=min_degree,
         )
 
     def mine(

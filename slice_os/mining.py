@@ -13,9 +13,10 @@ from slice_os.corpus.encoding import BROKEN, open_text
 from slice_os.corpus.formats.delimited import parse_csv
 from slice_os.encoder import Encoder
 from slice_os.errors import CorpusError, QueryError
+from slice_os.explaining import span_text
 from slice_os.filters import Filter
 from slice_os.records import Float32, Match
-from slice_os.retrieval import encode_queries, query_lengths, span_text
+from slice_os.retrieval import ROUNDING, encode_queries, query_lengths
 from slice_os.spans import (
     ScoredSpan,
     cosine,
@@ -30,8 +31,6 @@ from slice_os.spans import (
 VERIFY_MARGIN = 0.1
 """How far below the threshold an indexed degree may be for its span to be verified."""
 VERIFIED_SPANS = 32
-ROUNDING = 1e-6
-"""What a degree may be short of the threshold: a float32 vector times itself is not quite 1."""
 
 
 def mine_phrases(

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import get_args
 
 import numpy as np
 
-from slice_os.backends.base import Backend, Candidate, Mode, Retrieval, StoredPassage
+from slice_os.backends.base import Backend, Mode, Retrieval
 from slice_os.corpus import count_words
 from slice_os.encoder import Encoder
 from slice_os.errors import QueryError
+from slice_os.explaining import explain
 from slice_os.filters import Filter
 from slice_os.fusion import DEFAULT_FUSION, LATE, get_fusion
-from slice_os.records import Float32, Hit, SpanMatch
-from slice_os.spans import (
-    QueryWords,
-    ScoredSpan,
-    contributions,
-    degree,
-    fit_window,
-    full_range,
-    length_window,
-    pick,
-    query_words,
-    span_cosines,
-    verified_degrees,
-    word_scores,
-)
+from slice_os.records import Float32, Hit
+from slice_os.spans import QueryWords, full_range, length_window, query_words
 from slice_os.threads import one_blas_thread
 
 DEPTH = 1000
 """Passages of each leg that a hybrid search fuses, whatever the page: so pages do not overlap."""
-SHOWN_SPANS = 3
-"""Spans a hit shows: the best that share no word."""
+LOOKED_THROUGH = 100
+"""Passages whose words come at once where a search goes on through the ranks: some 20 MB."""
+PATIENCE = 100
+"""Passages in a row below the degree that is asked for after which no more are looked through: each
+takes a few encoder runs. On the examples 2 of 1,856 hits lie further down."""
+ROUNDING = 1e-6
+"""What a degree may be short of the threshold: a float32 vector times itself is not quite 1."""
 
 
 def search_passages(
@@ -50,6 +45,7 @@ def search_passages(
     all_lengths: bool = False,
     verify: int = 8,
     late: float = LATE,
+    min_degree: float = 0.0,
 ) -> list[Hit]:
     """Return the best passages for a query, ranked by their score.
 
@@ -61,6 +57,11 @@ def search_passages(
     ``verify=0``, as the index has them (in context). `all_lengths` compares spans of every length
     instead of about 0.75 to 1.4 times the query's words.
 
+    With `min_degree` only hits of at least that degree are returned and counted, in whatever mode:
+    the search goes on through the ranks until it has `size` of them after the first `offset`, has
+    looked through the best 1,000 passages, or has found 100 in a row below it. To find all that
+    reach a degree, mine.
+
     Raises:
         QueryError: the query holds no word, or a setting is out of its range.
     """
@@ -70,7 +71,14 @@ def search_passages(
         raise QueryError("size must be at least 1, offset and verify at least 0.")
     if not 0 <= late <= 1:
         raise QueryError(f"The share of late interaction is {late}: it must be from 0 to 1.")
+    if not 0 <= min_degree <= 1:
+        raise QueryError(f"{min_degree} is not a degree: it must be from 0 to 1.")
     get_fusion(fusion, weight)
+    if min_degree and offset + size > DEPTH:
+        raise QueryError(
+            f"A search by degree looks through the best {DEPTH:,} passages: ask for no more than "
+            "that, or mine."
+        )
     if mode == "hybrid" and offset + size > DEPTH:
         raise QueryError(
             f"A hybrid search ranks the best {DEPTH:,} passages of each leg: ask for no more than "
@@ -82,24 +90,49 @@ def search_passages(
         if mode != "lexical":
             _known(query, known)
         lengths = query_lengths(query, backend.meta.max_words, all_lengths)
-        candidates = backend.retrieve(
-            Retrieval(
-                query,
-                vector,
-                lengths,
-                mode=mode,
-                fusion=fusion,
-                weight=weight,
-                filters=filters,
-                size=size,
-                offset=offset,
-                depth=DEPTH,
-                words=words,
-                late=late,
-            )
+        wanted = Retrieval(
+            query,
+            vector,
+            lengths,
+            mode=mode,
+            fusion=fusion,
+            weight=weight,
+            filters=filters,
+            depth=DEPTH,
+            words=words,
+            late=late,
+            reach=DEPTH if min_degree else 0,
         )
         # To the encoder an unknown word is like every other: no span can be shown for one.
-        return explain(candidates, vector, lengths if known else range(1, 1), encoder, verify)
+        shown = lengths if known else range(1, 1)
+
+        def read(offset: int, size: int) -> list[Hit]:
+            found = backend.retrieve(replace(wanted, offset=offset, size=size))
+            return explain(found, vector, shown, encoder, verify)
+
+        if not min_degree:
+            return read(offset, size)
+        end = offset + size
+        return list(islice(_through_ranks(read, min_degree, end), offset, end))
+
+
+def _through_ranks(
+    read: Callable[[int, int], list[Hit]], least: float, expected: int
+) -> Iterator[Hit]:
+    """Yield the hits of at least a degree, of the best DEPTH; ``read(offset, size)`` gives some."""
+    at, step, missed = 0, min(expected, LOOKED_THROUGH), 0
+    while at < DEPTH:
+        step = min(step, DEPTH - at)
+        hits = read(at, step)
+        for hit in hits:
+            if hit.degree >= least - ROUNDING:
+                missed = 0
+                yield hit
+            elif (missed := missed + 1) == PATIENCE:
+                return
+        if len(hits) < step:
+            return
+        at, step = at + step, LOOKED_THROUGH
 
 
 def encode_query(encoder: Encoder, query: str) -> tuple[Float32, QueryWords]:
@@ -147,72 +180,3 @@ def _known(query: str, known: bool) -> None:
 def query_lengths(query: str, max_words: int, all_lengths: bool) -> range:
     """Return the span lengths that a query is compared with."""
     return full_range(max_words) if all_lengths else length_window(count_words(query), max_words)
-
-
-def span_text(stored: StoredPassage, span: ScoredSpan) -> tuple[int, int, str]:
-    """Return a span's character offsets in its passage, and its text."""
-    start, end = int(stored.words.starts[span.i]), int(stored.words.ends[span.j - 1])
-    return start, end, stored.passage.text[start:end]
-
-
-def explain(
-    candidates: Sequence[Candidate], vector: Float32, lengths: range, encoder: Encoder, verify: int
-) -> list[Hit]:
-    """Turn candidates into hits: exact degrees, best spans, one encoder run to verify them all."""
-    found: list[list[SpanMatch]] = []
-    for candidate in candidates:
-        stored = candidate.stored
-        scores = word_scores(stored.words.vectors, vector)
-        window = fit_window(lengths, len(scores))
-        cosines = span_cosines(scores, stored.norms, window)
-        spans = pick(cosines, window, verify or SHOWN_SPANS)
-        found.append([_match(stored, span, scores) for span in spans])
-    if verify:
-        found = _verified(found, vector, encoder)
-    hits = []
-    for candidate, matches in zip(candidates, found, strict=True):
-        shown = _apart(sorted(matches, key=lambda match: -match.degree))
-        passage = candidate.stored.passage
-        hits.append(
-            Hit(
-                passage.document,
-                passage.number,
-                passage.title,
-                passage.text,
-                candidate.score,
-                shown[0].degree if shown else 0.0,
-                tuple(shown),
-                candidate.stored.metadata,
-            )
-        )
-    return hits
-
-
-def _match(stored: StoredPassage, span: ScoredSpan, scores: Float32) -> SpanMatch:
-    indexed = degree(span.cosine)
-    shares = tuple(contributions(scores, stored.norms, span.i, span.j).tolist())
-    return SpanMatch(*span_text(stored, span), indexed, indexed, shares)
-
-
-def _verified(
-    found: Sequence[Sequence[SpanMatch]], vector: Float32, encoder: Encoder
-) -> list[list[SpanMatch]]:
-    texts = list(dict.fromkeys(match.text for matches in found for match in matches))
-    degrees = verified_degrees(vector, encoder.encode(texts)) if texts else ()
-    by_text = dict(zip(texts, map(float, degrees), strict=True))
-    return [
-        [
-            SpanMatch(m.start, m.end, m.text, by_text[m.text], m.indexed_degree, m.contributions)
-            for m in matches
-        ]
-        for matches in found
-    ]
-
-
-def _apart(matches: Sequence[SpanMatch]) -> list[SpanMatch]:
-    """Keep the best matches that share no word, SHOWN_SPANS at most."""
-    kept: list[SpanMatch] = []
-    for match in matches:
-        if all(match.end <= other.start or other.end <= match.start for other in kept):
-            kept.append(match)
-    return kept[:SHOWN_SPANS]

@@ -85,7 +85,8 @@ class Retrieval:
     """One search, ready for a backend: `vector` is the unit query, float32 ``[d]``.
 
     `words` are the query's, compared one by one with those of the passages that are read; `late` is
-    the share of that in the dense score (`backends.relevance`).
+    the share of that in the dense score (`backends.relevance`). Pages of the same `reach`, the
+    ranks that may be asked for one after the other, are cut from one sequence.
     """
 
     text: str
@@ -100,6 +101,7 @@ class Retrieval:
     depth: int = 1000
     words: QueryWords | None = None
     late: float = 0.0
+    reach: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,6 +27,7 @@ from slice_os.records import Match
 Examples:
   slice-os search "the customer wants to cancel" --index demo.slice
   slice-os search "limitation of liability" --filter year>=2015 --size 3 --json --index demo.slice
+  slice-os search "wants to cancel" --degree 0.85 --size 100 --index demo.slice
   slice-os search "late refund" --mode dense --no-verify --nl --index demo.slice
 """
 )
@@ -55,6 +56,12 @@ Examples:
     help="The share, in what ranks, of each query word's nearest word in the passage; nothing to "
     "rrf, min_max and lexical.",
 )
+@click.option(
+    "--degree",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    help="Only hits of at least this degree, of the best 1,000 passages; 'mine' finds all.",
+)
 @click.option("--size", type=click.IntRange(min=1), default=10, show_default=True, help="Hits.")
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Hits to pass over.")
 @filter_option
@@ -77,6 +84,7 @@ def search(
     fusion: str,
     weight: float | None,
     late: float,
+    degree: float,
     size: int,
     offset: int,
     filters: tuple[str, ...],
@@ -104,6 +112,7 @@ def search(
             all_lengths=all_lengths,
             verify=8 if verify else 0,
             late=late,
+            min_degree=degree,
         )
     if as_json:
         echo_json({"query": query, "hits": [hit.to_dict() for hit in hits]})

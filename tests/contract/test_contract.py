@@ -124,6 +124,25 @@ def test_pages_do_not_overlap(index):
         assert index.search(QUERY, fusion=fusion, size=5, offset=900) == []
 
 
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "lexical"])
+@pytest.mark.parametrize("verify", [8, 0])
+def test_only_hits_of_a_degree(index, mode, verify):
+    asked = {"mode": mode, "verify": verify}
+    query = "the old bill of the ship and the seat"
+    every = index.search(query, size=50, **asked)
+    least = sorted(hit.degree for hit in every)[len(every) // 2]
+    found = index.search(query, size=50, min_degree=least, **asked)
+    assert [hit for hit in every if hit.degree >= least - 1e-6] == found
+    assert 0 < len(found) < len(every)
+    pages = [
+        index.search(query, size=1, offset=n, min_degree=least, **asked)
+        for n in range(len(found) + 1)
+    ]
+    assert [hit for page in pages for hit in page] == found
+    assert pages[-1] == []
+    assert index.search("zzzzzzzz", min_degree=0.85, **asked) == []
+
+
 def test_filters(index):
     for filters in (["year>=2020", "year<=2021"], ["kind.of=l"], {"year": 2020}):
         found = {hit.document for hit in index.search("ship", filters=filters, size=50)}
@@ -246,7 +265,10 @@ def test_what_cannot_be_asked_is_one_sentence(index, place, new_place):
     for query in ("", "  \n", "\u200b", "\ud800"):
         with pytest.raises(QueryError):
             index.search(query)
-    for bad in ({"filters": ["a==1"]}, {"offset": 995}):
+    for bad in (
+        {"filters": ["a==1"]}, {"offset": 995}, {"min_degree": 1.1},
+        {"offset": 995, "min_degree": 0.5, "mode": "dense"},
+    ):  # fmt: skip
         with pytest.raises(QueryError):
             index.search("ship", **bad)
     for bad in ({"mode": "sparse"}, {"fusion": "magic"}, {"weight": 2}, {"size": 0},

@@ -95,7 +95,8 @@ class Retriever:
             return self._fused(wanted)
         # One number for a page: which passages get their true degree in the cluster depends on it.
         nearest = SHORT_NEAREST if is_short(wanted) else NEAREST
-        nearest = next(n for n in (nearest, DEEP, WINDOW) if wanted.offset + wanted.size <= n)
+        end = max(wanted.reach, wanted.offset + wanted.size)
+        nearest = next(n for n in (nearest, DEEP, WINDOW) if end <= n)
         kept = self._kept
         if wanted.mode == "hybrid" and not is_short(wanted):
             kept *= COVERED
