@@ -18,6 +18,7 @@ from slice_os.encoder import Encoder, load_encoder
 from slice_os.errors import EncoderMismatchError, PlaceError, QueryError
 from slice_os.filters import Filter, parse_filters
 from slice_os.fusion import DEFAULT_FUSION, LATE
+from slice_os.lexical import parse_query
 from slice_os.mining import mine_phrases
 from slice_os.pipeline import LOOKED_UP, IndexReport, index_documents
 from slice_os.records import Document, Hit, Match, Reject
@@ -158,6 +159,9 @@ class Index:
         self,
         query: str,
         *,
+        must: str | Sequence[str] = (),
+        must_not: str | Sequence[str] = (),
+        literal: bool = False,
         mode: Mode = "hybrid",
         fusion: str = DEFAULT_FUSION,
         weight: float | None = None,
@@ -169,11 +173,16 @@ class Index:
         late: float = LATE,
         min_degree: float = 0.0,
     ) -> list[Hit]:
-        """Return the best passages for a query; see `slice_os.retrieval.search_passages`."""
+        """Return the best passages for a query; see `slice_os.retrieval.search_passages`.
+
+        ``"exact words"`` in the query must stand in a passage or its title, ``-word`` must not;
+        `must` and `must_not` say the same, `literal` takes the query as it is. See
+        `slice_os.lexical.parse_query`.
+        """
         return search_passages(
             self._existing(),
             self.encoder,
-            query,
+            parse_query(query, must=must, must_not=must_not, literal=literal),
             mode=mode,
             fusion=fusion,
             weight=weight,
@@ -191,22 +200,31 @@ class Index:
         phrases: Sequence[str] | Mapping[str, str],
         *,
         degree: float = 0.8,
+        must: str | Sequence[str] = (),
+        must_not: str | Sequence[str] = (),
+        literal: bool = False,
         filters: Filters = None,
         all_lengths: bool = False,
         verify: bool = False,
         exact: bool = False,
         on_progress: Callable[[float], object] = _ignore,
     ) -> Iterator[Match]:
-        """Yield every match of the phrases; see `slice_os.mining.mine_phrases`."""
+        """Yield every match of the phrases; see `slice_os.mining.mine_phrases`.
+
+        Passages without the words that `must` names, or with those of `must_not`, are left out; a
+        phrase may hold the operators of `search`, unless it is `literal`.
+        """
         if isinstance(phrases, str):
             phrases = [phrases]
         named = phrases if isinstance(phrases, Mapping) else {text: text for text in phrases}
+        wording = parse_query("", must=must, must_not=must_not).wording
         return mine_phrases(
             self._existing(),
             self.encoder,
             named,
             threshold=degree,
-            filters=parse_filters(filters),
+            literal=literal,
+            filters=[*parse_filters(filters), *wording],
             all_lengths=all_lengths,
             verify=verify,
             exact=exact,

@@ -11,6 +11,7 @@ from typing import Any
 import regex
 
 from slice_os.errors import QueryError
+from slice_os.lexical import Wording
 
 OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -55,6 +56,10 @@ class Filter:
 
     def __str__(self) -> str:
         return f"{self.field}{self.operator}{self.value}"
+
+
+Condition = Filter | Wording
+"""What a passage has to meet: of its document's metadata, or of its own words."""
 
 
 def _compare(op: str, stored: object, wanted: str) -> bool:

@@ -14,7 +14,8 @@ from slice_os.corpus.formats.delimited import parse_csv
 from slice_os.encoder import Encoder
 from slice_os.errors import CorpusError, QueryError
 from slice_os.explaining import span_text
-from slice_os.filters import Filter
+from slice_os.filters import Condition
+from slice_os.lexical import parse_query
 from slice_os.records import Float32, Match
 from slice_os.retrieval import ROUNDING, encode_queries, query_lengths
 from slice_os.spans import (
@@ -39,7 +40,8 @@ def mine_phrases(
     phrases: Mapping[str, str],
     *,
     threshold: float = 0.8,
-    filters: Sequence[Filter] = (),
+    literal: bool = False,
+    filters: Sequence[Condition] = (),
     all_lengths: bool = False,
     verify: bool = False,
     exact: bool = False,
@@ -52,21 +54,27 @@ def mine_phrases(
     best 32 spans whose indexed degree comes within 0.1 of the threshold are encoded alone, which
     finds phrases that their context has drawn away from themselves, and drops those it has drawn
     near. `exact` has a cluster read every word instead of asking its graph, which may miss some
-    matches; an embedded index does so anyway. `on_progress` is told what share of the work is done.
+    matches; an embedded index does so anyway. A phrase may say which words have to stand in the
+    passage and which must not (`slice_os.lexical.parse_query`), unless it is `literal`.
+    `on_progress` is told what share of the work is done.
 
     Raises:
         QueryError: a phrase holds no word, or the threshold is not in [0, 1].
     """
     if not 0 <= threshold <= 1:
         raise QueryError(f"The threshold {threshold} is not a degree: it must be from 0 to 1.")
-    names, texts = list(phrases), list(phrases.values())
+    queries = [parse_query(text, literal=literal) for text in phrases.values()]
+    names, texts = list(phrases), [query.text for query in queries]
     vectors = encode_queries(encoder, texts)
     lengths = [query_lengths(text, backend.meta.max_words, all_lengths) for text in texts]
     least = cosine(threshold)
     reach = cosine(max(threshold - VERIFY_MARGIN, 0)) if verify else least
     cosines = np.full(len(names), reach, dtype=np.float32)
     for stored, found in backend.scan(vectors, lengths, cosines, filters, on_progress, exact):
+        words = stored.passage.title, stored.passage.text
         for k in found:
+            if not all(one.holds(*words) for one in queries[k].wording):
+                continue
             if verify:
                 matches = _verified(stored, vectors[k], lengths[k], threshold, encoder)
             else:

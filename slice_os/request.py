@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -13,8 +13,9 @@ from slice_os.backends import ClusterSettings, backend_for
 from slice_os.backends.base import Mode
 from slice_os.encoder import load_encoder
 from slice_os.errors import EncoderMismatchError, PlaceError, QueryError
-from slice_os.filters import Filter, parse_filters
+from slice_os.filters import Condition, Filter, parse_filters
 from slice_os.fusion import DEFAULT_FUSION, get_fusion
+from slice_os.lexical import parse_query
 from slice_os.query import (
     exact_query,
     hybrid_query,
@@ -32,6 +33,9 @@ def build_request(
     text: str,
     place: str | None = None,
     *,
+    must: str | Sequence[str] = (),
+    must_not: str | Sequence[str] = (),
+    literal: bool = False,
     mode: Mode | Literal["mining", "exact"] = "hybrid",
     fusion: str = DEFAULT_FUSION,
     weight: float | None = None,
@@ -42,9 +46,11 @@ def build_request(
 ) -> dict[str, Any]:
     """Return the body of a ``_search`` for a text, encoded; see `slice_os.query` for its parts.
 
-    `place` names an index whose settings (vector type, dimensions, tolerance) the body fits; None
-    stands for the defaults. `degree` is the threshold of the mode ``mining``. With the fusions
-    ``rrf`` and ``min_max`` the body holds its search pipeline and needs the neural-search plugin.
+    ``"exact words"`` and ``-word`` in the text, `must`, `must_not` and `literal` are as in
+    `Index.search`. `place` names an index whose settings (vector type, dimensions, tolerance) the
+    body fits; None stands for the defaults. `degree` is the threshold of the mode ``mining``. With
+    the fusions ``rrf`` and ``min_max`` the body holds its search pipeline and needs the
+    neural-search plugin.
 
     Raises:
         QueryError: the text holds no word, or a setting is out of its range.
@@ -53,10 +59,15 @@ def build_request(
         QueryError: the cluster of the place cannot fuse so, for want of the plugin.
     """
     fused = mode == "hybrid" and fusion != DEFAULT_FUSION
+    asked = parse_query(text, must=must, must_not=must_not, literal=literal)
+    text = asked.text
+    conditions: list[Condition] = [*parse_filters(filters), *asked.wording]
     with load_encoder(encoder) as loaded:
-        settings = _settings(place, loaded.info.family, mode, fused) if place else ClusterSettings()
+        settings = ClusterSettings()
+        if place:
+            settings = _settings(place, loaded.info.family, mode, fused, conditions)
         vector = encode_queries(loaded, [text])[0]
-    common: dict[str, Any] = {"size": size, "filters": parse_filters(filters)}
+    common: dict[str, Any] = {"size": size, "filters": conditions}
     vectors: dict[str, Any] = {
         "vector_type": settings.vector_type,
         "dimensions": settings.dimensions,
@@ -84,7 +95,9 @@ def build_request(
     return body
 
 
-def _settings(place: str, family: str, mode: str, fused: bool) -> ClusterSettings:
+def _settings(
+    place: str, family: str, mode: str, fused: bool, conditions: Sequence[Condition]
+) -> ClusterSettings:
     from slice_os.backends.opensearch import OpenSearchBackend
 
     kind = backend_for(place)
@@ -105,6 +118,7 @@ def _settings(place: str, family: str, mode: str, fused: bool) -> ClusterSetting
                 f"neural-search plugin: choose the fusion {DEFAULT_FUSION}, or 'slice-os search', "
                 "which fuses here."
             )
+        backend.check_wording(conditions)
         if mode == "mining":
             return replace(backend.settings, tolerance=backend.usual_tolerance)
         return backend.settings

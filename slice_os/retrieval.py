@@ -14,8 +14,9 @@ from slice_os.corpus import count_words
 from slice_os.encoder import Encoder
 from slice_os.errors import QueryError
 from slice_os.explaining import explain
-from slice_os.filters import Filter
+from slice_os.filters import Condition
 from slice_os.fusion import DEFAULT_FUSION, LATE, get_fusion
+from slice_os.lexical import Query
 from slice_os.records import Float32, Hit
 from slice_os.spans import QueryWords, full_range, length_window, query_words
 from slice_os.threads import one_blas_thread
@@ -34,12 +35,12 @@ ROUNDING = 1e-6
 def search_passages(
     backend: Backend,
     encoder: Encoder,
-    query: str,
+    query: str | Query,
     *,
     mode: Mode = "hybrid",
     fusion: str = DEFAULT_FUSION,
     weight: float | None = None,
-    filters: Sequence[Filter] = (),
+    filters: Sequence[Condition] = (),
     size: int = 10,
     offset: int = 0,
     all_lengths: bool = False,
@@ -48,6 +49,8 @@ def search_passages(
     min_degree: float = 0.0,
 ) -> list[Hit]:
     """Return the best passages for a query, ranked by their score.
+
+    A text is taken as it is; `slice_os.lexical.parse_query` reads the operators that one may hold.
 
     The dense part of a score is the degree of the best span in context and, for a share of `late`,
     how near each word of the query has its nearest word in the passage (`backends.relevance`;
@@ -84,20 +87,21 @@ def search_passages(
             f"A hybrid search ranks the best {DEPTH:,} passages of each leg: ask for no more than "
             "that, or use the mode dense or lexical."
         )
+    asked = Query(query) if isinstance(query, str) else query
     with one_blas_thread():
-        vector, words = encode_query(encoder, query)
-        known = encoder.knows(query)
+        vector, words = encode_query(encoder, asked.text)
+        known = encoder.knows(asked.text)
         if mode != "lexical":
-            _known(query, known)
-        lengths = query_lengths(query, backend.meta.max_words, all_lengths)
+            _known(asked.text, known)
+        lengths = query_lengths(asked.text, backend.meta.max_words, all_lengths)
         wanted = Retrieval(
-            query,
+            asked.text,
             vector,
             lengths,
             mode=mode,
             fusion=fusion,
             weight=weight,
-            filters=filters,
+            filters=[*filters, *asked.wording],
             depth=DEPTH,
             words=words,
             late=late,

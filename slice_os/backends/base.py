@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from slice_os.filters import Filter
+from slice_os.filters import Condition, Filter
 from slice_os.records import Document, EncodedPassage, Float32, Metadata, Passage, Reject, Words
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Retrieval:
     mode: Mode = "hybrid"
     fusion: str = "saturation"
     weight: float | None = None
-    filters: Sequence[Filter] = ()
+    filters: Sequence[Condition] = ()
     size: int = 10
     offset: int = 0
     depth: int = 1000
@@ -224,7 +224,7 @@ class Backend(ABC):
         vectors: Float32,
         lengths: Sequence[range],
         cosines: Float32,
-        filters: Sequence[Filter] = (),
+        filters: Sequence[Condition] = (),
         on_progress: Callable[[float], object] = lambda share: None,
         exact: bool = False,
     ) -> Iterator[tuple[StoredPassage, list[int]]]:

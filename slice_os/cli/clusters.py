@@ -14,6 +14,7 @@ from slice_os.cli.options import (
     filter_option,
     index_option,
     json_option,
+    wording_options,
 )
 from slice_os.cli.output import echo_json, echo_table
 from slice_os.fusion import DEFAULT_FUSION, FUSIONS
@@ -112,6 +113,7 @@ Examples:
     show_default=True,
     help="The threshold of --mode mining.",
 )
+@wording_options
 @filter_option
 @click.option("--curl", "as_command", is_flag=True, help="Print the whole curl command.")
 def query(

@@ -46,6 +46,30 @@ filter_option: Decorator = click.option(
     metavar="FIELD=VALUE",
     help="Only documents whose metadata says so; also !=, >=, <=, >, <. May be repeated.",
 )
+_WORDING = (
+    click.option(
+        "--must",
+        multiple=True,
+        metavar="WORDS",
+        help='Words that have to stand in the passage, as "WORDS" says. May be repeated.',
+    ),
+    click.option(
+        "--must-not",
+        multiple=True,
+        metavar="WORDS",
+        help='Words that must not, as -"WORDS" says. May be repeated.',
+    ),
+    click.option("--literal", is_flag=True, help="Take quotes and minus signs as text."),
+)
+
+
+def wording_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options about the words that passages have to hold."""
+    for option in reversed(_WORDING):
+        function = option(function)
+    return function
+
+
 lengths_option: Decorator = click.option(
     "--all-lengths",
     is_flag=True,

@@ -15,7 +15,14 @@ import click
 from tqdm import tqdm
 
 from slice_os.backends.base import Mode
-from slice_os.cli.options import filter_option, json_option, lengths_option, lines_option, opened
+from slice_os.cli.options import (
+    filter_option,
+    json_option,
+    lengths_option,
+    lines_option,
+    opened,
+    wording_options,
+)
 from slice_os.cli.output import counted, echo_hit, echo_json, plain, shorten
 from slice_os.errors import QueryError, SliceOSError
 from slice_os.fusion import DEFAULT_FUSION, FUSIONS, LATE
@@ -28,6 +35,7 @@ Examples:
   slice-os search "the customer wants to cancel" --index demo.slice
   slice-os search "limitation of liability" --filter year>=2015 --size 3 --json --index demo.slice
   slice-os search "wants to cancel" --degree 0.85 --size 100 --index demo.slice
+  slice-os search 'refund "credit card" -fee' --must-not "late fee" --index demo.slice
   slice-os search "late refund" --mode dense --no-verify --nl --index demo.slice
 """
 )
@@ -64,6 +72,7 @@ Examples:
 )
 @click.option("--size", type=click.IntRange(min=1), default=10, show_default=True, help="Hits.")
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Hits to pass over.")
+@wording_options
 @filter_option
 @lengths_option
 @click.option(
@@ -87,6 +96,9 @@ def search(
     degree: float,
     size: int,
     offset: int,
+    must: tuple[str, ...],
+    must_not: tuple[str, ...],
+    literal: bool,
     filters: tuple[str, ...],
     all_lengths: bool,
     verify: bool,
@@ -94,6 +106,10 @@ def search(
     as_lines: bool,
 ) -> None:
     """Show the passages that say it best, the matched words marked.
+
+    "exact words" in QUERY have to stand in the passage or its title, -word must not: whole words,
+    whatever their case and what stands between them. A minus counts at the beginning of a word; put
+    -- before a QUERY that begins with one.
 
     Any text is a query, if the encoder knows some of it. The number is the degree of similarity of
     the marked words, in [0, 1].
@@ -103,6 +119,9 @@ def search(
     with open_index(place, encoder=encoder, device=device, threads=threads) as index:
         hits = index.search(
             query,
+            must=must,
+            must_not=must_not,
+            literal=literal,
             mode=mode,
             fusion=fusion,
             weight=weight,
@@ -143,6 +162,7 @@ Examples:
     show_default=True,
     help="The least degree of similarity of a match.",
 )
+@wording_options
 @filter_option
 @lengths_option
 @click.option(
@@ -172,6 +192,9 @@ def mine(
     threads: int | None,
     phrases: tuple[str, ...],
     degree: float,
+    must: tuple[str, ...],
+    must_not: tuple[str, ...],
+    literal: bool,
     filters: tuple[str, ...],
     all_lengths: bool,
     verify: bool,
@@ -182,7 +205,8 @@ def mine(
 ) -> None:
     """Find every span that says one of the phrases: exhaustive and exact.
 
-    FILE holds a phrase a line, or is a .csv with the columns name and phrase. Counts come last.
+    FILE holds a phrase a line, or is a .csv with the columns name and phrase. A phrase may hold
+    "exact words" and -word, as a query of 'search' does. Counts come last.
     """
     from slice_os import open as open_index
     from slice_os.mining import read_phrases
@@ -209,6 +233,9 @@ def mine(
         for match in index.mine(
             named,
             degree=degree,
+            must=must,
+            must_not=must_not,
+            literal=literal,
             filters=filters,
             all_lengths=all_lengths,
             verify=verify,

@@ -61,7 +61,7 @@ def rank_documents(index: Index, query: str, setting: Setting, depth: int) -> di
     best: dict[str, float] = {}
     for offset in range(0, PASSAGES, depth):
         size = min(depth, PASSAGES - offset)
-        hits = index.search(query, size=size, offset=offset, **setting.arguments)
+        hits = index.search(query, size=size, offset=offset, literal=True, **setting.arguments)
         for hit in hits:
             best[hit.document] = max(hit.score, best.get(hit.document, hit.score))
         if len(hits) < size or len(best) >= depth:

@@ -171,7 +171,7 @@ def mined(
     """Return what the queries of `gold` match in `index`."""
     queries = list(dict.fromkeys(one.query for one in gold))
     told = progress or (lambda share: None)
-    return list(index.mine(queries, degree=degree, verify=verify, on_progress=told))
+    return list(index.mine(queries, degree=degree, literal=True, verify=verify, on_progress=told))
 
 
 def judge(gold: Sequence[GoldSpan], matches: Iterable[Match]) -> tuple[list[Judged], int]:

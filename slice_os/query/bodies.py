@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy.typing as npt
 
 from slice_os.errors import QueryError
-from slice_os.filters import Filter
+from slice_os.filters import Condition
 from slice_os.fusion import DEFAULT_FUSION, SATURATION_PIVOT, get_fusion
 from slice_os.query.filtering import filter_clauses
 from slice_os.query.legs import SOURCE, VECTOR, Body, dense_leg, lexical_leg, nested, page
@@ -32,7 +32,7 @@ def span_query(
     size: int = 10,
     offset: int = 0,
     k: int | None = None,
-    filters: Sequence[Filter] = (),
+    filters: Sequence[Condition] = (),
     spans: int = 1,
     vector_type: VectorType = "byte",
     dimensions: int | None = None,
@@ -58,7 +58,7 @@ def lexical_query(
     *,
     size: int = 10,
     offset: int = 0,
-    filters: Sequence[Filter] = (),
+    filters: Sequence[Condition] = (),
     source: Sequence[str] = SOURCE,
 ) -> Body:
     """Return the BM25 search on text and title.
@@ -81,7 +81,7 @@ def hybrid_query(
     size: int = 10,
     offset: int = 0,
     k: int = NEAREST,
-    filters: Sequence[Filter] = (),
+    filters: Sequence[Condition] = (),
     spans: int = 1,
     pagination_depth: int = PAGINATION_DEPTH,
     floor: float = 0.5,
@@ -129,7 +129,7 @@ def exact_query(
     vector: npt.ArrayLike,
     *,
     size: int = 10,
-    filters: Sequence[Filter] = (),
+    filters: Sequence[Condition] = (),
     spans: int = 1,
     vector_type: VectorType = "byte",
     dimensions: int | None = None,

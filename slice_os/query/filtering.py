@@ -22,14 +22,16 @@ from slice_os.errors import QueryError
 from slice_os.filters import (
     _NUMBER,
     OPERATORS,
+    Condition,
     Filter,
     _text,
     as_number,
     flat_metadata,
     is_long,
 )
+from slice_os.lexical import Wording, exact_words
 
-FIELD = "filters"
+FIELD, EXACT = "filters", "text.exact"
 LONGEST = 1000
 """Bytes of UTF-8 of a name or a text that a token holds in full (Lucene allows 32,766)."""
 _LAST = "\U0010ffff"
@@ -47,8 +49,11 @@ def filter_tokens(metadata: Mapping[str, Any]) -> list[str]:
     return sorted(found)
 
 
-def filter_clauses(filters: Sequence[Filter]) -> list[dict[str, Any]]:
+def filter_clauses(filters: Sequence[Condition]) -> list[dict[str, Any]]:
     """Return a query clause for each filter; to be joined by *and* (``bool.filter``).
+
+    A `Wording` becomes a phrase in the field ``text.exact``, which holds the words of a passage and
+    its title in lower case, not stemmed.
 
     Equality is exact at any length. A range is too, except between two texts of more than 1,000
     bytes that begin with the same 1,000.
@@ -56,7 +61,12 @@ def filter_clauses(filters: Sequence[Filter]) -> list[dict[str, Any]]:
     Raises:
         QueryError: an operator that does not exist.
     """
-    return [_clause(one) for one in filters]
+    return [_worded(one) if isinstance(one, Wording) else _clause(one) for one in filters]
+
+
+def _worded(one: Wording) -> dict[str, Any]:
+    phrase = {"match_phrase": {EXACT: " ".join(exact_words(one.phrase))}}
+    return phrase if one.wanted else {"bool": {"must_not": [phrase]}}
 
 
 def _tokens(name: str, member: object) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy.typing as npt
 
 from slice_os.errors import QueryError
-from slice_os.filters import Filter
+from slice_os.filters import Condition
 from slice_os.query.filtering import filter_clauses
 from slice_os.query.legs import SOURCE, Body, dense_leg, joined, page
 from slice_os.query.vectors import VectorType, query_value
@@ -48,7 +48,7 @@ def mining_query(
     tolerance: float,
     size: int = 1000,
     after: Sequence[object] = (),
-    filters: Sequence[Filter] = (),
+    filters: Sequence[Condition] = (),
     spans: int = 0,
     margin: float | None = None,
     vector_type: VectorType = "byte",

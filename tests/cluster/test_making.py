@@ -62,6 +62,26 @@ def test_an_applied_template_shapes_the_index_that_is_made(cluster, name):
         request("DELETE", f"{cluster.url}/_index_template/{one}")
 
 
+def test_an_index_made_before_exact_words_goes_on_working_without(cluster, name):
+    shown = json.loads(run("templates", "show", "--alias", name, "--replicas", 0).stdout)
+    body = {**shown["template"], "aliases": {name: {}}}
+    del body["mappings"]["properties"]["text"]["fields"], body["settings"]["index"]["analysis"]
+    request("PUT", f"{cluster.url}/{name}-000001", body)
+    place = f"{cluster.url}/{name}"
+    slice_os.index([slice_os.Document("a", TEXTS[0])], place)
+    with slice_os.open(place) as index:
+        assert index.search("cancel my subscription")[0].document == "a"
+        asked = [
+            lambda: index.search('cancel my "subscription"'),
+            lambda: list(index.mine("cancel my subscription", must_not="plan")),
+            lambda: slice_os.build_request("cancel", place, must="plan"),
+        ]
+        for ask in asked:
+            with pytest.raises(PlaceError, match=r"before exact words .* index to a new place"):
+                ask()
+        assert index.search('cancel my "subscription"', literal=True)
+
+
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [

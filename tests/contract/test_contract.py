@@ -235,7 +235,7 @@ def test_verified_mining_at_degree_1_finds_the_very_words(index):
 )
 def test_any_text_is_a_query(index, query):
     for mode in ("hybrid", "dense", "lexical"):
-        hits = index.search(query, mode=mode, size=3)
+        hits = index.search(query, mode=mode, size=3, literal=True)
         assert mode == "lexical" or len(hits) == 3
         json.dumps([hit.to_dict() for hit in hits])
 
@@ -390,3 +390,98 @@ def test_a_line_of_fifty_thousand_words(new_place):
         assert report.words == 50_000
         (hit, *_) = own.search("zebras eat marmalade")
         assert "zebras" in hit.spans[0].text
+
+
+LONGEST = "\U0001d4b3" * 8500  # more bytes than a term of Lucene may have
+WORDED = {
+    "plain": ("", "They charged a late fee, and I want the money back."),
+    "plural": ("", "They charged late fees, and I want the money back."),
+    "shout": ("", "LATE\n- FEE: they charged it, and I want the money back!"),
+    "title": ("Late fee", "They charged it, and I want the money back."),
+    "apart": ("It was late", "fee or not, I want the money back."),
+    "mail": ("", "Send me an e-mail, I want the money back. Or not to be."),
+    "email": ("", "Send me an email, I want the money back."),
+    "greek": ("", "\u0397 \u039f\u0394\u039f\u03a3 is the road where I want the money back."),
+    "han": ("", "\u8bf7\u53d6\u6d88\u8ba2\u9605: I want the money back, na\u00efve as I am."),
+    "long": ("", f"{LONGEST} {'x' * 300} and I want the money back."),
+}
+LATE_FEE = {"plain", "shout", "title"}
+
+
+@pytest.fixture(scope="module")
+def worded(new_place):
+    place = new_place()
+    documents = [slice_os.Document(name, text, title) for name, (title, text) in WORDED.items()]
+    slice_os.index(documents, place)
+    with slice_os.open(place) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "lexical"])
+@pytest.mark.parametrize("fusion", ["saturation", "rrf", "min_max"])
+def test_exact_words_stand_in_every_hit_and_what_must_not_in_none(worded, mode, fusion):
+    def found(query, size=20, **wording):
+        hits = worded.search(query, mode=mode, fusion=fusion, size=size, **wording)
+        assert len(hits) == min(size, len(hits))
+        return {hit.document for hit in hits}
+
+    asked = "I want the money back"
+    assert found(asked) == set(WORDED)
+    assert found(f'{asked} "late fee"') == found(asked, must="late fee") == LATE_FEE
+    assert found(f'"money back" -"late fee" {asked}') == set(WORDED) - LATE_FEE
+    assert found(asked, must_not="LATE fee") == set(WORDED) - LATE_FEE
+    assert found(f"{asked} -charged") == set(WORDED) - {"plain", "plural", "shout", "title"}
+    assert found(asked, must=["late", "charged"], must_not="fee") == {"plural"}
+    assert found(f"{asked} -late -fee -email -x") == {"mail", "greek", "han", "long"}
+    for words, names in {
+        "e-mail": {"mail"}, "email": {"email"}, "or not to be": {"mail"}, "the": set(WORDED),
+        "\u03b7 \u03bf\u03b4\u03bf\u03c3": {"greek"}, "\u53d6\u6d88": {"han"}, "naive": set(),
+        "na\u00efve": {"han"}, LONGEST: {"long"}, "x" * 300: {"long"}, "y" * 300: set(),
+        "back back": set(),
+    }.items():  # fmt: skip
+        assert found(asked, must=words) == names, words[:20]
+        assert found(asked, must_not=words) == set(WORDED) - names, words[:20]
+    # What must (not) be there is left out before the best are chosen, not afterwards.
+    assert len(found(asked, size=3, must="late fee")) == 3
+    assert found(f"{asked} it is -5 on-line") == set(WORDED)
+    assert found(asked, must="late fee", filters=["nothing=here"]) == set()
+
+
+def test_quotes_do_not_lower_a_degree(worded):
+    for mode in ("hybrid", "dense", "lexical"):
+        plain = worded.search("want the money back", mode=mode, size=20)
+        assert worded.search('want the "money back"', mode=mode, size=20) == plain
+        literal = worded.search('want the "money back"', mode=mode, size=20, literal=True)
+        assert literal != plain
+        assert len(literal) == len(WORDED)
+
+
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("verify", [False, True])
+def test_mining_goes_by_exact_words_too(worded, graph, verify, monkeypatch):
+    monkeypatch.setattr(Scan, "graph_pays", lambda self: graph)
+
+    def found(phrase, **wording):
+        mined = worded.mine([phrase], degree=0.75, verify=verify, **wording)
+        return {match.document for match in mined}
+
+    every = found("want the money back")
+    assert every == set(WORDED)
+    assert found("want the money back", must="late fee") == LATE_FEE
+    assert found("want the money back", must_not=["late fee"]) == every - LATE_FEE
+    assert found('want the "money back" -"late fee"') == every - LATE_FEE
+    # One phrase's words are not another's.
+    phrases = {"fee": 'money back "late fee"', "mail": 'money back "e-mail"'}
+    mined = {(m.phrase, m.document) for m in worded.mine(phrases, degree=0.75, verify=verify)}
+    assert mined == {("mail", "mail"), *(("fee", name) for name in LATE_FEE)}
+    assert list(worded.mine(['"nowhere" money back'], degree=0.5)) == []
+
+
+def test_what_exact_words_cannot_be(worded):
+    for asked in ({"must": "!"}, {"must_not": [""]}):
+        with pytest.raises(QueryError, match="holds no word"):
+            worded.search("money", **asked)
+        with pytest.raises(QueryError, match="holds no word"):
+            worded.mine("money", **asked)
+    with pytest.raises(QueryError, match="only says what must not"):
+        worded.search("-money")

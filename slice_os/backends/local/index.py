@@ -39,7 +39,7 @@ from slice_os.backends.local.segment import Segment
 from slice_os.backends.local.tidy import segment_file
 from slice_os.backends.local.writer import LOCK, LocalWriter
 from slice_os.errors import IndexDamagedError, PlaceError
-from slice_os.filters import Filter
+from slice_os.filters import Condition, Filter
 from slice_os.records import Float32, Reject
 from slice_os.spans import reaching
 
@@ -174,7 +174,7 @@ class LocalBackend(Backend):
         vectors: Float32,
         lengths: Sequence[range],
         cosines: Float32,
-        filters: Sequence[Filter] = (),
+        filters: Sequence[Condition] = (),
         on_progress: Callable[[float], object] = lambda share: None,
         exact: bool = False,
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
@@ -211,7 +211,7 @@ class LocalBackend(Backend):
                 on_progress(done / words)
 
     def _plan_scan(
-        self, database: sqlite3.Connection, filters: Sequence[Filter]
+        self, database: sqlite3.Connection, filters: Sequence[Condition]
     ) -> tuple[dict[int, Segment], dict[int, list[int]]]:
         for _ in range(RETRIES):
             database.execute("BEGIN")

@@ -12,18 +12,30 @@ import math
 import sqlite3
 from collections.abc import Sequence
 
-from slice_os.backends.local.schema import AT, filter_clause
-from slice_os.filters import Filter
-from slice_os.lexical import K1, MAX_TERMS, inverse_document_frequency, terms
+import regex
 
+from slice_os.backends.local.schema import AT, filter_clause
+from slice_os.filters import Condition, Filter
+from slice_os.lexical import (
+    K1,
+    LONGEST,
+    MAX_TERMS,
+    Wording,
+    exact_words,
+    inverse_document_frequency,
+    terms,
+)
+
+# Letters that were in Unicode when FTS5's tables were made, so that its terms are our words.
+_INDEXED = regex.compile(r"[^\u0524-\U0010ffff\p{M}]+")
 _LEAST_IDF = 1e-6  # what FTS5 uses where its idf would be negative
 
 
 def bm25(
-    database: sqlite3.Connection, text: str, depth: int, filters: Sequence[Filter]
+    database: sqlite3.Connection, text: str, depth: int, filters: Sequence[Condition]
 ) -> list[tuple[int, int, int, float]]:
     """Return (passage key, segment, ordinal, score) of the `depth` best passages, best first."""
-    condition, parameters = filter_clause(filters)
+    condition, parameters = passage_clause(filters)
     allowed = (
         "WHERE key IN (SELECT p.key FROM passages p JOIN documents d ON d.key = p.document"
         f" WHERE {condition})"
@@ -53,6 +65,32 @@ def bm25_of(
         return {}
     rows = database.execute(f"SELECT key, sum(s) FROM ({legs}) GROUP BY key", values)
     return {keys[key]: score for key, score in rows}
+
+
+def passage_clause(conditions: Sequence[Condition]) -> tuple[str, list[str]]:
+    """Return an SQL condition on passages `p` of documents `d`, and its parameters."""
+    clause, parameters = filter_clause([one for one in conditions if isinstance(one, Filter)])
+    words, phrases = wording_clause(conditions)
+    return f"{clause} AND {words}", parameters + phrases
+
+
+def wording_clause(conditions: Sequence[Condition]) -> tuple[str, list[str]]:
+    """Return the part of `passage_clause` that is about the passages' own words."""
+    clauses = ["TRUE"]
+    parameters: list[str] = []
+    for one in conditions:
+        if isinstance(one, Wording):
+            clause = "stands(?, p.title, p.text)"
+            words = exact_words(one.phrase)
+            if _INDEXED.fullmatch(one.phrase) and max(map(len, words)) < LONGEST:
+                # Their stems stand there too: most passages need not be read.
+                clause = (
+                    f"p.key IN (SELECT rowid FROM postings WHERE postings MATCH ?) AND {clause}"
+                )
+                parameters.append(f'"{" ".join(words)}"')
+            parameters.append(one.phrase)
+            clauses.append(f"{'' if one.wanted else 'NOT '}({clause})")
+    return " AND ".join(clauses), parameters
 
 
 def _legs(

@@ -10,12 +10,12 @@ from concurrent.futures import Executor
 import numpy as np
 
 from slice_os.backends.base import Candidate, Retrieval, StoredPassage
-from slice_os.backends.local.lexical import bm25, bm25_of
+from slice_os.backends.local.lexical import bm25, bm25_of, wording_clause
 from slice_os.backends.local.scan import best_cosines
 from slice_os.backends.local.schema import AT, filter_clause
 from slice_os.backends.local.segment import Segment
 from slice_os.backends.relevance import is_scored_again, score_page, whole_blocks
-from slice_os.filters import Filter
+from slice_os.filters import Condition, Filter
 from slice_os.fusion import get_fusion
 from slice_os.records import Float32, Passage
 from slice_os.spans import degree
@@ -83,16 +83,18 @@ def fetch(
     ]
 
 
-def unseen(database: sqlite3.Connection, filters: Sequence[Filter]) -> dict[int, list[int]]:
+def unseen(database: sqlite3.Connection, filters: Sequence[Condition]) -> dict[int, list[int]]:
     """Return the ordinals, by segment, that are hidden or that a filter excludes."""
     query = "SELECT segment, ordinal FROM hidden"
     parameters: list[str] = []
     if filters:
-        condition, parameters = filter_clause(filters)
+        condition, parameters = filter_clause([one for one in filters if isinstance(one, Filter)])
+        words, phrases = wording_clause(filters)
         query += (
-            " UNION ALL SELECT segment, ordinal FROM passages WHERE document IN"
-            f" (SELECT key FROM documents d WHERE NOT ({condition}))"
+            " UNION ALL SELECT segment, ordinal FROM passages p WHERE document IN"
+            f" (SELECT key FROM documents d WHERE NOT ({condition})) OR NOT ({words})"
         )
+        parameters += phrases
     found: dict[int, list[int]] = {}
     for segment, ordinal in database.execute(query, parameters):
         found.setdefault(segment, []).append(ordinal)
@@ -108,7 +110,7 @@ def _degrees(
     database: sqlite3.Connection,
     segments: Segments,
     scanned: Iterator[Float32],
-    filters: Sequence[Filter],
+    filters: Sequence[Condition],
 ) -> dict[int, Float32]:
     """Return every passage's degree by segment and ordinal; -1 where it may not be seen."""
     degrees = {n: degree(c) for n, c in zip(segments, scanned, strict=True)}

@@ -13,6 +13,7 @@ from slice_os.backends.base import FORMAT, IndexMeta
 from slice_os.backends.local.segment import sync_folder
 from slice_os.errors import IndexDamagedError, PlaceError
 from slice_os.filters import Filter
+from slice_os.lexical import stands
 
 DATABASE = "index.sqlite"
 
@@ -107,6 +108,7 @@ def _open(uri: str) -> Database:
     )
     database.execute("PRAGMA busy_timeout = 60000")
     database.create_function("meets", 4, _meets, deterministic=True)
+    database.create_function("stands", 3, stands, deterministic=True)
     return database
 
 

@@ -32,7 +32,8 @@ from slice_os.backends.opensearch.template import (
 )
 from slice_os.backends.opensearch.writer import OpenSearchWriter
 from slice_os.errors import ClusterError, EncoderMismatchError, PlaceError
-from slice_os.filters import Filter
+from slice_os.filters import Condition, Filter
+from slice_os.lexical import Wording
 from slice_os.query import filter_clauses
 from slice_os.records import Float32, Reject
 
@@ -40,8 +41,11 @@ from slice_os.records import Float32, Reject
 class OpenSearchBackend(Backend):
     """An index in an OpenSearch cluster; see `Backend` for the contract. Threads may share it."""
 
-    def __init__(self, cluster: Cluster, meta: IndexMeta, settings: ClusterSettings) -> None:
+    def __init__(
+        self, cluster: Cluster, meta: IndexMeta, settings: ClusterSettings, has_exact: bool
+    ) -> None:
         self._cluster, self.meta, self.settings = cluster, meta, settings
+        self._has_exact = has_exact
         self.place = str(cluster.address)
         self._retriever = Retriever(cluster, meta, settings)
         self._known: dict[str, list[Entry]] = {}
@@ -71,7 +75,8 @@ class OpenSearchBackend(Backend):
                     f"({', '.join(sorted(narrow))}): make it again without."
                 )
             meta, settings = read_meta(index, said["mappings"], said["settings"])
-            opened = cls(Cluster(client, address, index), meta, settings)
+            has_exact = "exact" in said["mappings"]["properties"]["text"].get("fields", {})
+            opened = cls(Cluster(client, address, index), meta, settings, has_exact)
             on_failure.pop_all()
             return opened
 
@@ -153,6 +158,14 @@ class OpenSearchBackend(Backend):
         """Make spans anew that are wrong or in danger; see `mending.mend`."""
         return mend(self._cluster, self.meta, self.settings, on_progress, everything=everything)
 
+    def check_wording(self, conditions: Sequence[Condition]) -> None:
+        """Raise PlaceError if exact words are asked for and the index does not hold them."""
+        if not self._has_exact and any(isinstance(one, Wording) for one in conditions):
+            raise PlaceError(
+                f"The index {self.place} was made before exact words could be asked for: index to "
+                "a new place, or ask without quotes, must and must not ('--literal')."
+            )
+
     def status(self) -> IndexStatus:
         body = {
             "size": 0,
@@ -199,6 +212,7 @@ class OpenSearchBackend(Backend):
         return list(self._cluster.document_ids(filter_clauses(filters)))
 
     def retrieve(self, retrieval: Retrieval) -> list[Candidate]:
+        self.check_wording(retrieval.filters)
         found = self._retriever.retrieve(retrieval)
         if not found:
             self._check_emptied()
@@ -218,11 +232,12 @@ class OpenSearchBackend(Backend):
         vectors: Float32,
         lengths: Sequence[range],
         cosines: Float32,
-        filters: Sequence[Filter] = (),
+        filters: Sequence[Condition] = (),
         on_progress: Callable[[float], object] = lambda share: None,
         exact: bool = False,
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
         self._check_emptied()
+        self.check_wording(filters)
         scan = Scan(self._cluster, self.settings, vectors, lengths, cosines, filters, on_progress)
         # The degree of fewer dimensions says too little.
         by_graph = not exact and self.settings.dimensions is None and scan.graph_pays()

@@ -15,7 +15,7 @@ import numpy as np
 from slice_os.backends.base import ClusterSettings, StoredPassage
 from slice_os.backends.opensearch.cluster import WORDS_PAGE, Cluster
 from slice_os.backends.opensearch.retrieve import STORED, stored_passage
-from slice_os.filters import Filter
+from slice_os.filters import Condition
 from slice_os.query import filter_clauses, mining_query, radius
 from slice_os.query.mining import MARGINS
 from slice_os.records import Float32
@@ -54,7 +54,7 @@ class Scan:
     vectors: Float32
     lengths: Sequence[range]
     cosines: Float32
-    filters: Sequence[Filter]
+    filters: Sequence[Condition]
     on_progress: Callable[[float], object]
 
     def graph_pays(self) -> bool:

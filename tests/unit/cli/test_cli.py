@@ -135,6 +135,30 @@ def test_search_json(place):
     assert json.loads(only)["metadata"] == {"year": 1912}
 
 
+def test_exact_words_on_the_command_line(place):
+    def found(*args):
+        return {
+            json.loads(line)["document"].split("/")[-1]
+            for line in run(*args, "--index", place, "--nl").stdout.splitlines()
+        }
+
+    assert found("search", 'the bill "my plan" is high') == {"talk.txt"}
+    assert found("search", "the bill is high -plan") == {"deal.txt", "r1"}
+    assert found("search", "the bill", "--must", "ship", "--must-not", "plan") == {"r1"}
+    assert len(found("search", 'the "nowhere" bill', "--literal")) == 3
+    only = run("search", "--index", place, "--nl", "--", '-plan "ship" sank').stdout
+    assert json.loads(only)["document"] == "r1"
+    mined = ("mine", "--phrase", "the bill is high", "--degree", 0)
+    assert found(*mined, "--must-not", "plan") == {"deal.txt", "r1"}
+    assert found("mine", "--phrase", 'a "ship" sank', "--degree", 0) == {"r1"}
+    assert len(found("mine", "--phrase", 'a "bill"', "--degree", 0, "--literal")) == 3
+    body = json.loads(run("query", 'late "my plan" -fee').stdout)
+    assert '{"match_phrase": {"text.exact": "my plan"}}' in json.dumps(body)
+    assert '"must_not": [{"match_phrase": {"text.exact": "fee"}}]' in json.dumps(body)
+    assert '"late my plan"' in json.dumps(body)
+    assert "only says what must not" in run("search", "--index", place, "--", "-x", code=1).stderr
+
+
 def test_mine_to_files_and_to_the_terminal(place, tmp_path):
     phrases = tmp_path / "phrases.csv"
     phrases.write_text("name,phrase\nleave,wants to cancel\nend,terminate this agreement\n")

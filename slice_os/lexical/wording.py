@@ -1,0 +1,111 @@
+r"""What a query says of the words themselves: some must stand in a passage, some must not.
+
+Exact words are compared as whole words, one after the other, in a passage's text or in its title.
+Neither case nor what stands between words (spaces, punctuation, line ends) counts; nothing is
+stemmed. So "e-mail" is in "E-mail" and "e mail" and not in "email" or "e-mails".
+
+A word is here a run of letters, digits and marks; in scripts without spaces, one character.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import regex
+
+from slice_os.errors import QueryError
+
+LONGEST = 200
+"""Characters of a word; what is longer is taken for several."""
+_UNSPACED = (
+    r"\p{IsHan}\p{IsHiragana}\p{IsKatakana}\p{IsThai}\p{IsLao}\p{IsKhmer}\p{IsMyanmar}"  # as corpus
+)
+WORD = rf"[{_UNSPACED}]|[\p{{L}}\p{{N}}\p{{M}}\p{{Co}}&&[^{_UNSPACED}]]{{1,{LONGEST}}}"
+"""A word, to Python's regex and to Java's (the tokenizer of a cluster's field `text.exact`, where a
+longer term would be refused); so both find the same."""
+_WORD = regex.compile(WORD, regex.V1)
+
+# An operator begins a piece of the query, so that 5" pipes and e-mail hold none; and what follows
+# a minus is a quote or a letter, so that -5 and --all are no operators.
+_OPERATOR = regex.compile(
+    r'(?<!\S)(?:(?P<no>-)?["“”„](?P<phrase>[^"“”„]*)["“”](?![\p{L}\p{N}"“”„])|-(?P<word>\p{L}\S*))'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A condition on a passage's own words: these stand in it or its title, or do not.
+
+    Raises:
+        QueryError: there is no word in it.
+    """
+
+    phrase: str
+    wanted: bool = True
+
+    def __post_init__(self) -> None:
+        if not exact_words(self.phrase):
+            raise QueryError(f"{self.phrase[:60]!r} holds no word that a passage could hold.")
+
+    def holds(self, *texts: str) -> bool:
+        """Tell whether a passage of these texts (its title, its text) meets the condition."""
+        return stands(self.phrase, *texts) == self.wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What somebody asks for: `text` is encoded and given to BM25, without operators."""
+
+    text: str
+    wording: tuple[Wording, ...] = ()
+
+
+def stands(phrase: str, *texts: str) -> bool:
+    """Tell whether a phrase is in one of the texts, word for word."""
+    sought = f" {' '.join(exact_words(phrase))} "
+    return any(sought in f" {' '.join(exact_words(text))} " for text in texts)
+
+
+def exact_words(text: str) -> list[str]:
+    """Return the words of a text, in lower case."""
+    if text.isascii():
+        return _WORD.findall(text.lower())
+    # Character by character, as Java does: lower() knows a last sigma, and an i of two characters.
+    return ["".join(c.lower()[0] for c in word) for word in _WORD.findall(text)]
+
+
+def parse_query(
+    text: str,
+    *,
+    must: str | Sequence[str] = (),
+    must_not: str | Sequence[str] = (),
+    literal: bool = False,
+) -> Query:
+    """Return a query from what was typed: ``"exact words"`` must stand in a passage, ``-word`` not.
+
+    ``-"several words"`` must not either; `must` and `must_not` say the same apart from the text.
+    Quoted words stay in the query's text, without the quotes. Operators begin a piece of the text,
+    at its start or after a space; a minus counts only before a letter or a quote, a quote only with
+    its partner. `literal` takes the text as it is.
+
+    Raises:
+        QueryError: the text is only what must not be there, or `must` or `must_not` holds no word.
+    """
+    found: list[Wording] = []
+
+    def said(operator: regex.Match[str]) -> str:
+        phrase, word = operator["phrase"], operator["word"]
+        if not exact_words(phrase or word or ""):
+            return operator[0]
+        found.append(Wording(phrase or word, wanted=not (word or operator["no"])))
+        return phrase if found[-1].wanted else ""
+
+    rest = text if literal else _OPERATOR.sub(said, text)
+    rest = rest.strip() if found else text
+    if found and not rest:
+        raise QueryError(f"{text[:60]!r} only says what must not be there: say what to look for.")
+    for phrases, wanted in ((must, True), (must_not, False)):
+        some = (phrases,) if isinstance(phrases, str) else phrases
+        found += [Wording(phrase, wanted) for phrase in some]
+    return Query(rest, tuple(dict.fromkeys(found)))
