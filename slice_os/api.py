@@ -19,7 +19,8 @@ from slice_os.errors import EncoderMismatchError, PlaceError, QueryError
 from slice_os.filters import Filter, parse_filters
 from slice_os.fusion import DEFAULT_FUSION, LATE
 from slice_os.lexical import parse_query
-from slice_os.mining import mine_phrases
+from slice_os.mining import Order, mine_phrases, select
+from slice_os.phrases import Named, Texts, gather
 from slice_os.pipeline import LOOKED_UP, IndexReport, index_documents
 from slice_os.records import Document, Hit, Match, Reject
 from slice_os.retrieval import search_passages
@@ -197,8 +198,9 @@ class Index:
 
     def mine(
         self,
-        phrases: Sequence[str] | Mapping[str, str],
+        phrases: str | Named,
         *,
+        counter_examples: Mapping[str, Texts] | None = None,
         degree: float = 0.8,
         must: str | Sequence[str] = (),
         must_not: str | Sequence[str] = (),
@@ -207,21 +209,26 @@ class Index:
         all_lengths: bool = False,
         verify: bool = False,
         exact: bool = False,
+        top: int | None = None,
+        per_document: bool = False,
+        sort: Order | None = None,
         on_progress: Callable[[float], object] = _ignore,
     ) -> Iterator[Match]:
         """Yield every match of the phrases; see `slice_os.mining.mine_phrases`.
 
+        `phrases` are texts, or by name a text or several, any of which matches. Where one of a
+        name's `counter_examples` is nearer than its phrases there is no match. `top`,
+        `per_document` and `sort` choose among the matches and wait for all of them
+        (`slice_os.mining.select`); else they come as they are found.
+
         Passages without the words that `must` names, or with those of `must_not`, are left out; a
         phrase may hold the operators of `search`, unless it is `literal`.
         """
-        if isinstance(phrases, str):
-            phrases = [phrases]
-        named = phrases if isinstance(phrases, Mapping) else {text: text for text in phrases}
         wording = parse_query("", must=must, must_not=must_not).wording
-        return mine_phrases(
+        matches = mine_phrases(
             self._existing(),
             self.encoder,
-            named,
+            gather(phrases, counter_examples),
             threshold=degree,
             literal=literal,
             filters=[*parse_filters(filters), *wording],
@@ -230,6 +237,7 @@ class Index:
             exact=exact,
             on_progress=on_progress,
         )
+        return select(matches, top=top, per_document=per_document, sort=sort)
 
     def delete(self, documents: Iterable[str] = (), *, filters: Filters = None) -> int:
         """Delete documents by id, or those whose metadata meets `filters`; return how many."""

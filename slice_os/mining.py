@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import BinaryIO
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from slice_os.backends.base import Backend, StoredPassage
-from slice_os.corpus.encoding import BROKEN, open_text
-from slice_os.corpus.formats.delimited import parse_csv
 from slice_os.encoder import Encoder
-from slice_os.errors import CorpusError, QueryError
+from slice_os.errors import QueryError
 from slice_os.explaining import span_text
 from slice_os.filters import Condition
-from slice_os.lexical import parse_query
+from slice_os.lexical import Query, parse_query
+from slice_os.phrases import Sought
 from slice_os.records import Float32, Match
 from slice_os.retrieval import ROUNDING, encode_queries, query_lengths
 from slice_os.spans import (
@@ -32,12 +31,31 @@ from slice_os.spans import (
 VERIFY_MARGIN = 0.1
 """How far below the threshold an indexed degree may be for its span to be verified."""
 VERIFIED_SPANS = 32
+Order = Literal["degree"]
+
+
+class _Phrase(NamedTuple):
+    """One phrase of a name: as it was typed, what it asks for, its unit vector, its lengths."""
+
+    typed: str
+    query: Query
+    vector: Float32
+    lengths: range
+
+
+class _Span(NamedTuple):
+    """A span with its cosine and which of the phrases it is nearest to."""
+
+    i: int
+    j: int
+    cosine: float
+    phrase: int
 
 
 def mine_phrases(
     backend: Backend,
     encoder: Encoder,
-    phrases: Mapping[str, str],
+    sought: Mapping[str, Sought],
     *,
     threshold: float = 0.8,
     literal: bool = False,
@@ -47,73 +65,138 @@ def mine_phrases(
     exact: bool = False,
     on_progress: Callable[[float], object] = lambda done: None,
 ) -> Iterator[Match]:
-    """Yield every match of the phrases (name -> text), passage by passage, best first in each.
+    """Yield every match of what is sought, by name, passage by passage, best first in each.
 
-    A match is a span whose indexed degree is at least `threshold`; of those of one phrase that
-    overlap only the best stays. With `verify` the verified degree decides: of each passage the
-    best 32 spans whose indexed degree comes within 0.1 of the threshold are encoded alone, which
-    finds phrases that their context has drawn away from themselves, and drops those it has drawn
-    near. `exact` has a cluster read every word instead of asking its graph, which may miss some
-    matches; an embedded index does so anyway. A phrase may say which words have to stand in the
-    passage and which must not (`slice_os.lexical.parse_query`), unless it is `literal`.
-    `on_progress` is told what share of the work is done.
+    A match is a span whose indexed degree with one of a name's phrases is at least `threshold`; of
+    those of one name that overlap only the best stays, of which phrase it may be. Where a
+    counter-example of the name is nearer to a span than the phrases are, neither that span nor one
+    that overlaps it is a match. With `verify` the verified degree decides: of each passage the best
+    32 spans whose indexed degree comes within 0.1 of the threshold are encoded alone, which finds
+    phrases that their context has drawn away from themselves, and drops those it has drawn near.
+    `exact` has a cluster read every word instead of asking its graph, which may miss some matches;
+    an embedded index does so anyway. A phrase may say which words have to stand in the passage and
+    which must not (`slice_os.lexical.parse_query`), unless it is `literal`; counter-examples are
+    taken as they are. `on_progress` is told what share of the work is done.
 
     Raises:
         QueryError: a phrase holds no word, or the threshold is not in [0, 1].
     """
     if not 0 <= threshold <= 1:
         raise QueryError(f"The threshold {threshold} is not a degree: it must be from 0 to 1.")
-    queries = [parse_query(text, literal=literal) for text in phrases.values()]
-    names, texts = list(phrases), [query.text for query in queries]
-    vectors = encode_queries(encoder, texts)
-    lengths = [query_lengths(text, backend.meta.max_words, all_lengths) for text in texts]
-    least = cosine(threshold)
-    reach = cosine(max(threshold - VERIFY_MARGIN, 0)) if verify else least
-    cosines = np.full(len(names), reach, dtype=np.float32)
-    for stored, found in backend.scan(vectors, lengths, cosines, filters, on_progress, exact):
+    names = list(sought)
+    typed = [(n, text) for n, name in enumerate(names) for text in sought[name].phrases]
+    queries = [parse_query(text, literal=literal) for _, text in typed]
+    against = [text for name in names for text in sought[name].counter_examples]
+    vectors = encode_queries(encoder, [query.text for query in queries] + against)
+    phrases = [
+        _Phrase(text, query, vector, query_lengths(query.text, backend.meta.max_words, all_lengths))
+        for (_, text), query, vector in zip(typed, queries, vectors[: len(queries)], strict=True)
+    ]
+    counters = np.split(
+        vectors[len(phrases) :],
+        np.cumsum([len(sought[name].counter_examples) for name in names])[:-1],
+    )
+    reach = cosine(max(threshold - VERIFY_MARGIN, 0)) if verify else cosine(threshold)
+    for stored, found in backend.scan(
+        vectors[: len(phrases)],
+        [phrase.lengths for phrase in phrases],
+        np.full(len(phrases), reach, dtype=np.float32),
+        filters,
+        on_progress,
+        exact,
+    ):
         words = stored.passage.title, stored.passage.text
+        by_name: dict[int, list[_Phrase]] = {}
         for k in found:
-            if not all(one.holds(*words) for one in queries[k].wording):
-                continue
+            if all(one.holds(*words) for one in phrases[k].query.wording):
+                by_name.setdefault(typed[k][0], []).append(phrases[k])
+        for n, some in by_name.items():
             if verify:
-                matches = _verified(stored, vectors[k], lengths[k], threshold, encoder)
+                spans = _verified(stored, some, counters[n], threshold, encoder)
             else:
-                matches = spans_above(*_table(stored, vectors[k], lengths[k]), least)
-            for span in matches:
-                yield _match(names[k], stored, span)
+                spans = _indexed(stored, some, counters[n], cosine(threshold))
+            for span in spans:
+                yield _match(names[n], some[span.phrase].typed, stored, span)
     on_progress(1.0)
 
 
-def _table(stored: StoredPassage, vector: Float32, lengths: range) -> tuple[Float32, range]:
-    scores = word_scores(stored.words.vectors, vector)
-    window = fit_window(lengths, len(scores))
-    return span_cosines(scores, stored.norms, window), window
+def _indexed(
+    stored: StoredPassage, phrases: Sequence[_Phrase], counters: Float32, least: float
+) -> list[_Span]:
+    """Return the spans whose cosine in context is enough, best first, none overlapping."""
+    tables, window = _tables(stored, phrases)
+    nearest, best = tables.argmax(axis=0), tables.max(axis=0)
+    against = _counter_table(stored, counters, window)
+    return [
+        _Span(*span, int(nearest[cell]))
+        for span in spans_above(np.maximum(best, against), window, least)
+        if best[cell := (span.j - span.i - window.start, span.i)] >= against[cell]
+    ]
+
+
+def _tables(stored: StoredPassage, phrases: Sequence[_Phrase]) -> tuple[Float32, range]:
+    """Return the cosines of the spans with each phrase, ``[phrases, lengths, words]``.
+
+    The lengths are all that one of the phrases is compared with; a phrase has -inf for others.
+    """
+    windows = [fit_window(phrase.lengths, len(stored.words)) for phrase in phrases]
+    hull = range(min(one.start for one in windows), max(one.stop for one in windows))
+    tables = np.full((len(phrases), len(hull), len(stored.words)), -np.inf, np.float32)
+    for table, phrase, window in zip(tables, phrases, windows, strict=True):
+        scores = word_scores(stored.words.vectors, phrase.vector)
+        rows = slice(window.start - hull.start, window.stop - hull.start)
+        table[rows] = span_cosines(scores, stored.norms, window)
+    return tables, hull
+
+
+def _counter_table(stored: StoredPassage, counters: Float32, window: range) -> Float32:
+    """Return the cosines of the spans with the nearest counter-example, ``[lengths, words]``."""
+    table = np.full((len(window), len(stored.words)), -np.inf, np.float32)
+    for vector in counters:
+        scores = word_scores(stored.words.vectors, vector)
+        np.maximum(table, span_cosines(scores, stored.norms, window), out=table)
+    return table
 
 
 def _verified(
-    stored: StoredPassage, vector: Float32, lengths: range, threshold: float, encoder: Encoder
-) -> list[ScoredSpan]:
+    stored: StoredPassage,
+    phrases: Sequence[_Phrase],
+    counters: Float32,
+    threshold: float,
+    encoder: Encoder,
+) -> list[_Span]:
     """Return the spans whose verified degree is enough, best first, none overlapping."""
-    cosines, window = _table(stored, vector, lengths)
-    spans = [
-        span
-        for span in top_spans(cosines, window, VERIFIED_SPANS)
-        if degree(span.cosine) >= threshold - VERIFY_MARGIN
-    ]
-    alone = encoder.encode([span_text(stored, span)[2] for span in spans]) @ vector
-    kept: list[ScoredSpan] = []
-    for value, span in sorted(zip(alone.tolist(), spans, strict=True), reverse=True):
+    tables, window = _tables(stored, phrases)
+    # Which phrases each span is near enough to in context; none where it is a counter-example.
+    near: dict[tuple[int, int], list[int]] = {}
+    for n, table in enumerate([*tables, _counter_table(stored, counters, window)]):
+        for i, j, value in top_spans(table, window, VERIFIED_SPANS):
+            if degree(value) >= threshold - VERIFY_MARGIN:
+                said = near.setdefault((i, j), [])
+                said += [n] if n < len(phrases) else []
+    places = list(near)
+    alone = encoder.encode([span_text(stored, ScoredSpan(*place, 0.0))[2] for place in places])
+    cosines = alone @ np.array([phrase.vector for phrase in phrases]).T
+    against = (alone @ counters.T).max(axis=1, initial=-np.inf)
+    spans = []
+    for place, row, counter in zip(places, cosines.tolist(), against.tolist(), strict=True):
+        best, phrase = max(((row[n], n) for n in near[place]), default=(-np.inf, -1))
+        nearer = counter > best
+        spans.append(_Span(*place, counter if nearer else best, -1 if nearer else phrase))
+    kept: list[_Span] = []
+    for span in sorted(spans, key=lambda span: (span.cosine, span.i, span.j), reverse=True):
         apart = all(span.j <= other.i or other.j <= span.i for other in kept)
-        if degree(value) >= threshold - ROUNDING and apart:
-            kept.append(ScoredSpan(span.i, span.j, value))
-    return kept
+        if degree(span.cosine) >= threshold - ROUNDING and apart:
+            kept.append(span)
+    return [span for span in kept if span.phrase >= 0]
 
 
-def _match(name: str, stored: StoredPassage, span: ScoredSpan) -> Match:
-    start, end, text = span_text(stored, span)
+def _match(name: str, phrase: str, stored: StoredPassage, span: _Span) -> Match:
+    start, end, text = span_text(stored, ScoredSpan(*span[:3]))
     passage = stored.passage
     return Match(
         name,
+        phrase,
         passage.document,
         passage.number,
         start,
@@ -125,51 +208,55 @@ def _match(name: str, stored: StoredPassage, span: ScoredSpan) -> Match:
     )
 
 
-def read_phrases(file: Path) -> dict[str, str]:
-    """Return the phrases of a file by name: one a line, or a CSV with columns name and phrase.
+def select(
+    matches: Iterable[Match],
+    *,
+    top: int | None = None,
+    per_document: bool = False,
+    sort: Order | None = None,
+) -> Iterator[Match]:
+    """Yield the best of some matches; without an option, all of them as they come.
 
-    In any encoding that `read` knows. Empty lines and lines that begin with ``#`` are left out of
-    a text file.
+    `per_document` keeps the best match of each document and name, `top` the best so many of each
+    name, name by name; `sort` orders all by their degree, highest first. With `top` alone no more
+    than that is held in memory.
 
     Raises:
-        CorpusError: the file cannot be read, holds no phrase, or names one twice.
+        QueryError: `top` is not above 0, or there is no such order.
     """
-    try:
-        with file.open("rb") as stream:
-            return _named(_rows(stream) if file.suffix.lower() == ".csv" else _lines(stream))
-    except OSError as exc:
-        raise CorpusError(
-            f"The phrases file {file} cannot be read ({exc.strerror}): check the path."
-        ) from exc
-    except CorpusError as exc:
-        raise CorpusError(f"The phrases file {file} is to be corrected: {exc}.") from exc
+    if top is not None and top < 1:
+        raise QueryError(f"The best {top} matches were asked for: ask for at least 1.")
+    if sort not in (None, "degree"):
+        raise QueryError(f"There is no order {sort!r}: choose degree.")
+    if per_document:
+        matches = _best_of_each_document(matches)
+    if top is not None:
+        matches = _best_of_each_name(matches, top)
+    return iter(sorted(matches, key=_worst_last)) if sort else iter(matches)
 
 
-def _named(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    phrases: dict[str, str] = {}
-    for name, phrase in pairs:
-        if not phrase.strip():
-            raise CorpusError(f"the phrase named {name!r} is empty")
-        if BROKEN in phrase:
-            raise CorpusError("it holds bytes that are no text")
-        if phrases.setdefault(name, phrase) != phrase:
-            raise CorpusError(f"two different phrases are named {name!r}")
-    if not phrases:
-        raise CorpusError("it holds no phrase")
-    return phrases
+def _worst_last(match: Match) -> float:
+    return -match.degree
 
 
-def _lines(stream: BinaryIO) -> Iterator[tuple[str, str]]:
-    with open_text(stream, newline=None) as text:
-        for line in map(str.strip, text):
-            if line and not line.startswith("#"):
-                yield line, line
+def _best_of_each_document(matches: Iterable[Match]) -> Iterator[Match]:
+    best: dict[tuple[str, str], Match] = {}
+    for match in matches:
+        key = match.name, match.document
+        if key not in best or best[key].degree < match.degree:
+            best[key] = match
+    yield from best.values()
 
 
-def _rows(stream: BinaryIO) -> Iterator[tuple[str, str]]:
-    for row in parse_csv(stream):
-        if row.problem:
-            raise CorpusError(f"line {row.line} {row.problem}")
-        if not {"name", "phrase"} <= set(row.values):
-            raise CorpusError("it needs the columns name and phrase in its first line")
-        yield str(row.values["name"] or row.values["phrase"]), str(row.values["phrase"])
+def _best_of_each_name(matches: Iterable[Match], top: int) -> Iterator[Match]:
+    best: dict[str, list[tuple[float, int, Match]]] = {}
+    for order, match in enumerate(matches):
+        heap = best.setdefault(match.name, [])
+        # Of equal degrees the first stays; no two orders are equal, so matches are not compared.
+        entry = (match.degree, -order, match)
+        if len(heap) < top:
+            heapq.heappush(heap, entry)
+        else:
+            heapq.heappushpop(heap, entry)
+    for heap in best.values():
+        yield from (match for _, _, match in sorted(heap, reverse=True))

@@ -143,12 +143,13 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One span of one passage that reaches a mined phrase's threshold.
+    """One span of one passage that reaches the threshold of what is mined for.
 
-    `start` and `end` are offsets into the passage, `document_start` and `document_end` into the
-    document.
+    `name` is what was mined for, `phrase` which of its phrases the span is nearest to. `start`
+    and `end` are offsets into the passage, `document_start` and `document_end` into the document.
     """
 
+    name: str
     phrase: str
     document: str
     passage: int

@@ -202,7 +202,7 @@ def _mined(
     file: Path, place: str, encoder: str | None, degree: float, verify: bool
 ) -> Iterator[Iterator[Match]]:
     from slice_os import open as open_index
-    from slice_os.mining import read_phrases
+    from slice_os.phrases import read_phrases
 
     with open_index(place, encoder=encoder) as index, _share() as told:
         yield index.mine(read_phrases(file), degree=degree, verify=verify, on_progress=told)

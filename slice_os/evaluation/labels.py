@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from slice_os.api import Index
 
 YES, NO = ("1", "yes", "y", "true", "x"), ("0", "no", "n", "false", "")
-COLUMNS = ("correct", "degree", "phrase", "text", "document", "start", "end", "weight")
+COLUMNS = ("correct", "degree", "name", "phrase", "text", "document", "start", "end", "weight")
 Floats = npt.NDArray[np.float64]
 
 
@@ -139,6 +139,7 @@ def draw_sample(
                     [
                         "",
                         f"{match.degree:.4f}",
+                        match.name,
                         match.phrase,
                         match.text,
                         match.document,

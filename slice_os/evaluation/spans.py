@@ -186,7 +186,7 @@ def judge(gold: Sequence[GoldSpan], matches: Iterable[Match]) -> tuple[list[Judg
         if match.document not in documents:
             unjudged += 1
             continue
-        spans = marked.get((match.phrase, match.document), ())
+        spans = marked.get((match.name, match.document), ())
         hits = {one for one in spans if _common(one, match)}
         found.append(Judged(match, bool(hits), len(hits - taken)))
         taken |= hits
@@ -221,7 +221,7 @@ def _best_spans(gold: Sequence[GoldSpan], judged: Sequence[Judged]) -> tuple[flo
     """Return the mean F1 of each query and document's best match, and how often it overlaps."""
     best: dict[tuple[str, str], Match] = {}
     for one in judged:  # best first
-        best.setdefault((one.match.phrase, one.match.document), one.match)
+        best.setdefault((one.match.name, one.match.document), one.match)
     found: dict[tuple[str, str], float] = {}
     for span in gold:
         key = span.query, span.document

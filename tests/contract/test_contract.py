@@ -162,7 +162,7 @@ def test_mining_finds_what_an_exhaustive_scan_finds(index, encoder, graph, monke
         assert [m.degree >= threshold - 1e-6 for m in mined] == [True] * len(mined)
         for name, phrase in phrases.items():
             spans = naive(encoder, phrase)
-            own = [m for m in mined if m.phrase == name]
+            own = [m for m in mined if m.name == name]
             for key, value in spans.items():
                 if value > threshold + 0.002:  # found, or a better one that overlaps it
                     assert any(
@@ -190,6 +190,85 @@ def test_mining_many_phrases_is_mining_each(index):
     apart = {m.to_dict().values().__str__() for p in some for m in index.mine([p], degree=0.68)}
     assert apart <= together
     assert len({m.phrase for m in index.mine(phrases, degree=0.0)}) == len(phrases)
+
+
+SAID = {
+    "no": "Hello. I do not want to cancel my subscription, I want to keep it for another year.",
+    "yes": "Hello. I want to cancel my subscription, I have no use for it any more.",
+    "close": "Hello. Please close my account today, I have no use for it any more.",
+    "twice": "I want to cancel my subscription. As I said: please, cancel my subscription now.",
+}
+LEAVE = ["I want to cancel my subscription", "close my account"]
+STAY = "I do not want to cancel my subscription"
+
+
+@pytest.fixture(scope="module")
+def said(new_place):
+    place = new_place()
+    slice_os.index([slice_os.Document(name, text) for name, text in SAID.items()], place)
+    with slice_os.open(place) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("verify", [False, True])
+def test_any_phrase_of_a_name_matches_unless_a_counter_example_is_nearer(
+    said, encoder, graph, verify, monkeypatch
+):
+    monkeypatch.setattr(Scan, "graph_pays", lambda self: graph)
+    asked = {"degree": 0.85, "verify": verify}
+    found = list(said.mine({"leave": LEAVE, "other": "a ship"}, **asked))
+    assert {m.name for m in found} == {"leave"}
+    assert {(m.document, m.phrase) for m in found} == {
+        ("close", LEAVE[1]), *((name, LEAVE[0]) for name in ("no", "yes", "twice"))
+    }  # fmt: skip
+    alone = [m for phrase in LEAVE for m in said.mine([phrase], **asked)]
+    for match in found:
+        best = max(
+            one.degree for one in alone
+            if one.document == match.document and one.start < match.end and match.start < one.end
+        )  # fmt: skip
+        assert match.degree == pytest.approx(best, abs=1e-6)
+        assert SAID[match.document][match.document_start : match.document_end] == match.text
+    left = list(said.mine({"leave": LEAVE}, counter_examples={"leave": STAY}, **asked))
+    assert {m.document for m in left} == {"close", "yes", "twice"}
+    places = {(m.document, m.start, m.end) for m in found}
+    assert all((m.document, m.start, m.end) in places for m in left)
+    every = {"leave": [*LEAVE, STAY]}  # what is as near to both stays
+    same = said.mine({"leave": [*LEAVE, STAY]}, counter_examples=every, **asked)
+    assert {m.document for m in same} == set(SAID)
+    if verify:
+        vectors = dict(zip([*LEAVE, STAY], encoder.encode([*LEAVE, STAY]), strict=True))
+        for match in left:
+            own = encoder.encode([match.text])[0]
+            degrees = {text: degree(float(own @ vector)) for text, vector in vectors.items()}
+            assert match.degree == pytest.approx(degrees[match.phrase], abs=1e-6)
+            assert degrees[match.phrase] == max(degrees.values())
+
+
+def test_the_best_matches(said):
+    sought = {"leave": LEAVE, "use": "I have no use for it"}
+    every = list(said.mine(sought, degree=0.7))
+    by_degree = list(said.mine(sought, degree=0.7, sort="degree"))
+    assert by_degree == sorted(every, key=lambda m: -m.degree)
+    top = list(said.mine(sought, degree=0.7, top=2))
+    for name in sought:
+        best = [m.degree for m in by_degree if m.name == name][:2]
+        assert [m.degree for m in top if m.name == name] == best
+    each = list(said.mine(sought, degree=0.7, per_document=True))
+    assert {(m.name, m.document) for m in each} == {(m.name, m.document) for m in every}
+    assert len(each) == len({(m.name, m.document) for m in each}) < len(every)
+    for match in each:
+        assert match.degree == max(
+            m.degree for m in every if (m.name, m.document) == (match.name, match.document)
+        )
+    (best,) = said.mine({"leave": LEAVE}, degree=0.7, per_document=True, top=1, sort="degree")
+    assert best.degree == max(m.degree for m in every if m.name == "leave")
+    for bad in ({"top": 0}, {"sort": "name"}, {"counter_examples": {"go": "x"}}):
+        with pytest.raises(QueryError):
+            said.mine({"leave": LEAVE}, **bad)
+    with pytest.raises(QueryError, match="no phrase for 'leave'"):
+        said.mine({"leave": []})
 
 
 @pytest.mark.parametrize("graph", [False, True])
@@ -472,7 +551,7 @@ def test_mining_goes_by_exact_words_too(worded, graph, verify, monkeypatch):
     assert found('want the "money back" -"late fee"') == every - LATE_FEE
     # One phrase's words are not another's.
     phrases = {"fee": 'money back "late fee"', "mail": 'money back "e-mail"'}
-    mined = {(m.phrase, m.document) for m in worded.mine(phrases, degree=0.75, verify=verify)}
+    mined = {(m.name, m.document) for m in worded.mine(phrases, degree=0.75, verify=verify)}
     assert mined == {("mail", "mail"), *(("fee", name) for name in LATE_FEE)}
     assert list(worded.mine(['"nowhere" money back'], degree=0.5)) == []
 

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from slice_os.cli import main
 from slice_os.cli.main import VERBS
 from slice_os.cli.output import echo_json, mark, shorten
-from slice_os.mining import read_phrases
+from slice_os.phrases import Sought, read_phrases
 
 SLICE_OS = [str(Path(sys.executable).with_name("slice-os"))]
 TEXTS = {
@@ -26,8 +26,8 @@ TEXTS = {
 }
 HIT = ["document", "passage", "title", "text", "score", "degree", "spans", "metadata"]
 SPAN = ["start", "end", "text", "degree", "indexed_degree", "contributions"]
-MATCH = ["phrase", "document", "passage", "start", "end", "text", "degree", "document_start",
-         "document_end"]  # fmt: skip
+MATCH = ["name", "phrase", "document", "passage", "start", "end", "text", "degree",
+         "document_start", "document_end"]  # fmt: skip
 
 
 def run(*args, code=0, stdin=None):
@@ -111,7 +111,7 @@ def test_a_filter_that_is_not_utf_8(place):
 def test_phrases_over_two_lines_of_a_csv(tmp_path):
     file = tmp_path / "p.csv"
     file.write_text('name,phrase\na,"wants\nto cancel"\n')
-    assert read_phrases(file) == {"a": "wants\nto cancel"}
+    assert read_phrases(file) == {"a": Sought(("wants\nto cancel",))}
 
 
 def test_search_marks_the_words(place):
@@ -166,7 +166,9 @@ def test_mine_to_files_and_to_the_terminal(place, tmp_path):
     out = run(*arguments, "--output", tmp_path / "m.csv").stdout
     with (tmp_path / "m.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
-    assert {row["phrase"] for row in rows} == {"leave", "end"}
+    assert {(row["name"], row["phrase"]) for row in rows} == {
+        ("leave", "wants to cancel"), ("end", "terminate this agreement")
+    }  # fmt: skip
     assert list(rows[0]) == MATCH
     assert out.split()[:1] == ["leave"]
     run(*arguments, "--output", tmp_path / "m.jsonl")
@@ -333,7 +335,8 @@ def test_without_a_runtime_the_pip_line_is_named(tmp_path):
         ('name,phrase\nx,"wants to cancel\ny,thank you\n', "line 2 is not CSV"),
         ("name,phrase\nx,wants to cancel, right now\n", "line 2 has 3 columns"),
         ("name,text\nx,y\n", "needs the columns name and phrase"),
-        ("name,phrase\nx,y\nx,z\n", "two different phrases are named 'x'"),
+        ("name,phrase,not\nx,,y\n", "'x' has counter-examples and no phrase"),
+        ("name,phrase,not\nx,,\n", "the phrase named 'x' is empty"),
         ("name,phrase\n", "it holds no phrase"),
     ],
 )
@@ -344,12 +347,49 @@ def test_a_phrases_file_that_is_not_sound(tmp_path, place, content, said):
 
 def test_phrases_in_other_encodings_and_with_other_separators(tmp_path):
     (tmp_path / "p.csv").write_text("name;phrase\nx;wants to cancel\n", encoding="utf-16")
-    assert read_phrases(tmp_path / "p.csv") == {"x": "wants to cancel"}
+    assert read_phrases(tmp_path / "p.csv") == {"x": Sought(("wants to cancel",))}
     (tmp_path / "p.txt").write_text("# all\nwants to cancel\n\n", encoding="utf-16")
-    assert read_phrases(tmp_path / "p.txt") == {"wants to cancel": "wants to cancel"}
-    (tmp_path / "p.csv").write_text("name,phrase\ncancel,wants to cancel\n")
-    said = run("mine", tmp_path / "p.csv", "--phrase", "cancel", "--index", tmp_path, code=1)
-    assert "Two different phrases are named 'cancel'" in said.stderr
+    assert read_phrases(tmp_path / "p.txt") == {"wants to cancel": Sought(("wants to cancel",))}
+
+
+def test_a_name_has_several_phrases_and_counter_examples(tmp_path):
+    file = tmp_path / "p.csv"
+    file.write_text("name,phrase,not\nx,one,\ny,two,never\nx,three,no way\nx,,not at all\nx,one,\n")
+    assert read_phrases(file) == {
+        "x": Sought(("one", "three"), ("no way", "not at all")), "y": Sought(("two",), ("never",))
+    }  # fmt: skip
+
+
+def test_mining_as_it_is_used(place, tmp_path):
+    file = tmp_path / "p.csv"
+    rows = ("name,phrase", "leave,stop my plan", "leave,terminate this agreement", "ship,boat")
+    file.write_text("\n".join(rows))
+
+    def mined(*options):
+        lines = run("mine", file, "--index", place, "--degree", 0.6, "--nl", *options).stdout
+        return [json.loads(line) for line in lines.splitlines()]
+
+    every = mined()
+    said = {(m["phrase"], m["document"].split("/")[-1]) for m in every if m["degree"] > 0.8}
+    assert {("stop my plan", "talk.txt"), ("terminate this agreement", "deal.txt")} <= said
+    by_degree = mined("--sort", "degree")
+    assert sorted(every, key=lambda m: -m["degree"]) == by_degree
+    best = mined("--per-document")
+    assert len(best) == len({(m["name"], m["document"]) for m in every}) < len(every)
+    top = mined("--top", 1)
+    assert [m["name"] for m in top] == ["leave", "ship"]
+    assert top[0] == by_degree[0]
+    against = mined("--not", "leave=cancel my plan")
+    assert any("cancel" in m["text"] for m in every if m["name"] == "leave")
+    assert not any("cancel" in m["text"] for m in against if m["name"] == "leave")
+    assert [m for m in against if m["name"] == "ship"] == [m for m in every if m["name"] == "ship"]
+    shown = run("mine", file, "--index", place, "--degree", 0.9).stdout
+    assert "leave (terminate this agreement)" in shown
+    said = run("mine", file, "--index", place, "--not", "ships=x", code=1).stderr
+    assert "does not say whose it is: write NAME=TEXT, NAME one of 'leave', 'ship'" in said
+    alone = ("mine", "--phrase", "stop my plan", "--index", place, "--degree", 0.8, "--json")
+    assert "talk.txt" in run(*alone).stdout
+    assert "talk.txt" not in run(*alone, "--not", "cancel my plan").stdout
 
 
 def test_what_is_shown_is_never_dots_alone():

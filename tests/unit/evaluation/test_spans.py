@@ -44,7 +44,7 @@ def place(tmp_path_factory):
 
 
 def match(document, start, end, degree, phrase="q"):
-    return Match(phrase, document, 0, start, end, "", degree, start, end)
+    return Match(phrase, phrase, document, 0, start, end, "", degree, start, end)
 
 
 def test_measures_agree_with_a_naive_computation():
@@ -211,7 +211,7 @@ def test_the_command_line(place, tmp_path):
     command = [SLICE_OS, "calibrate", tmp_path / "phrases.txt", *index]
     subprocess.run([*command, "--draw", "5", "--output", out], check=True, capture_output=True)
     lines = out.read_text().splitlines()
-    assert lines[0].startswith("correct,degree,phrase")
+    assert lines[0].startswith("correct,degree,name,phrase")
     out.write_text("\n".join([lines[0], *("yes" + line for line in lines[1:])]))
     shown = subprocess.check_output([SLICE_OS, "calibrate", out, "--precision", "0.9"], text=True)
     assert "precision  1.000" in shown
