@@ -38,7 +38,16 @@ if TYPE_CHECKING:
         evaluate_spans,
     )
     from slice_os.exporters import export
-    from slice_os.records import Document, Hit, Match, Passage, Reject, SpanMatch
+    from slice_os.records import (
+        Document,
+        DocumentInfo,
+        Excerpt,
+        Hit,
+        Match,
+        Passage,
+        Reject,
+        SpanMatch,
+    )
     from slice_os.request import build_request
     from slice_os.templates import apply_template, list_templates, show_template
     from slice_os.training import train
@@ -54,6 +63,8 @@ _HOMES = {
     "show_template": "templates",
     "ClusterSettings": "backends",
     "Document": "records",
+    "DocumentInfo": "records",
+    "Excerpt": "records",
     "Hit": "records",
     "Index": "api",
     "Match": "records",
@@ -79,6 +90,8 @@ _HOMES = {
 __all__ = [
     "ClusterSettings",
     "Document",
+    "DocumentInfo",
+    "Excerpt",
     "Hit",
     "Index",
     "Match",

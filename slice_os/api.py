@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -22,8 +23,9 @@ from slice_os.lexical import parse_query
 from slice_os.mining import Order, mine_phrases, select
 from slice_os.phrases import Named, Texts, gather
 from slice_os.pipeline import LOOKED_UP, IndexReport, index_documents
-from slice_os.records import Document, Hit, Match, Reject
+from slice_os.records import Document, DocumentInfo, Excerpt, Hit, Match, Reject
 from slice_os.retrieval import search_passages
+from slice_os.showing import show_document
 
 Filters = Mapping[str, object] | Iterable[str | Filter] | None
 StrPath = str | Path
@@ -173,7 +175,8 @@ class Index:
         verify: int = 8,
         late: float = LATE,
         min_degree: float = 0.0,
-    ) -> list[Hit]:
+        group: bool = False,
+    ) -> builtins.list[Hit]:
         """Return the best passages for a query; see `slice_os.retrieval.search_passages`.
 
         ``"exact words"`` in the query must stand in a passage or its title, ``-word`` must not;
@@ -194,6 +197,7 @@ class Index:
             verify=verify,
             late=late,
             min_degree=min_degree,
+            group=group,
         )
 
     def mine(
@@ -238,6 +242,31 @@ class Index:
             on_progress=on_progress,
         )
         return select(matches, top=top, per_document=per_document, sort=sort)
+
+    def list(
+        self, *, filters: Filters = None, size: int = 100, offset: int = 0
+    ) -> builtins.list[DocumentInfo]:
+        """Return `size` documents after the first `offset`, in the order of their ids.
+
+        Raises:
+            QueryError: a filter is not understood, or size or offset is out of its range.
+        """
+        if size < 1 or offset < 0:
+            raise QueryError("size must be at least 1, offset at least 0.")
+        return self._existing().documents(parse_filters(filters), size, offset)
+
+    def show(self, document: str, *, at: int | None = None, context: int = 1) -> Excerpt:
+        """Return a document's text; with `at`, the passage of that character and those around it.
+
+        `at` is an offset in the document, as `Match.document_start` is; `context` is how many
+        passages come before and after that one.
+
+        Raises:
+            QueryError: there is no such document, or no such character in it.
+        """
+        if context < 0:
+            raise QueryError("context must be at least 0.")
+        return show_document(self._existing(), document, at, context)
 
     def delete(self, documents: Iterable[str] = (), *, filters: Filters = None) -> int:
         """Delete documents by id, or those whose metadata meets `filters`; return how many."""

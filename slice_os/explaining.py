@@ -56,6 +56,8 @@ def explain(
                 shown[0].degree if shown else 0.0,
                 tuple(shown),
                 candidate.stored.metadata,
+                passage.start,
+                passage.end,
             )
         )
     return hits

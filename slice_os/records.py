@@ -124,7 +124,9 @@ class SpanMatch:
 class Hit:
     """One passage of a search result, best spans first.
 
-    `score` ranks (and may be fused); `degree` is the best span's true degree of similarity.
+    `score` ranks (and may be fused); `degree` is the best span's true degree of similarity. `text`
+    is characters `document_start` to `document_end` of the document, and so a span's `start` is
+    ``document_start + start`` there.
     """
 
     document: str
@@ -135,9 +137,44 @@ class Hit:
     degree: float
     spans: tuple[SpanMatch, ...]
     metadata: Metadata
+    document_start: int
+    document_end: int
 
     def to_dict(self) -> dict[str, Any]:
         """Return the hit as plain JSON types."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentInfo:
+    """A document of an index: its id and title, how much of it there is, its metadata."""
+
+    document: str
+    title: str
+    words: int
+    passages: int
+    metadata: Metadata
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same as plain JSON types."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Characters `start` to `end` of a document, as an index holds them.
+
+    White space between passages is not stored: there are as many line ends, so that offsets hold.
+    """
+
+    document: str
+    title: str
+    start: int
+    end: int
+    text: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the excerpt as plain JSON types."""
         return asdict(self)
 
 

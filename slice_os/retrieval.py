@@ -47,6 +47,7 @@ def search_passages(
     verify: int = 8,
     late: float = LATE,
     min_degree: float = 0.0,
+    group: bool = False,
 ) -> list[Hit]:
     """Return the best passages for a query, ranked by their score.
 
@@ -65,6 +66,11 @@ def search_passages(
     looked through the best 1,000 passages, or has found 100 in a row below it. To find all that
     reach a degree, mine.
 
+    With `group` the hits of a document stand together, the documents in the order of their best
+    hits; `size` and `offset` count documents. Each comes with those of its hits that are met before
+    the last of these documents is complete: of the best 1,000 passages, and until 100 in a row have
+    brought no new document.
+
     Raises:
         QueryError: the query holds no word, or a setting is out of its range.
     """
@@ -77,10 +83,11 @@ def search_passages(
     if not 0 <= min_degree <= 1:
         raise QueryError(f"{min_degree} is not a degree: it must be from 0 to 1.")
     get_fusion(fusion, weight)
-    if min_degree and offset + size > DEPTH:
+    onward = min_degree > 0 or group
+    if onward and offset + size > DEPTH:
         raise QueryError(
-            f"A search by degree looks through the best {DEPTH:,} passages: ask for no more than "
-            "that, or mine."
+            f"A search by degree or by document looks through the best {DEPTH:,} passages: "
+            "ask for no more than that, or mine."
         )
     if mode == "hybrid" and offset + size > DEPTH:
         raise QueryError(
@@ -105,7 +112,7 @@ def search_passages(
             depth=DEPTH,
             words=words,
             late=late,
-            reach=DEPTH if min_degree else 0,
+            reach=DEPTH if onward else 0,
         )
         # To the encoder an unknown word is like every other: no span can be shown for one.
         shown = lengths if known else range(1, 1)
@@ -114,10 +121,14 @@ def search_passages(
             found = backend.retrieve(replace(wanted, offset=offset, size=size))
             return explain(found, vector, shown, encoder, verify)
 
-        if not min_degree:
+        if not onward:
             return read(offset, size)
         end = offset + size
-        return list(islice(_through_ranks(read, min_degree, end), offset, end))
+        hits = _through_ranks(read, min_degree, end)
+        if group:
+            documents = _by_document(hits, end)[offset:]
+            return [hit for some in documents for hit in some]
+        return list(islice(hits, offset, end))
 
 
 def _through_ranks(
@@ -137,6 +148,18 @@ def _through_ranks(
         if len(hits) < step:
             return
         at, step = at + step, LOOKED_THROUGH
+
+
+def _by_document(hits: Iterator[Hit], count: int) -> list[list[Hit]]:
+    """Return the hits of the first `count` documents, and of no other."""
+    found: dict[str, list[Hit]] = {}
+    since = 0
+    for hit in hits:
+        since = since + 1 if hit.document in found else 0
+        if since == PATIENCE or (not since and len(found) == count):
+            break
+        found.setdefault(hit.document, []).append(hit)
+    return list(found.values())
 
 
 def encode_query(encoder: Encoder, query: str) -> tuple[Float32, QueryWords]:

@@ -10,7 +10,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from slice_os.filters import Condition, Filter
-from slice_os.records import Document, EncodedPassage, Float32, Metadata, Passage, Reject, Words
+from slice_os.records import (
+    Document,
+    DocumentInfo,
+    EncodedPassage,
+    Float32,
+    Metadata,
+    Passage,
+    Reject,
+    Words,
+)
 
 if TYPE_CHECKING:
     from slice_os.spans import QueryWords
@@ -213,6 +222,22 @@ class Backend(ABC):
     @abstractmethod
     def matching(self, filters: Sequence[Filter]) -> list[str]:
         """Return the ids of the documents whose metadata meets all filters."""
+
+    @abstractmethod
+    def documents(
+        self, filters: Sequence[Filter], size: int, offset: int = 0
+    ) -> list[DocumentInfo]:
+        """Return `size` documents after the first `offset`, of those that meet all filters.
+
+        Documents that a search can find, in the order of their ids (by Unicode code points).
+        """
+
+    @abstractmethod
+    def passages(self, document: str, numbers: range | None = None) -> list[Passage]:
+        """Return the passages of a document, or those of some numbers, in order; [] if it is not.
+
+        Only those that a search can find.
+        """
 
     @abstractmethod
     def retrieve(self, retrieval: Retrieval) -> list[Candidate]:

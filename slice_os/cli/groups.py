@@ -27,7 +27,10 @@ class LazyGroup(click.Group):
         if cmd_name not in self._modules:
             return None
         module = import_module(f"slice_os.cli.{self._modules[cmd_name]}")
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        name = cmd_name.replace("-", "_")
+        # The function of a verb that has the name of a builtin ends with an underscore.
+        found = getattr(module, name, None) or getattr(module, f"{name}_")
+        command: click.Command = found
         return command
 
     def resolve_command(

@@ -19,7 +19,9 @@ from slice_os.errors import SliceOSError
 VERBS = {
     "index": "indexing",
     "search": "searching",
-    "mine": "searching",
+    "mine": "mining",
+    "list": "reading",
+    "show": "reading",
     "status": "indexing",
     "delete": "indexing",
     "doctor": "diagnosing",

@@ -70,6 +70,23 @@ def wording_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def size_option(**settings: Any) -> Decorator:
+    """Return the option that says how many are wanted; `default` is 10 unless it is given."""
+    kind = click.IntRange(min=1)
+    return click.option("--size", type=kind, show_default=True, **{"default": 10, **settings})
+
+
+offset_option = partial(click.option, "--offset", type=click.IntRange(min=0), default=0)
+
+
+def context_option(default: int, **settings: Any) -> Decorator:
+    """Return the option that shows the passages around one."""
+    said = {"help": "Passages to show before and after it.", **settings}
+    return click.option(
+        "--context", type=click.IntRange(0, 1000), default=default, show_default=True, **said
+    )
+
+
 lengths_option: Decorator = click.option(
     "--all-lengths",
     is_flag=True,

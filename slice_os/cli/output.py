@@ -12,10 +12,11 @@ from typing import Any
 import click
 import regex
 
-from slice_os.records import Hit
+from slice_os.records import Excerpt, Hit
 
 CONTEXT = 160
 """Characters shown on either side of a match, at most."""
+INDENT = " " * 13
 _CONTROL = regex.compile(r"[\p{Cc}--[\n]]", regex.V1)
 _SENTENCE_END = regex.compile(r"(?<=[.!?…。！？])\s+|\n+")
 
@@ -33,14 +34,18 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def echo_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows below a header; the first column is aligned left, the others right."""
+def echo_columns(
+    header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)
+) -> None:
+    """Print rows below a header; the columns `left` are aligned left, the others right."""
     lines = [header, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
-        first = line[0].ljust(widths[0])
-        rest = (text.rjust(width) for text, width in zip(line[1:], widths[1:], strict=True))
-        click.echo("  ".join([first, *rest]).rstrip())
+        cells = (
+            text.ljust(width) if column in left else text.rjust(width)
+            for column, (text, width) in enumerate(zip(line, widths, strict=True))
+        )
+        click.echo("  ".join(cells).rstrip())
 
 
 def is_terminal() -> bool:
@@ -48,18 +53,49 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def echo_hit(number: int, hit: Hit) -> None:
-    """Print a hit: its degree, document and the sentence of its best span, the span marked."""
-    place = plain(f"{hit.document}#{hit.passage}")
-    head = f"{number:3d}.  {click.style(f'{hit.degree:.3f}', fg='green', bold=True)}  "
-    title = f"  {shorten(hit.title, 60)}" if hit.title else ""
-    click.echo(f"{head}{click.style(place, bold=True)}{title}")
-    if hit.spans:
-        best = hit.spans[0]
-        sentence = mark(hit.text, best.start, best.end)
-    else:
-        sentence = shorten(hit.text, 2 * CONTEXT)
-    click.echo(textwrap.indent(sentence, " " * 13))
+def echo_hit(number: int, hit: Hit, around: Excerpt | None = None) -> None:
+    """Print a hit: its degree, document and the sentence of its best span, the span marked.
+
+    With an excerpt `around` it, that instead of the sentence.
+    """
+    _echo_head(number, hit.degree, f"{hit.document}#{hit.passage}", hit.title)
+    click.echo(textwrap.indent(_said(hit, around), INDENT))
+
+
+def echo_document(number: int, found: Sequence[tuple[Hit, Excerpt | None]]) -> None:
+    """Print a document and, below it, its hits."""
+    first = found[0][0]
+    _echo_head(number, max(hit.degree for hit, _ in found), first.document, first.title)
+    for hit, around in found:
+        said = textwrap.indent(_said(hit, around), INDENT).lstrip()
+        click.echo(f"       {hit.degree:.3f} {said}")
+
+
+def _echo_head(number: int, degree: float, place: str, title: str) -> None:
+    head = f"{number:3d}.  {click.style(f'{degree:.3f}', fg='green', bold=True)}  "
+    said = f"  {shorten(title, 60)}" if title else ""
+    click.echo(f"{head}{click.style(plain(place), bold=True)}{said}")
+
+
+def _said(hit: Hit, around: Excerpt | None) -> str:
+    best = hit.spans[0] if hit.spans else None
+    if around is not None:
+        if best is None:
+            return plain(around.text)
+        start = hit.document_start + best.start
+        return mark_in(around, start, start + best.end - best.start)
+    return mark(hit.text, best.start, best.end) if best else shorten(hit.text, 2 * CONTEXT)
+
+
+def mark_in(excerpt: Excerpt, start: int, end: int) -> str:
+    """Return an excerpt with the characters `start` to `end` of its document marked."""
+    text = plain(excerpt.text)
+    first, last = max(start - excerpt.start, 0), max(end - excerpt.start, 0)
+    return f"{text[:first]}{_marked(text[first:last])}{text[last:]}"
+
+
+def _marked(text: str) -> str:
+    return click.style(text, fg="black", bg="yellow") if is_terminal() else f"«{text}»"
 
 
 def plain(text: str) -> str:
@@ -80,9 +116,7 @@ def mark(text: str, start: int, end: int) -> str:
 
     text = plain(unwrap(text))  # the line ends of hard-wrapped prose end no sentence
     before, after = _around(text, start, end)
-    marked = text[start:end]
-    shown = click.style(marked, fg="black", bg="yellow") if is_terminal() else f"«{marked}»"
-    return " ".join(f"{before}{shown}{after}".split())
+    return " ".join(f"{before}{_marked(text[start:end])}{after}".split())
 
 
 def _around(text: str, start: int, end: int) -> tuple[str, str]:

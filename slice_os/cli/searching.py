@@ -1,34 +1,27 @@
-"""The verbs search and mine."""
+"""The verb search."""
 
 from __future__ import annotations
 
-import csv
-import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import fields
-from pathlib import Path
-from typing import Any, get_args
+from itertools import groupby
+from typing import Any
 
 import click
-from tqdm import tqdm
 
 from slice_os.backends.base import Mode
 from slice_os.cli.options import (
+    context_option,
     filter_option,
     json_option,
     lengths_option,
     lines_option,
+    offset_option,
     opened,
+    size_option,
     wording_options,
 )
-from slice_os.cli.output import counted, echo_hit, echo_json, plain, shorten
-from slice_os.errors import QueryError, SliceOSError
+from slice_os.cli.output import echo_document, echo_hit, echo_json
 from slice_os.fusion import DEFAULT_FUSION, FUSIONS, LATE
-from slice_os.mining import Order
-from slice_os.phrases import Sought
-from slice_os.records import Match
+from slice_os.records import Excerpt, Hit
 
 
 @click.command(
@@ -38,6 +31,7 @@ Examples:
   slice-os search "limitation of liability" --filter year>=2015 --size 3 --json --index demo.slice
   slice-os search "wants to cancel" --degree 0.85 --size 100 --index demo.slice
   slice-os search 'refund "credit card" -fee' --must-not "late fee" --index demo.slice
+  slice-os search "wants to cancel" --group --size 5 --context 1 --index demo.slice
   slice-os search "late refund" --mode dense --no-verify --nl --index demo.slice
 """
 )
@@ -72,8 +66,10 @@ Examples:
     default=0.0,
     help="Only hits of at least this degree, of the best 1,000 passages; 'mine' finds all.",
 )
-@click.option("--size", type=click.IntRange(min=1), default=10, show_default=True, help="Hits.")
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="Hits to pass over.")
+@size_option(help="Hits; with --group, documents.")
+@offset_option(help="Hits to pass over; with --group, documents.")
+@click.option("--group", is_flag=True, help="The hits of a document together.")
+@context_option(0)
 @wording_options
 @filter_option
 @lengths_option
@@ -98,6 +94,8 @@ def search(
     degree: float,
     size: int,
     offset: int,
+    group: bool,
+    context: int,
     must: tuple[str, ...],
     must_not: tuple[str, ...],
     literal: bool,
@@ -134,209 +132,43 @@ def search(
             verify=8 if verify else 0,
             late=late,
             min_degree=degree,
+            group=group,
         )
+        around = [
+            index.show(hit.document, at=hit.document_start, context=context) if context else None
+            for hit in hits
+        ]
+    found = list(zip(hits, around, strict=True))
+    rows = [_row(*one) for one in found]
+    if group:
+        rows = [_document(list(some)) for _, some in groupby(rows, lambda row: row["document"])]
     if as_json:
-        echo_json({"query": query, "hits": [hit.to_dict() for hit in hits]})
+        echo_json({"query": query, "documents" if group else "hits": rows})
     elif as_lines:
-        for hit in hits:
-            echo_json(hit.to_dict(), indent=None)
+        for row in rows:
+            echo_json(row, indent=None)
+    elif not hits:
+        click.echo("No hits.", err=True)
+    elif group:
+        documents = groupby(found, lambda one: one[0].document)
+        for number, (_, some) in enumerate(documents, start=offset + 1):
+            echo_document(number, list(some))
     else:
-        for number, hit in enumerate(hits, start=offset + 1):
-            echo_hit(number, hit)
-        if not hits:
-            click.echo("No hits.", err=True)
+        for number, (hit, excerpt) in enumerate(found, start=offset + 1):
+            echo_hit(number, hit, excerpt)
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  slice-os mine phrases.txt --index demo.slice --degree 0.8 --output matches.csv
-  slice-os mine --phrase "wants to cancel" --not "does not want to cancel" --index demo.slice --nl
-  slice-os mine phrases.csv --per-document --top 20 --sort degree --index demo.slice
-"""
-)
-@click.argument("file", required=False, type=click.Path(path_type=Path))
-@opened
-@click.option("--phrase", "phrases", multiple=True, help="A phrase; may be repeated.")
-@click.option(
-    "--not",
-    "counter_examples",
-    multiple=True,
-    metavar="NAME=TEXT",
-    help="A counter-example: what is nearer to it than to the phrases of that name is no match. "
-    "NAME= may be left out where there is one name. May be repeated.",
-)
-@click.option(
-    "--degree",
-    type=click.FloatRange(0, 1),
-    default=0.8,
-    show_default=True,
-    help="The least degree of similarity of a match.",
-)
-@wording_options
-@filter_option
-@lengths_option
-@click.option(
-    "--verify/--no-verify",
-    default=False,
-    show_default=True,
-    help="Let the degree of the words encoded alone decide: finds and drops what context hides.",
-)
-@click.option(
-    "--exact",
-    is_flag=True,
-    help="In a cluster: read every word, as a proof; its graph may miss a match.",
-)
-@click.option("--top", type=click.IntRange(min=1), help="Only so many of each name, best first.")
-@click.option("--per-document", is_flag=True, help="Only the best of each document and name.")
-@click.option(
-    "--sort",
-    type=click.Choice(get_args(Order)),
-    help="Order all matches, the highest degree first; without, they come as they are found.",
-)
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="A .csv or .jsonl file for the matches; default: stdout.",
-)
-@json_option
-@lines_option
-def mine(
-    file: Path | None,
-    place: str,
-    encoder: str | None,
-    device: str,
-    threads: int | None,
-    phrases: tuple[str, ...],
-    counter_examples: tuple[str, ...],
-    degree: float,
-    must: tuple[str, ...],
-    must_not: tuple[str, ...],
-    literal: bool,
-    filters: tuple[str, ...],
-    all_lengths: bool,
-    verify: bool,
-    exact: bool,
-    top: int | None,
-    per_document: bool,
-    sort: Order | None,
-    output: Path | None,
-    as_json: bool,
-    as_lines: bool,
-) -> None:
-    """Find every span that says one of the phrases: exhaustive and exact.
-
-    FILE holds a phrase a line, or is a .csv with the columns name and phrase, and perhaps not. Rows
-    of one name are phrases of which any matches; the column not holds counter-examples. A phrase
-    may hold "exact words" and -word, as a query of 'search' does. Counts come last.
-    """
-    from slice_os import open as open_index
-    from slice_os.phrases import gather, read_phrases
-
-    named = read_phrases(file) if file else {}
-    for text in phrases:
-        known = named.get(text, Sought(()))
-        named[text] = Sought((*known.phrases, text), known.counter_examples)
-    if not named:
-        raise QueryError("Nothing to mine for: give a file of phrases, or --phrase.")
-    for said in counter_examples:
-        name, text = _counter_example(said, named)
-        named = gather(named, {name: text})
-    counts: Counter[str] = Counter(dict.fromkeys(named, 0))
-    collected: list[dict[str, Any]] = []
-    with (
-        open_index(place, encoder=encoder, device=device, threads=threads) as index,
-        _matches_to(output, collected if as_json else None, as_lines) as write,
-        tqdm(
-            total=1.0,
-            delay=1,
-            leave=False,
-            disable=None,
-            bar_format="{percentage:3.0f}% |{bar:20}| {desc}, {remaining} left",
-        ) as bar,
-    ):
-        for match in index.mine(
-            named,
-            degree=degree,
-            must=must,
-            must_not=must_not,
-            literal=literal,
-            filters=filters,
-            all_lengths=all_lengths,
-            verify=verify,
-            exact=exact,
-            top=top,
-            per_document=per_document,
-            sort=sort,
-            on_progress=lambda done: bar.update(done - bar.n),
-        ):
-            bar.set_description_str(f"{counts.total():,} matches", refresh=False)
-            counts[match.name] += 1
-            write(match)
-    if as_json:
-        found = {} if output else {"matches": collected}
-        echo_json({"degree": degree, "counts": counts, "output": output and str(output), **found})
-        return
-    width = max(len(shorten(name, 60)) for name in counts)
-    for name, count in counts.items():
-        click.echo(f"{shorten(name, 60):<{width}}  {count:>8,}", err=output is None)
-    where = f" in {output}" if output else ""
-    click.echo(f"{counted(counts.total(), 'match', 'matches')}{where}.", err=True)
+def _row(hit: Hit, excerpt: Excerpt | None) -> dict[str, Any]:
+    """Return a hit as plain JSON types, with what stands around it if that was asked for."""
+    return {**hit.to_dict(), **({"context": excerpt.to_dict()} if excerpt else {})}
 
 
-def _counter_example(said: str, named: Mapping[str, Sought]) -> tuple[str, str]:
-    """Return the name and the text of a counter-example; the longest name that it begins with."""
-    names = sorted((name for name in named if said.startswith(f"{name}=")), key=len)
-    if names:
-        return names[-1], said[len(names[-1]) + 1 :]
-    if len(named) == 1:
-        return next(iter(named)), said
-    raise QueryError(
-        f"The counter-example {said!r} does not say whose it is: write NAME=TEXT, NAME one of "
-        f"{', '.join(map(repr, list(named)[:5]))}."
-    )
-
-
-@contextmanager
-def _matches_to(
-    output: Path | None, collected: list[dict[str, Any]] | None, as_lines: bool
-) -> Iterator[Callable[[Match], None]]:
-    """Give a function that writes a match; a file appears under its name when it is complete."""
-    if output is None:
-        if collected is not None:
-            yield lambda match: collected.append(match.to_dict())
-        elif as_lines:
-            yield lambda match: echo_json(match.to_dict(), indent=None)
-        else:
-            yield _echo_match
-        return
-    if output.suffix.lower() not in (".csv", ".jsonl"):
-        raise QueryError(f"The output {output} must be called .csv or .jsonl.")
-    part = output.with_name(output.name + ".part")
-    try:
-        with part.open("w", encoding="utf-8", newline="") as stream:
-            if output.suffix.lower() == ".csv":
-                table = csv.DictWriter(stream, [field.name for field in fields(Match)])
-                table.writeheader()
-                yield lambda match: table.writerow(match.to_dict())
-            else:
-                yield lambda match: _write_line(match, stream)
-        part.replace(output)
-    except OSError as exc:
-        raise SliceOSError(f"{output} cannot be written: {exc.strerror}.") from exc
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-
-
-def _write_line(match: Match, stream: Any) -> None:
-    """Write a match as a JSON line."""
-    stream.write(json.dumps(match.to_dict(), ensure_ascii=False) + "\n")
-
-
-def _echo_match(match: Match) -> None:
-    degree = click.style(f"{match.degree:.3f}", fg="green", bold=True)
-    place = f"{plain(match.document)}:{match.document_start}-{match.document_end}"
-    said = match.name if match.phrase == match.name else f"{match.name} ({match.phrase})"
-    click.echo(f"{degree}  {shorten(said, 40)}  {place}  {shorten(match.text, 100)}")
+def _document(hits: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a document from its hits."""
+    return {
+        "document": hits[0]["document"],
+        "title": hits[0]["title"],
+        "degree": max(hit["degree"] for hit in hits),
+        "metadata": hits[0]["metadata"],
+        "hits": hits,
+    }

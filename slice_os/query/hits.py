@@ -23,7 +23,8 @@ def read_hits(response: Mapping[str, Any], body: Mapping[str, Any] | None = None
     The spans and their indexed degrees come from the inner hits; the hit's degree is that of the
     best. A hit without inner hits (found by its words alone, or a body with ``spans=0``) has no
     spans and the degree 0.0: that degree is *not known*. Where the answer is sorted and so has no
-    score, the score is the degree. Without ``_source`` the document is the cluster's ``_id``.
+    score, the score is the degree. Without ``_source`` the document is the cluster's ``_id``, and
+    without `start` and `end` in it the passage counts as the document's first.
 
     Raises:
         QueryError: the answer is an error, is incomplete (a shard failed, or time ran out), or
@@ -103,6 +104,8 @@ def _hit(row: Mapping[str, Any]) -> Hit:
         degree=degree,
         spans=spans,
         metadata=flat_metadata(source.get("metadata") or {}),
+        document_start=source.get("start", 0),
+        document_end=source.get("end", len(text)),
     )
 
 

@@ -143,6 +143,104 @@ def test_only_hits_of_a_degree(index, mode, verify):
     assert index.search("zzzzzzzz", min_degree=0.85, **asked) == []
 
 
+def test_hits_by_document(new_place):
+    line = (
+        "I would like to end my subscription. The seat by the window was torn and the bill is high."
+    )
+    documents = {f"d{n}": "\n\n".join([line] * n) for n in range(1, 6)}
+    with slice_os.open(new_place(), passage_words=20) as own:
+        own.add(slice_os.Document(name, text) for name, text in documents.items())
+        for mode in ("hybrid", "dense", "lexical"):
+            plain = own.search("end my subscription", mode=mode, size=15)
+            assert len(plain) == 15
+            ranks = list(dict.fromkeys(hit.document for hit in plain))
+            found = own.search("end my subscription", mode=mode, group=True)
+            assert [hit.document for hit in found] == sorted(
+                (hit.document for hit in plain), key=ranks.index
+            )
+            assert {hit.passage for hit in found if hit.document == "d5"} == set(range(5))
+            pages = [
+                own.search("end my subscription", mode=mode, group=True, size=2, offset=n)
+                for n in (0, 2, 4, 6)
+            ]
+            assert [list(dict.fromkeys(h.document for h in page)) for page in pages] == [
+                ranks[:2], ranks[2:4], ranks[4:], []
+            ]  # fmt: skip
+        assert own.search("end my subscription", group=True, min_degree=1.0, verify=0) == []
+
+
+def test_a_hits_place_in_its_document(index):
+    texts = {document.id: document.text for document in corpus()}
+    for hit in index.search(QUERY, size=50):
+        text = texts[hit.document]
+        assert text[hit.document_start : hit.document_end] == hit.text
+        for span in hit.spans:
+            start = hit.document_start + span.start
+            assert text[start : start + len(span.text)] == span.text
+
+
+def test_documents_are_listed_in_pages(new_place):
+    names = sorted([f"n{n:02}" for n in range(23)] + ["\u00e9", "Z", "\U0001f680", "\uffee"])
+    documents = [
+        slice_os.Document(name, "One two three. " * 20, f"Title {name}", {"n": {"of": name}})
+        for name in reversed(names)
+    ]
+    with slice_os.open(new_place(), passage_words=20) as own:
+        own.add(documents)
+        whole = own.list()
+        assert [one.document for one in whole] == names
+        for one in whole:
+            assert (one.title, one.words) == (f"Title {one.document}", 60)
+            assert one.metadata == {"n.of": one.document}
+            assert one.passages >= 3
+        assert sum(one.passages for one in whole) == own.status().passages
+        pages = [own.list(size=10, offset=at) for at in (0, 10, 20, 30)]
+        assert [one for page in pages for one in page] == whole
+        assert [one.document for one in own.list(filters={"n.of": "Z"})] == ["Z"]
+        assert own.list(filters=["n.of=z"]) == []
+        own.delete(["Z"])
+        assert "Z" not in [one.document for one in own.list()]
+        for bad in ({"size": 0}, {"offset": -1}, {"filters": ["n"]}):
+            with pytest.raises(QueryError):
+                own.list(**bad)
+
+
+def test_a_document_is_shown_as_it_was(new_place):
+    text = "\n\n".join(
+        f"This is the paragraph of number {n}. It has two sentences!\n  - and a line {n}"
+        for n in range(30)
+    )
+    with slice_os.open(new_place(), passage_words=25) as own:
+        own.add([slice_os.Document("a#1", text, "T"), slice_os.Document("b", "Another one.")])
+        whole = own.show("a#1")
+        assert (whole.document, whole.title, whole.start, whole.end) == ("a#1", "T", 0, len(text))
+        assert len(whole.text) == len(text)
+        assert whole.text.split() == text.split()
+        for hit in own.search("the paragraph of number 17", size=3, filters=[]):
+            if hit.document != "a#1":
+                continue
+            alone = own.show("a#1", at=hit.document_start, context=0)
+            assert (alone.text, alone.start, alone.end) == (
+                hit.text, hit.document_start, hit.document_end
+            )  # fmt: skip
+            around = own.show("a#1", at=hit.document_end - 1, context=2)
+            assert around.start < alone.start <= alone.end < around.end
+            shown = whole.text[around.start : around.end]
+            assert around.text == shown
+        assert own.show("a#1", at=0).start == 0
+        assert own.show("a#1", at=len(text) - 1).end == len(text)
+        assert own.show("a#1", at=700, context=99) == whole
+        with pytest.raises(QueryError, match=r"There is no document 'c'.*slice-os list"):
+            own.show("c")
+        for at in (-1, len(text), 10**9):
+            with pytest.raises(QueryError, match=f"no character {at}"):
+                own.show("a#1", at=at)
+        with pytest.raises(QueryError, match="context"):
+            own.show("a#1", at=1, context=-1)
+        with pytest.raises(QueryError, match="no document"):
+            own.show("\ud800")
+
+
 def test_filters(index):
     for filters in (["year>=2020", "year<=2021"], ["kind.of=l"], {"year": 2020}):
         found = {hit.document for hit in index.search("ship", filters=filters, size=50)}

@@ -20,8 +20,8 @@ PACKAGE = Path(slice_os.__file__).parent
 ROOMS = [
     "lazy", "threads", "errors", "records", "corpus", "encoder", "spans", "lexical", "filters",
     "fusion", "query", "backends", "pipeline", "explaining", "retrieval", "phrases", "mining",
-    "templates", "request", "exporters", "diagnosis", "ranking", "api", "evaluation", "training",
-    "__init__", "cli", "__main__",
+    "showing", "templates", "request", "exporters", "diagnosis", "ranking", "api", "evaluation",
+    "training", "__init__", "cli", "__main__",
 ]  # fmt: skip
 HEAVY = ("torch", "transformers", "optimum", "onnxruntime", "onnx", "tokenizers", "opensearchpy")
 MODULES = sorted(PACKAGE.rglob("*.py"))

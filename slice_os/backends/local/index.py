@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections import Counter
@@ -40,7 +41,7 @@ from slice_os.backends.local.tidy import segment_file
 from slice_os.backends.local.writer import LOCK, LocalWriter
 from slice_os.errors import IndexDamagedError, PlaceError
 from slice_os.filters import Condition, Filter
-from slice_os.records import Float32, Reject
+from slice_os.records import DocumentInfo, Float32, Passage, Reject
 from slice_os.spans import reaching
 
 T = TypeVar("T")
@@ -163,6 +164,34 @@ class LocalBackend(Backend):
         with self._snapshot() as database:
             query = f"SELECT d.id FROM documents d WHERE {condition} ORDER BY d.key"
             return [name for (name,) in database.execute(query, parameters)]
+
+    def documents(
+        self, filters: Sequence[Filter], size: int, offset: int = 0
+    ) -> list[DocumentInfo]:
+        condition, parameters = filter_clause(filters)
+        seen = "FROM passages p WHERE p.document = d.key AND NOT p.pending"
+        query = (
+            f"SELECT d.id, d.title, (SELECT sum(p.words) {seen}), (SELECT count(*) {seen}),"
+            f" d.metadata FROM documents d WHERE {condition} AND EXISTS (SELECT 1 {seen})"
+            " ORDER BY d.id LIMIT ? OFFSET ?"
+        )
+        with self._snapshot() as database:
+            rows = database.execute(query, [*parameters, size, offset]).fetchall()
+        return [
+            DocumentInfo(name, title, words, passages, json.loads(metadata))
+            for name, title, words, passages, metadata in rows
+        ]
+
+    def passages(self, document: str, numbers: range | None = None) -> list[Passage]:
+        first, last = (numbers.start, numbers.stop) if numbers else (0, 1 << 62)
+        query = (
+            "SELECT d.id, p.number, p.start, p.end, p.text, p.title FROM documents d"
+            " JOIN passages p ON p.document = d.key AND NOT p.pending"
+            " WHERE d.id = ? AND p.number >= ? AND p.number < ? ORDER BY p.number"
+        )
+        name = document.encode("utf-8", "replace").decode()
+        with self._snapshot() as database:
+            return [Passage(*row) for row in database.execute(query, (name, first, last))]
 
     def retrieve(self, retrieval: Retrieval) -> list[Candidate]:
         return self._in_snapshot(

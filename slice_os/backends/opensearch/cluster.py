@@ -151,6 +151,20 @@ class Cluster:
                 return found
             after = hits[-1]["sort"]
 
+    def fields(self, query: dict[str, Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield the given fields of all passages that a query finds, in their order."""
+        order = [{"document": "asc"}, {"passage": "asc"}]
+        body = {"query": query, "sort": order, "_source": list(names), "size": PAGE}
+        after = None
+        while True:
+            hits = self.search({**body, **({"search_after": after} if after else {})})["hits"][
+                "hits"
+            ]
+            yield from (hit["_source"] for hit in hits)
+            if len(hits) < PAGE:
+                return
+            after = hits[-1]["sort"]
+
     def words(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the field `words` of passages by _id; one that is gone is left out."""
         found = {}
@@ -167,18 +181,23 @@ class Cluster:
 
     def document_ids(self, filters: Sequence[dict[str, Any]] = ()) -> Iterator[str]:
         """Yield the ids of all documents, or of those that meet filters, in order."""
+        for bucket in self.documents(filters):
+            yield bucket["key"]["document"]
+
+    def documents(self, filters: Sequence[dict[str, Any]] = ()) -> Iterator[dict[str, Any]]:
+        """Yield the same as buckets: their passages are counted, their `words` summed up."""
         after: dict[str, Any] = {}
+        words = {"words": {"sum": {"field": "word_count"}}}
         while True:
             sources = [{"document": {"terms": {"field": "document"}}}]
             composite = {"size": PAGE, "sources": sources, **({"after": after} if after else {})}
             body = {
                 "size": 0,
                 "query": {"bool": {"filter": list(filters)}},
-                "aggs": {"documents": {"composite": composite}},
+                "aggs": {"documents": {"composite": composite, "aggs": words}},
             }
             found = self.search(body)["aggregations"]["documents"]
-            for bucket in found["buckets"]:
-                yield bucket["key"]["document"]
+            yield from found["buckets"]
             if "after_key" not in found:
                 return
             after = found["after_key"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from slice_os.backends.base import (
@@ -17,12 +18,18 @@ from slice_os.backends.base import (
     StoredDocument,
     StoredPassage,
 )
-from slice_os.backends.opensearch.cluster import Cluster
+from slice_os.backends.opensearch.cluster import PAGE, Cluster
 from slice_os.backends.opensearch.connection import Address, connect, parse_place, patiently
-from slice_os.backends.opensearch.documents import Entry, stored_document
+from slice_os.backends.opensearch.documents import Entry, stored_document, stored_metadata
 from slice_os.backends.opensearch.loading import put_replicas
 from slice_os.backends.opensearch.mending import mend
-from slice_os.backends.opensearch.retrieve import Retriever, plugins
+from slice_os.backends.opensearch.retrieve import (
+    DESCRIBED,
+    PLACED,
+    Retriever,
+    plugins,
+    stored_place,
+)
 from slice_os.backends.opensearch.scan import Scan, usual_tolerance
 from slice_os.backends.opensearch.template import (
     GENERATION,
@@ -32,10 +39,10 @@ from slice_os.backends.opensearch.template import (
 )
 from slice_os.backends.opensearch.writer import OpenSearchWriter
 from slice_os.errors import ClusterError, EncoderMismatchError, PlaceError
-from slice_os.filters import Condition, Filter
+from slice_os.filters import Condition, Filter, flat_metadata
 from slice_os.lexical import Wording
 from slice_os.query import filter_clauses
-from slice_os.records import Float32, Reject
+from slice_os.records import DocumentInfo, Float32, Passage, Reject
 
 
 class OpenSearchBackend(Backend):
@@ -210,6 +217,37 @@ class OpenSearchBackend(Backend):
 
     def matching(self, filters: Sequence[Filter]) -> list[str]:
         return list(self._cluster.document_ids(filter_clauses(filters)))
+
+    def documents(
+        self, filters: Sequence[Filter], size: int, offset: int = 0
+    ) -> list[DocumentInfo]:
+        found = islice(self._cluster.documents(filter_clauses(filters)), offset, offset + size)
+        buckets = {bucket["key"]["document"]: bucket for bucket in found}
+        first: dict[str, dict[str, Any]] = {}
+        ids = list(buckets)
+        for at in range(0, len(ids), PAGE):
+            some = [{"terms": {"document": ids[at : at + PAGE]}}, {"term": {"passage": 0}}]
+            for source in self._cluster.fields({"bool": {"filter": some}}, DESCRIBED):
+                first[source["document"]] = source
+        return [
+            DocumentInfo(
+                name,
+                first.get(name, {}).get("title", ""),
+                int(bucket["words"]["value"]),
+                bucket["doc_count"],
+                flat_metadata(stored_metadata(first.get(name, {}))),
+            )
+            for name, bucket in buckets.items()
+        ]
+
+    def passages(self, document: str, numbers: range | None = None) -> list[Passage]:
+        clauses: list[dict[str, Any]] = [
+            {"term": {"document": document.encode("utf-8", "replace").decode()}}
+        ]
+        if numbers is not None:
+            clauses.append({"range": {"passage": {"gte": numbers.start, "lt": numbers.stop}}})
+        found = self._cluster.fields({"bool": {"filter": clauses}}, PLACED)
+        return [stored_place(source) for source in found]
 
     def retrieve(self, retrieval: Retrieval) -> list[Candidate]:
         self.check_wording(retrieval.filters)

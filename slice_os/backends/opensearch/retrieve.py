@@ -39,12 +39,12 @@ WINDOW = 10_000
 """index.max_result_window: what one search of a cluster reaches."""
 DEEP = 1000
 """Passages that the graph is asked for where a page reaches beyond those."""
-STORED = [
-    "document", "passage", "title", "text", "metadata", "unindexed", "start", "end", "words",
-]  # fmt: skip
+PLACED = ["document", "passage", "title", "text", "start", "end"]
+"""The fields that a passage is read from."""
+DESCRIBED = ["document", "title", "metadata", "unindexed"]
+"""The fields that say what a document is."""
+STORED = [*PLACED, "metadata", "unindexed", "words"]
 """The fields that a stored passage is read from: no span vectors."""
-
-
 KEYS: dict[str, Any] = {
     "_source": False,
     "stored_fields": "_none_",
@@ -199,7 +199,13 @@ def stored_passage(hit: Mapping[str, Any]) -> StoredPassage:
             "not put it there: delete it."
         )
     words, norms = unpack_words(source["words"])
-    passage = Passage(
+    metadata = flat_metadata(stored_metadata(source))
+    return StoredPassage(stored_place(source), metadata, words, norms)
+
+
+def stored_place(source: Mapping[str, Any]) -> Passage:
+    """Return a passage without its words from the fields `PLACED`."""
+    return Passage(
         source["document"],
         source["passage"],
         source["start"],
@@ -207,7 +213,6 @@ def stored_passage(hit: Mapping[str, Any]) -> StoredPassage:
         source["text"],
         source.get("title", ""),
     )
-    return StoredPassage(passage, flat_metadata(stored_metadata(source)), words, norms)
 
 
 def _text(query: str) -> str:

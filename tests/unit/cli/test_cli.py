@@ -24,7 +24,8 @@ TEXTS = {
     "talk.txt": "Hello there.\nI would like to cancel my plan, please.\nThe bill is too high.\n",
     "deal.txt": "Either party may terminate this agreement upon notice. Liability is limited.\n",
 }
-HIT = ["document", "passage", "title", "text", "score", "degree", "spans", "metadata"]
+HIT = ["document", "passage", "title", "text", "score", "degree", "spans", "metadata",
+       "document_start", "document_end"]  # fmt: skip
 SPAN = ["start", "end", "text", "degree", "indexed_degree", "contributions"]
 MATCH = ["name", "phrase", "document", "passage", "start", "end", "text", "degree",
          "document_start", "document_end"]  # fmt: skip
@@ -157,6 +158,52 @@ def test_exact_words_on_the_command_line(place):
     assert '"must_not": [{"match_phrase": {"text.exact": "fee"}}]' in json.dumps(body)
     assert '"late my plan"' in json.dumps(body)
     assert "only says what must not" in run("search", "--index", place, "--", "-x", code=1).stderr
+
+
+def test_list_and_show(corpus, place):
+    out = run("list", "--index", place).stdout.splitlines()
+    assert out[0].split() == ["document", "words", "title"]
+    assert len(out) == 4
+    found = json.loads(run("list", "--index", place, "--json", "--size", 2).stdout)
+    assert (len(found["documents"]), found["more"]) == (2, True)
+    assert list(found["documents"][0]) == ["document", "title", "words", "passages", "metadata"]
+    lines = run("list", "--index", place, "--nl", "--offset", 2).stdout.splitlines()
+    assert json.loads(lines[0])["document"] == "r1"
+    assert "--offset 2." in run("list", "--index", place, "--size", 2).stderr
+    only = run("list", "--index", place, "--filter", "year=1912").stdout
+    assert only.splitlines()[1].split() == ["r1", "6", "Ship"]
+    assert "No documents" in run("list", "--index", place, "--filter", "year=1").stderr
+    talk = next(one["document"] for one in found["documents"] if "talk" in one["document"])
+    shown = run("show", talk, "--index", place).stdout
+    assert shown.split() == TEXTS["talk.txt"].split()
+    start = TEXTS["talk.txt"].index("cancel")
+    marked = run("show", talk, "--at", f"{start}-{start + 6}", "--index", place).stdout
+    assert "like to «cancel» my plan" in marked
+    piece = json.loads(run("show", talk, "--at", start, "--index", place, "--json").stdout)
+    assert piece["text"][start - piece["start"] :].startswith("cancel")
+    assert "no character 999" in run("show", talk, "--at", 999, "--index", place, code=1).stderr
+    assert "is no place" in run("show", talk, "--at", "x", "--index", place, code=2).stderr
+    assert "slice-os list" in run("show", "nothing", "--index", place, code=1).stderr
+
+
+def test_search_by_document_and_with_what_stands_around(place):
+    asked = ("search", "the bill is too high", "--index", place)
+    out = run(*asked, "--group").stdout.splitlines()
+    assert out[0].split()[2].endswith("talk.txt")
+    assert "«" in out[1]
+    found = json.loads(run(*asked, "--group", "--json").stdout)
+    assert list(found) == ["query", "documents"]
+    assert list(found["documents"][0]) == ["document", "title", "degree", "metadata", "hits"]
+    assert list(found["documents"][0]["hits"][0]) == HIT
+    lines = run(*asked, "--group", "--nl", "--size", 1).stdout.splitlines()
+    assert [json.loads(line) for line in lines] == found["documents"][:1]
+    hit = json.loads(run(*asked, "--context", 1, "--size", 1, "--nl").stdout)
+    assert list(hit) == [*HIT, "context"]
+    assert hit["context"]["text"].split() == TEXTS["talk.txt"].split()
+    shown = run(*asked, "--context", 1, "--size", 1).stdout
+    assert "Hello there." in shown
+    assert shown.count("«") == 1
+    assert run(*asked, "--group", "--context", 1, "--size", 1).stdout.count("«") == 1
 
 
 def test_mine_to_files_and_to_the_terminal(place, tmp_path):

@@ -20,7 +20,7 @@ def inner(*rows):
 
 
 SOURCE = {
-    "document": "d", "passage": 2, "title": "T", "text": "please cancel it", "start": 0, "end": 16,
+    "document": "d", "passage": 2, "title": "T", "text": "please cancel it", "start": 5, "end": 21,
     "metadata": {"a": {"b": 1}},
 }  # fmt: skip
 SPANS = inner((0, 13, 0.6), (7, 13, 0.9))
@@ -41,9 +41,9 @@ def test_hits():
         SpanMatch(7, 13, "cancel", 0.9, 0.9),
         SpanMatch(0, 13, "please cancel", 0.6, 0.6),
     )
-    assert first == Hit("d", 2, "T", "please cancel it", 0.7, 0.9, spans, {"a.b": 1})
+    assert first == Hit("d", 2, "T", "please cancel it", 0.7, 0.9, spans, {"a.b": 1}, 5, 21)
     assert (second.score, second.degree, second.spans) == (0.2, 0.0, ())
-    assert third == Hit("3", 0, "", "", 0.0, 0.0, (), {})
+    assert third == Hit("3", 0, "", "", 0.0, 0.0, (), {}, 0, 0)
 
 
 def changed(**changes):

@@ -1,0 +1,115 @@
+"""The verbs list and show."""
+
+from __future__ import annotations
+
+import click
+
+from slice_os.cli.options import (
+    context_option,
+    filter_option,
+    index_option,
+    json_option,
+    lines_option,
+    offset_option,
+    size_option,
+)
+from slice_os.cli.output import counted, echo_columns, echo_json, mark_in, plain, shorten
+
+WIDTH = 60
+
+
+def _place(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> tuple[int, int] | None:
+    """Return the first character of OFFSET or START-END, and the one past the last."""
+    if value is None:
+        return None
+    start, _, end = value.partition("-")
+    if not start.isdecimal() or not (end or start).isdecimal():
+        raise click.BadParameter(f"{value!r} is no place: write OFFSET or START-END.")
+    return int(start), int(end or start)
+
+
+@click.command(
+    "list",
+    epilog="""\b
+Examples:
+  slice-os list --index demo.slice
+  slice-os list --filter year>=2015 --size 1000 --nl --index demo.slice
+""",
+)
+@index_option
+@filter_option
+@size_option(default=100, help="Documents.")
+@offset_option(help="Documents to pass over.")
+@json_option
+@lines_option
+def list_(
+    place: str,
+    filters: tuple[str, ...],
+    size: int,
+    offset: int,
+    as_json: bool,
+    as_lines: bool,
+) -> None:
+    """List documents: their ids, words and titles, in the order of the ids."""
+    from slice_os import open as open_index
+
+    with open_index(place) as index:
+        found = index.list(filters=filters, size=size + 1, offset=offset)
+    shown, more = found[:size], len(found) > size
+    if as_json:
+        echo_json({"documents": [one.to_dict() for one in shown], "more": more})
+        return
+    if as_lines:
+        for one in shown:
+            echo_json(one.to_dict(), indent=None)
+    elif shown:
+        echo_columns(
+            ["document", "words", "title"],
+            [[plain(one.document), f"{one.words:,}", shorten(one.title, WIDTH)] for one in shown],
+            left=(0, 2),
+        )
+    else:
+        click.echo("No documents.", err=True)
+    if more:
+        said = counted(len(shown), "document")
+        click.echo(f"{said} shown, there are more: --offset {offset + size}.", err=True)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  slice-os show conversations/0012.txt --index demo.slice
+  slice-os show conversations/0012.txt --at 1200 --context 2 --index demo.slice
+  slice-os show conversations/0012.txt --at 1200-1214 --index demo.slice    # as 'mine' prints it
+"""
+)
+@click.argument("document")
+@index_option
+@click.option(
+    "--at",
+    callback=_place,
+    metavar="OFFSET",
+    help="The passage of this character, or of START-END, which is marked.",
+)
+@context_option(1, help="With --at: passages to show before and after it.")
+@json_option
+def show(
+    document: str, place: str, at: tuple[int, int] | None, context: int, as_json: bool
+) -> None:
+    """Show a document's text, or what stands around a place in it.
+
+    Offsets count characters of the document, from 0. The text is what the index holds: white space
+    between passages is shown as line ends.
+    """
+    from slice_os import open as open_index
+
+    with open_index(place) as index:
+        excerpt = index.show(document, at=at and at[0], context=context)
+    if as_json:
+        echo_json(excerpt.to_dict())
+    elif at and at[0] < at[1]:
+        click.echo(mark_in(excerpt, *at))
+    else:
+        click.echo(plain(excerpt.text))

@@ -1,0 +1,41 @@
+"""The text of a document, put together from the passages that an index holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from slice_os.backends.base import Backend
+from slice_os.errors import QueryError
+from slice_os.records import Excerpt, Passage
+
+
+def show_document(backend: Backend, document: str, at: int | None, context: int) -> Excerpt:
+    """Return a document, or of it the passage of the character `at` and `context` on each side.
+
+    Raises:
+        QueryError: there is no such document, or no such character in it.
+    """
+    passages = backend.passages(document)
+    if not passages:
+        raise QueryError(
+            f"There is no document {document!r} in {backend.place}: 'slice-os list' shows the ids."
+        )
+    if at is not None:
+        end = max(passage.end for passage in passages)
+        if not 0 <= at < end:
+            raise QueryError(
+                f"The document {document!r} has no character {at}: its text ends at {end}."
+            )
+        # Between two passages there is only white space, which counts to the first.
+        here = max((n for n, one in enumerate(passages) if one.start <= at), default=0)
+        passages = passages[max(here - context, 0) : here + context + 1]
+    return join(passages)
+
+
+def join(passages: Sequence[Passage]) -> Excerpt:
+    """Return the text of a document's passages, by their offsets: they may share words."""
+    first, end, text = passages[0], passages[0].start, []
+    for passage in passages:
+        text.append("\n" * (passage.start - end) + passage.text[max(end - passage.start, 0) :])
+        end = max(end, passage.end)
+    return Excerpt(first.document, first.title, first.start, end, "".join(text))
