@@ -255,18 +255,20 @@ class Index:
             raise QueryError("size must be at least 1, offset at least 0.")
         return self._existing().documents(parse_filters(filters), size, offset)
 
-    def show(self, document: str, *, at: int | None = None, context: int = 1) -> Excerpt:
-        """Return a document's text; with `at`, the passage of that character and those around it.
+    def show(
+        self, document: str, *, at: int | None = None, passage: int | None = None, context: int = 1
+    ) -> Excerpt:
+        """Return a document's text, or one of its passages and `context` before and after it.
 
-        `at` is an offset in the document, as `Match.document_start` is; `context` is how many
-        passages come before and after that one.
+        That is the passage of the character `at`, an offset in the document as
+        `Match.document_start` is, or the one of the number `passage`, as `Match.passage` is.
 
         Raises:
-            QueryError: there is no such document, or no such character in it.
+            QueryError: there is no such document, or no such character or passage in it.
         """
         if context < 0:
             raise QueryError("context must be at least 0.")
-        return show_document(self._existing(), document, at, context)
+        return show_document(self._existing(), document, at, passage, context)
 
     def delete(self, documents: Iterable[str] = (), *, filters: Filters = None) -> int:
         """Delete documents by id, or those whose metadata meets `filters`; return how many."""

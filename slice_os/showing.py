@@ -9,12 +9,22 @@ from slice_os.errors import QueryError
 from slice_os.records import Excerpt, Passage
 
 
-def show_document(backend: Backend, document: str, at: int | None, context: int) -> Excerpt:
-    """Return a document, or of it the passage of the character `at` and `context` on each side.
+def show_document(
+    backend: Backend, document: str, at: int | None, passage: int | None, context: int
+) -> Excerpt:
+    """Return a document, or of it one passage and `context` on each side.
+
+    That is the passage of the character `at`, or the one of the number `passage`.
 
     Raises:
-        QueryError: there is no such document, or no such character in it.
+        QueryError: there is no such document, or no such character or passage in it.
     """
+    if passage is not None:
+        some = range(max(passage - context, 0), max(passage, 0) + context + 1)
+        passages = backend.passages(document, some)
+        if not any(one.number == passage for one in passages):
+            raise QueryError(f"There is no passage {passage} of a document {document!r}.")
+        return join(passages)
     passages = backend.passages(document)
     if not passages:
         raise QueryError(

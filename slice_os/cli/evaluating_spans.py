@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from tqdm import tqdm
 
+from slice_os.api import Index
 from slice_os.cli.options import Decorator, an_index, encoder_option, json_option, opened
 from slice_os.cli.output import counted, echo_columns, echo_json
 from slice_os.errors import EvaluationError
@@ -127,7 +128,8 @@ def calibrate(
     """Find the degree that reaches a precision or a recall on your own texts.
 
     FILE is either marked spans (.jsonl: query, document, start, end; with --index), or a .csv drawn
-    by --draw from a file of phrases, in which you wrote yes or no into the column correct.
+    by --draw from a file of phrases, in which you wrote yes or no into the column correct; its
+    column sentence shows each match where it stands.
     """
     from slice_os import evaluation
     from slice_os.evaluation.calibration import check_wanted, plot_curve
@@ -136,8 +138,8 @@ def calibrate(
     if draw:
         if output is None or place is None:
             raise EvaluationError("A sample needs --output and --index.")
-        with _mined(file, place, encoder, degree, verify) as matches:
-            count = evaluation.draw_sample(matches, output, draw)
+        with _mined(file, place, encoder, degree, verify) as (index, matches):
+            count = evaluation.draw_sample(matches, output, draw, index=index)
         click.echo(
             f"{counted(count, 'match', 'matches')} in {output}: write yes or no "
             "into the column correct, then run slice-os calibrate on it."
@@ -200,9 +202,13 @@ def _share() -> Iterator[Callable[[float], object]]:
 @contextmanager
 def _mined(
     file: Path, place: str, encoder: str | None, degree: float, verify: bool
-) -> Iterator[Iterator[Match]]:
+) -> Iterator[tuple[Index, Iterator[Match]]]:
+    """Give an index and what the phrases of a file match in it."""
     from slice_os import open as open_index
     from slice_os.phrases import read_phrases
 
     with open_index(place, encoder=encoder) as index, _share() as told:
-        yield index.mine(read_phrases(file), degree=degree, verify=verify, on_progress=told)
+        yield (
+            index,
+            index.mine(read_phrases(file), degree=degree, verify=verify, on_progress=told),
+        )

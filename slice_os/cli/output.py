@@ -14,11 +14,10 @@ import regex
 
 from slice_os.records import Excerpt, Hit
 
-CONTEXT = 160
-"""Characters shown on either side of a match, at most."""
 INDENT = " " * 13
+UNMARKED = 320
+"""Characters shown of a passage in which nothing is marked, at most."""
 _CONTROL = regex.compile(r"[\p{Cc}--[\n]]", regex.V1)
-_SENTENCE_END = regex.compile(r"(?<=[.!?…。！？])\s+|\n+")
 
 
 def echo_json(value: Any, *, indent: int | None = 2) -> None:
@@ -84,7 +83,7 @@ def _said(hit: Hit, around: Excerpt | None) -> str:
             return plain(around.text)
         start = hit.document_start + best.start
         return mark_in(around, start, start + best.end - best.start)
-    return mark(hit.text, best.start, best.end) if best else shorten(hit.text, 2 * CONTEXT)
+    return mark(hit.text, best.start, best.end) if best else shorten(hit.text, UNMARKED)
 
 
 def mark_in(excerpt: Excerpt, start: int, end: int) -> str:
@@ -112,30 +111,11 @@ def shorten(text: str, width: int) -> str:
 
 def mark(text: str, start: int, end: int) -> str:
     """Return the sentence or turn that holds a span, on one line, the span marked in it."""
-    from slice_os.corpus import unwrap
+    from slice_os.corpus import sentence_around
 
-    text = plain(unwrap(text))  # the line ends of hard-wrapped prose end no sentence
-    before, after = _around(text, start, end)
+    text = plain(text)
+    before, after = sentence_around(text, start, end)
     return " ".join(f"{before}{_marked(text[start:end])}{after}".split())
-
-
-def _around(text: str, start: int, end: int) -> tuple[str, str]:
-    """Return what stands before and after a span in the sentences that it touches.
-
-    Of each no more than CONTEXT characters; an ellipsis says where there would be more.
-    """
-    first = max((m.end() for m in _SENTENCE_END.finditer(text, 0, start)), default=0)
-    found = _SENTENCE_END.search(text, end)
-    last = found.start() if found else len(text)
-    lead = tail = ""
-    if start - first > CONTEXT:
-        first = text.find(" ", start - CONTEXT, start) + 1 or start - CONTEXT
-        lead = "… "
-    if last - end > CONTEXT:
-        cut = text.rfind(" ", end, end + CONTEXT)
-        last = cut if cut > 0 else end + CONTEXT
-        tail = " …"
-    return lead + text[first:start], text[end:last] + tail
 
 
 def echo_table(rows: Sequence[tuple[str, object]]) -> None:

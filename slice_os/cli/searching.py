@@ -135,7 +135,7 @@ def search(
             group=group,
         )
         around = [
-            index.show(hit.document, at=hit.document_start, context=context) if context else None
+            index.show(hit.document, passage=hit.passage, context=context) if context else None
             for hit in hits
         ]
     found = list(zip(hits, around, strict=True))

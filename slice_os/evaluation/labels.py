@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from slice_os.corpus import sentence_around
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.files import whole
 from slice_os.evaluation.rows import read_rows, score
@@ -22,7 +23,18 @@ if TYPE_CHECKING:
     from slice_os.api import Index
 
 YES, NO = ("1", "yes", "y", "true", "x"), ("0", "no", "n", "false", "")
-COLUMNS = ("correct", "degree", "name", "phrase", "text", "document", "start", "end", "weight")
+COLUMNS = (
+    "correct",
+    "degree",
+    "name",
+    "phrase",
+    "text",
+    "sentence",
+    "document",
+    "start",
+    "end",
+    "weight",
+)
 Floats = npt.NDArray[np.float64]
 
 
@@ -101,9 +113,17 @@ def labels_from_gold(
 
 
 def draw_sample(
-    matches: Iterable[Match], path: str | Path, size: int = 100, *, seed: int = 0
+    matches: Iterable[Match],
+    path: str | Path,
+    size: int = 100,
+    *,
+    index: Index | None = None,
+    seed: int = 0,
 ) -> int:
     """Write a .csv with matches to label, as many of every degree; return how many.
+
+    The column sentence shows each in the sentence that it stands in, between « and », where the
+    `index` is given that was mined.
 
     Degrees are cut into ten equal steps, of which as many are drawn; a row's weight is how many it
     stands for. Write yes or no into the column correct.
@@ -142,6 +162,7 @@ def draw_sample(
                         match.name,
                         match.phrase,
                         match.text,
+                        _sentence(match, index) if index else "",
                         match.document,
                         match.document_start,
                         match.document_end,
@@ -151,3 +172,11 @@ def draw_sample(
     except OSError as exc:
         raise EvaluationError(f"{path} cannot be written ({exc.strerror}).") from exc
     return len(rows)
+
+
+def _sentence(match: Match, index: Index) -> str:
+    """Return the sentence that a match stands in, on one line, the match marked."""
+    shown = index.show(match.document, passage=match.passage)  # with those beside it: a sentence
+    start, end = match.document_start - shown.start, match.document_end - shown.start  # may go on
+    before, after = sentence_around(shown.text, start, end)
+    return " ".join(f"{before}«{shown.text[start:end]}»{after}".split())

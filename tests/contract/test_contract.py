@@ -223,7 +223,9 @@ def test_a_document_is_shown_as_it_was(new_place):
             assert (alone.text, alone.start, alone.end) == (
                 hit.text, hit.document_start, hit.document_end
             )  # fmt: skip
+            assert own.show("a#1", passage=hit.passage, context=0) == alone
             around = own.show("a#1", at=hit.document_end - 1, context=2)
+            assert own.show("a#1", passage=hit.passage, context=2) == around
             assert around.start < alone.start <= alone.end < around.end
             shown = whole.text[around.start : around.end]
             assert around.text == shown
@@ -235,6 +237,9 @@ def test_a_document_is_shown_as_it_was(new_place):
         for at in (-1, len(text), 10**9):
             with pytest.raises(QueryError, match=f"no character {at}"):
                 own.show("a#1", at=at)
+        for number in (-1, 999):
+            with pytest.raises(QueryError, match=f"no passage {number}"):
+                own.show("a#1", passage=number)
         with pytest.raises(QueryError, match="context"):
             own.show("a#1", at=1, context=-1)
         with pytest.raises(QueryError, match="no document"):

@@ -212,6 +212,12 @@ def test_the_command_line(place, tmp_path):
     subprocess.run([*command, "--draw", "5", "--output", out], check=True, capture_output=True)
     lines = out.read_text().splitlines()
     assert lines[0].startswith("correct,degree,name,phrase")
+    with out.open(newline="") as file, slice_os.open(place / "i.slice") as opened:
+        for row in csv.DictReader(file):
+            assert f"«{' '.join(row['text'].split())}»" in row["sentence"]
+            said = " ".join(row["sentence"].replace("«", "").replace("»", "").split()).strip("… ")
+            assert said in " ".join(opened.show(row["document"]).text.split())
+            assert len(said) > len(row["text"])
     out.write_text("\n".join([lines[0], *("yes" + line for line in lines[1:])]))
     shown = subprocess.check_output([SLICE_OS, "calibrate", out, "--precision", "0.9"], text=True)
     assert "precision  1.000" in shown
