@@ -147,7 +147,7 @@ def _through_ranks(
                 return
         if len(hits) < step:
             return
-        at, step = at + step, LOOKED_THROUGH
+        at, step = at + step, min(2 * step, LOOKED_THROUGH)
 
 
 def _by_document(hits: Iterator[Hit], count: int) -> list[list[Hit]]:
