@@ -1,14 +1,17 @@
-"""BLAS on one thread.
+"""Threads, and the processes that are forked off a process that has some.
 
-For products as small as those of a search, BLAS's threads cost more than they save, and they spin
-for a while afterwards, beside whatever else has work.
+BLAS is kept to one thread: for products as small as those of a search, BLAS's threads cost more
+than they save, and they spin for a while afterwards, beside whatever else has work.
 """
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractContextManager
 from functools import cache
+from threading import Lock
 from typing import Any
+from weakref import WeakValueDictionary
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
@@ -24,3 +27,54 @@ def _libraries() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+class Forkable:
+    """What holds threads, locks or connections, which a forked process has to make anew.
+
+    A subclass calls `watch_forks` once it is made.
+    """
+
+    def watch_forks(self) -> None:
+        """Have the methods below called at every fork, as long as this exists."""
+        _forkable[id(self)] = self
+
+    def before_fork(self) -> None:
+        """Let go of what must not be shared; in the parent, in the thread that forks."""
+
+    def after_fork(self) -> None:
+        """Go on in the parent."""
+
+    def forked(self) -> None:
+        """Make anew, in the child, what it cannot use of its parent's."""
+
+
+_forkable: WeakValueDictionary[int, Forkable] = WeakValueDictionary()
+_forking: list[Forkable] = []
+_one_fork = Lock()
+
+
+def _before_fork() -> None:
+    _one_fork.acquire()
+    # The references are listed in one step: another thread may be adding one.
+    _forking[:] = [one for ref in _forkable.valuerefs() if (one := ref()) is not None]
+    for one in _forking:
+        one.before_fork()
+
+
+def _after_fork() -> None:
+    for one in _forking:
+        one.after_fork()
+    _forking.clear()
+    _one_fork.release()
+
+
+def _forked() -> None:
+    for one in _forking:
+        one.forked()
+    _forking.clear()
+    _one_fork.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_forked)

@@ -8,8 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Any
 
+from slice_os.threads import Forkable
 
-class Pool:
+
+class Pool(Forkable):
     """Threads that each run one task after the other.
 
     A plain executor runs all that it was given before the interpreter may exit. This one gives it
@@ -17,8 +19,13 @@ class Pool:
     """
 
     def __init__(self, threads: int) -> None:
-        self._executor = ThreadPoolExecutor(threads, "slice-os-encoder")
         self._threads = threads
+        self.forked()
+        self.watch_forks()
+
+    def forked(self) -> None:
+        """Begin without threads and tasks: a child has none of its parent's threads."""
+        self._executor = ThreadPoolExecutor(self._threads, "slice-os-encoder")
         self._busy = 0
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._lock = Lock()

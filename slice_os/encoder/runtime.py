@@ -13,6 +13,7 @@ import numpy.typing as npt
 from slice_os.encoder.providers import PROVIDERS, open_session
 from slice_os.errors import EncoderError
 from slice_os.records import Float32
+from slice_os.threads import Forkable
 
 Int64 = npt.NDArray[np.int64]
 
@@ -24,7 +25,7 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-class Graph:
+class Graph(Forkable):
     """An ONNX graph from padded token ids to token vectors, safe to call from many threads.
 
     Every run uses one core (on a GPU: one run at a time); use as many threads as there are cores.
@@ -48,6 +49,12 @@ class Graph:
         self._one_at_a_time = threading.Lock()
         self._inputs = {one.name: _int_type(path, one) for one in self._session.get_inputs()}
         self._output = self._vectors_output(path, dimension)
+        self._lost = False
+        self.watch_forks()
+
+    def forked(self) -> None:
+        """Keep what the CPU runs, which has no threads; a device is its parent's alone."""
+        self._lost = self.device != "cpu"
 
     def _vectors_output(self, path: Path, dimension: int) -> str:
         outputs = self._session.get_outputs()
@@ -72,7 +79,15 @@ class Graph:
 
         Returns:
             float32 ``[B, T, d]``; rows of padding hold anything.
+
+        Raises:
+            EncoderError: The process was forked off the one that loaded the graph on a device.
         """
+        if self._lost:
+            raise EncoderError(
+                f"The encoder was loaded on {self.device} before this process was forked: start "
+                "processes by 'spawn', or load the encoder in each of them."
+            )
         width = ids.shape[1]
         given = {
             "input_ids": ids,

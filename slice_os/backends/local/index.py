@@ -28,6 +28,7 @@ from slice_os.backends.base import (
 from slice_os.backends.local.retrieve import fetch, retrieve, unseen
 from slice_os.backends.local.schema import (
     DATABASE,
+    Database,
     as_error,
     connect,
     create,
@@ -43,22 +44,41 @@ from slice_os.errors import IndexDamagedError, PlaceError
 from slice_os.filters import Condition, Filter
 from slice_os.records import DocumentInfo, Float32, Passage, Reject
 from slice_os.spans import reaching
+from slice_os.threads import Forkable
 
 T = TypeVar("T")
 RETRIES = 10
 
 
-class LocalBackend(Backend):
+class LocalBackend(Backend, Forkable):
     """An embedded index in a folder; see `Backend` for the contract. Threads may share it."""
 
     def __init__(self, folder: Path) -> None:
         """Open the index in `folder`, which exists."""
         self._folder = folder
         self.place = str(folder)
-        self._database = connect(folder)
-        self.meta: IndexMeta = load_meta(self._database, folder)
+        database = connect(folder)
+        self._database: Database | None = database
+        self.meta: IndexMeta = load_meta(database, folder)
         self._lock = RLock()
         self._segments: dict[int, Segment] = {}
+        self._pool = _pool()
+        self.watch_forks()
+
+    def before_fork(self) -> None:
+        """Close the database, unless this thread is using it: SQLite's do not cross a fork."""
+        self._lock.acquire()
+        if self._database is not None and not self._database.in_transaction:
+            self._database.close()
+            self._database = None  # opened again when it is used
+
+    def after_fork(self) -> None:
+        """Let other threads go on."""
+        self._lock.release()
+
+    def forked(self) -> None:
+        """Begin without threads, and with a lock that no thread holds."""
+        self._lock = RLock()
         self._pool = _pool()
 
     @classmethod
@@ -90,16 +110,19 @@ class LocalBackend(Backend):
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
         """Give the database in a read transaction: one state of the index for a whole search."""
         with self._lock:
-            if is_outdated(self._database, self._folder):
+            if self._database is not None and is_outdated(self._database, self._folder):
                 self._database.close()
+                self._database = None
+            if self._database is None:
                 self._database = connect(self._folder)
-            with reading(self._database, self._folder):
+            database = self._database
+            with reading(database, self._folder):
                 try:
-                    self._database.execute("BEGIN")
-                    yield self._database
+                    database.execute("BEGIN")
+                    yield database
                 finally:
                     with suppress(sqlite3.Error):
-                        self._database.execute("COMMIT")
+                        database.execute("COMMIT")
 
     def _in_snapshot(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work`, again if a tidying writer has just replaced a segment it names."""
@@ -255,7 +278,8 @@ class LocalBackend(Backend):
     def close(self) -> None:
         self._pool.shutdown(wait=False)
         self._segments.clear()
-        self._database.close()
+        if self._database is not None:
+            self._database.close()
 
 
 def _pool() -> ThreadPoolExecutor:

@@ -21,12 +21,14 @@ from slice_os.backends.opensearch.connection import (
     PATIENCE,
     SEARCH_PATIENCE,
     Address,
+    connect,
     patiently,
     reason_of,
 )
 from slice_os.backends.opensearch.documents import Entry
 from slice_os.errors import ClusterError
 from slice_os.query.hits import missing_shards
+from slice_os.threads import Forkable
 
 if TYPE_CHECKING:
     from opensearchpy import OpenSearch
@@ -48,12 +50,25 @@ class IncompleteError(ClusterError):
     """Some shards are away, so that an answer is not the whole."""
 
 
-class Cluster:
+class Cluster(Forkable):
     """Requests to one index (a generation); errors are `ClusterError`."""
 
     def __init__(self, client: OpenSearch, address: Address, index: str) -> None:
-        self.client, self.address, self.index = client, address, index
+        self._client: OpenSearch | None = client
+        self.address, self.index = address, index
         self.url = address.url
+        self.watch_forks()
+
+    @property
+    def client(self) -> OpenSearch:
+        """The client, with connections that belong to this process alone."""
+        if self._client is None:
+            self._client = connect(self.address)
+        return self._client
+
+    def forked(self) -> None:
+        """Leave the connections to the parent: two that read from one would mix up answers."""
+        self._client = None
 
     def ask(self, work: Callable[[], T], seconds: float = SEARCH_PATIENCE) -> T:
         """Run a request of the client, again while the cluster is busy."""
