@@ -21,18 +21,23 @@ MARKS = {
 @click.command(
     epilog="""\b
 Examples:
-  slice-os doctor --index demo.slice
+  slice-os doctor --index demo.slice --deep
   slice-os doctor --index https://host:9200/calls
   slice-os doctor --index https://host:9200          # the cluster alone
 """
 )
 @index_option
 @encoder_option
-@click.option("--deep", is_flag=True, help="Compare all that is stored, not a sample.")
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Compare all that is stored: a folder with its checksums, a cluster's spans with its words.",
+)
 @click.option(
     "--repair",
     is_flag=True,
-    help="Put right first what can be: in a cluster, stored spans from the stored words.",
+    help="Put right what can be: what damaged files of a folder held is encoded anew, a cluster's "
+    "spans are made anew from its words.",
 )
 @json_option
 def doctor(place: str, encoder: str | None, deep: bool, repair: bool, as_json: bool) -> None:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from slice_os.backends import backend_for
 from slice_os.backends.base import IndexMeta
+from slice_os.backends.local import checking
 from slice_os.diagnosis.findings import Diagnosis, Notes
-from slice_os.encoder import encoder_info
+from slice_os.encoder import encoder_info, load_encoder
 from slice_os.encoder.info import EncoderInfo
-from slice_os.errors import IndexDamagedError
+from slice_os.errors import IndexDamagedError, PlaceError
 
 GONE_SHARE = 0.3
 """Of what is stored, the share of deleted words or documents that is worth a word."""
@@ -27,11 +28,14 @@ def doctor(
     Args:
         place: A folder, ``https://host:9200/name``, or ``https://host:9200`` for the cluster alone.
         encoder: The folder of the encoder that the index is to fit; None: the one inside slice-os.
-        deep: Compare all that is stored, not a sample.
-        repair: Put right first what can be: in a cluster, stored spans from the stored words.
+        deep: Compare all that is stored, a folder with its checksums, the spans of a cluster with
+            its words; else what is free, and a sample.
+        repair: Encode anew what damaged segments of a folder held; in a cluster, make spans anew
+            from the stored words.
 
     Raises:
         PlaceError: the place is no address, or a folder that holds something else.
+        IndexLockedError: somebody is writing to the index that is to be repaired.
         ClusterError: the cluster cannot be reached, or does not let these credentials in.
         EncoderError: the encoder folder is not whole.
     """
@@ -41,11 +45,13 @@ def doctor(
         from slice_os.diagnosis.cluster import examine_cluster
 
         return examine_cluster(place, info, deep, repair)
-    return _examine_folder(place, info)
+    return _examine_folder(place, info, encoder, deep or repair, repair)
 
 
-def _examine_folder(place: str, info: EncoderInfo) -> Diagnosis:
-    notes = Notes(facts={"index": place, "backend": "local"})
+def _examine_folder(
+    place: str, info: EncoderInfo, encoder: str | Path | None, deep: bool, mend: bool
+) -> Diagnosis:
+    notes, folder = Notes(facts={"index": place, "backend": "local"}), Path(place).expanduser()
     try:
         backend = backend_for(place).open(place)
         if backend is None:
@@ -59,6 +65,7 @@ def _examine_folder(place: str, info: EncoderInfo) -> Diagnosis:
             state = backend.status()
         finally:
             backend.close()
+        condition = checking.examine(folder, deep=deep)
     except IndexDamagedError as exc:
         notes.find_error(exc)
         return notes.done()
@@ -72,6 +79,12 @@ def _examine_folder(place: str, info: EncoderInfo) -> Diagnosis:
     }
     fit(notes, state.meta, info)
     complete(notes, state.documents, incomplete)
+    if mend and condition.damaged and state.meta.family == info.family:
+        with load_encoder(encoder) as loaded:
+            passages, words = checking.repair(folder, condition.damaged, loaded.encode_words)
+        notes.find("ok", f"Repaired: {passages:,} passages ({words:,} words) were encoded anew.")
+        condition = checking.examine(folder, deep=True)
+    _check(notes, folder, condition, deep)
     if stored and (stored - state.words) / stored > GONE_SHARE:
         notes.find(
             "notice",
@@ -79,6 +92,40 @@ def _examine_folder(place: str, info: EncoderInfo) -> Diagnosis:
             "the next 'slice-os index' tidies up when it ends.",
         )
     return notes.done()
+
+
+def _check(notes: Notes, folder: Path, condition: checking.Condition, deep: bool) -> None:
+    """Say what of a folder's files is not what was written."""
+    if condition.database:
+        notes.find(
+            "error",
+            f"The database is damaged ({condition.database})",
+            "delete the folder and index again.",
+        )
+    if condition.altered:
+        some = ", ".join(condition.altered[:3])
+        notes.find(
+            "error",
+            f"Texts are not what was indexed, of documents: {len(condition.altered):,} ({some})",
+            "delete these with 'slice-os delete' and index them again.",
+        )
+    if condition.damaged:
+        number, why = next(iter(condition.damaged.items()))
+        notes.find(
+            "error",
+            f"Damaged segments: {len(condition.damaged):,} of {condition.segments:,} "
+            f"({number}: {why})",
+            f"'slice-os doctor --repair --index {folder}' encodes what they held anew.",
+        )
+    elif condition.segments:
+        read = "All files of the index are" if deep else "Sizes and identities of all files are"
+        notes.find("ok", f"{read} what was written{'' if deep else ' (--deep reads the files)'}.")
+    if condition.unchecked:
+        notes.find(
+            "notice",
+            f"Segments from before there were checksums: {condition.unchecked:,}",
+            "they work, but a changed byte in them is not seen; index to a new place to have them.",
+        )
 
 
 def fit(notes: Notes, meta: IndexMeta, info: EncoderInfo) -> None:

@@ -36,11 +36,13 @@ from slice_os.backends.local.schema import (
     is_outdated,
     load_meta,
     reading,
+    recorded_segments,
+    segment_missing,
 )
 from slice_os.backends.local.segment import Segment
 from slice_os.backends.local.tidy import segment_file
 from slice_os.backends.local.writer import LOCK, LocalWriter
-from slice_os.errors import IndexDamagedError, PlaceError
+from slice_os.errors import PlaceError
 from slice_os.filters import Condition, Filter
 from slice_os.records import DocumentInfo, Float32, Passage, Reject
 from slice_os.spans import reaching
@@ -129,14 +131,14 @@ class LocalBackend(Backend, Forkable):
         for _ in range(RETRIES):
             with suppress(FileNotFoundError), self._snapshot() as database:
                 return work(database)
-        raise _segment_missing(self._folder)
+        raise segment_missing(self._folder)
 
     def _map_segments(self, database: sqlite3.Connection) -> dict[int, Segment]:
-        numbers = [n for (n,) in database.execute("SELECT number FROM segments ORDER BY number")]
-        known = self._segments
+        recorded, known = recorded_segments(database), self._segments
         try:
             mapped = {
-                n: known.get(n) or Segment.open(segment_file(self._folder, n)) for n in numbers
+                n: known.get(n) or Segment.open(segment_file(self._folder, n), one)
+                for n, one in recorded.items()
             }
         except FileNotFoundError:
             raise  # replaced by a tidying writer: the caller looks again
@@ -270,7 +272,7 @@ class LocalBackend(Backend, Forkable):
             with suppress(FileNotFoundError):
                 return self._map_segments(database), unseen(database, filters)
             database.execute("COMMIT")
-        raise _segment_missing(self._folder)
+        raise segment_missing(self._folder)
 
     def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> LocalWriter:
         return LocalWriter(self._folder)
@@ -288,12 +290,6 @@ def _pool() -> ThreadPoolExecutor:
 
 def _no_cluster(place: str) -> PlaceError:
     return PlaceError(f"{place} is a folder: leave out the settings that are for a cluster.")
-
-
-def _segment_missing(folder: Path) -> IndexDamagedError:
-    return IndexDamagedError(
-        f"The index {folder} misses a segment file: delete the folder and index again."
-    )
 
 
 def _foreign(folder: Path) -> bool:

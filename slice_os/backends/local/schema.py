@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from slice_os.backends.base import FORMAT, IndexMeta
-from slice_os.backends.local.segment import sync_folder
+from slice_os.backends.local.segment import Recorded, mending, sync_folder
 from slice_os.errors import IndexDamagedError, PlaceError
 from slice_os.filters import Filter
 from slice_os.lexical import stands
@@ -34,7 +34,8 @@ CREATE TABLE passages (
 CREATE INDEX passages_document ON passages (document, number);
 CREATE UNIQUE INDEX passages_place ON passages (segment, ordinal);
 CREATE TABLE segments (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, passages INTEGER NOT NULL, words INTEGER NOT NULL);
+    number INTEGER PRIMARY KEY AUTOINCREMENT, passages INTEGER NOT NULL, words INTEGER NOT NULL,
+    size INTEGER, checksum BLOB);
 CREATE TABLE hidden (
     segment INTEGER NOT NULL, ordinal INTEGER NOT NULL, words INTEGER NOT NULL,
     PRIMARY KEY (segment, ordinal)) WITHOUT ROWID;
@@ -151,6 +152,26 @@ def as_error(folder: Path, exc: sqlite3.Error | OSError) -> PlaceError:
     if "readonly" in str(exc):
         return PlaceError(f"The index {folder} cannot be written: get the right to, or copy it.")
     return PlaceError(f"The index {folder} cannot be used: {exc}.")
+
+
+def recorded_segments(database: sqlite3.Connection) -> dict[int, Recorded]:
+    """Return what the database says of each segment, by number, in order."""
+    rows = database.execute("SELECT * FROM segments ORDER BY number")
+    return {row[0]: Recorded(*row) for row in rows}
+
+
+def record_segment(database: sqlite3.Connection, segment: Recorded) -> None:
+    """Note a segment; an index of before checksums gets the columns for them first."""
+    columns = {name for _, name, *_ in database.execute("PRAGMA table_info(segments)")}
+    for name, kind in (("size", "INTEGER"), ("checksum", "BLOB")):
+        if name not in columns:
+            database.execute(f"ALTER TABLE segments ADD COLUMN {name} {kind}")
+    database.execute("INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?, ?)", segment)
+
+
+def segment_missing(folder: Path) -> IndexDamagedError:
+    """Return what to raise where a file of a segment is gone."""
+    return IndexDamagedError(f"The index {folder} misses a segment file: {mending(folder)}.")
 
 
 def next_segment(database: sqlite3.Connection) -> int:

@@ -1,11 +1,13 @@
 """A vector segment: one file of .npy arrays one after the other, memory-mapped when read.
 
 A word takes d + 52 bytes: its int8 vector and scale, the 20 norms of the spans that begin with it
-(16 bits each) and its two offsets.
+(16 bits each) and its two offsets. The file ends in a checksum of all before it, which the database
+holds too: it tells this segment from every other.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +22,27 @@ from slice_os.records import Float32, Words
 from slice_os.spans import dequantize, pack_norms, quantize, span_norms, unpack_inverse_norms
 
 ALIGNMENT = 64
-_ARRAYS = ("bounds", "vectors", "scales", "norms", "exponent", "starts", "ends")
+_ARRAYS = {
+    "bounds": np.dtype(np.int64),
+    "vectors": np.dtype(np.int8),
+    "scales": np.dtype(np.float32),
+    "norms": np.dtype(np.uint16),
+    "exponent": np.dtype(np.int64),
+    "starts": np.dtype(np.uint32),
+    "ends": np.dtype(np.uint32),
+}
+_EXPONENTS = range(-127, 128)
+CHECKSUM_BYTES = 16
+
+
+class Recorded(NamedTuple):
+    """A segment's row in the database; without `size` and `checksum` if it was made before them."""
+
+    number: int
+    passages: int
+    words: int
+    size: int | None = None
+    checksum: bytes | None = None
 
 
 class PackedPassage(NamedTuple):
@@ -42,8 +64,12 @@ def pack(words: Words, max_words: int) -> PackedPassage:
     )
 
 
-def write_segment(file: Path, passages: Sequence[PackedPassage]) -> None:
-    """Write passages as a segment; when this returns the segment is on the disk, whole."""
+def write_segment(file: Path, passages: Sequence[PackedPassage]) -> tuple[int, bytes]:
+    """Write passages as a segment; when this returns the segment is on the disk, whole.
+
+    Returns:
+        Its bytes and its checksum.
+    """
     norms, exponent = pack_norms(np.concatenate([p.norms for p in passages], axis=1))
     arrays = {
         "bounds": np.cumsum([0, *(len(p.starts) for p in passages)], dtype=np.int64),
@@ -54,13 +80,35 @@ def write_segment(file: Path, passages: Sequence[PackedPassage]) -> None:
         "starts": np.concatenate([p.starts for p in passages]),
         "ends": np.concatenate([p.ends for p in passages]),
     }
-    with file.open("wb") as stream:
+    with file.open("w+b") as stream:
         for name in _ARRAYS:
             np.save(stream, np.ascontiguousarray(arrays[name]))
             stream.write(bytes(-stream.tell() % ALIGNMENT))
+        checksum = _checksum(stream, stream.tell())
+        stream.write(checksum)
         stream.flush()
         os.fsync(stream.fileno())
+        size = stream.tell()
     sync_folder(file.parent)
+    return size, checksum
+
+
+def _checksum(stream: IO[bytes], size: int) -> bytes:
+    """Return the BLAKE2 hash of the first `size` bytes of a file, and leave it there."""
+    found = hashlib.blake2b(digest_size=CHECKSUM_BYTES)
+    stream.seek(0)
+    while size and (some := stream.read(min(size, 1 << 20))):
+        found.update(some)
+        size -= len(some)
+    return found.digest()
+
+
+def is_intact(file: Path, recorded: Recorded) -> bool:
+    """Read a whole segment, and tell whether it is what was written; True if nobody noted that."""
+    if recorded.checksum is None:
+        return True
+    with file.open("rb") as stream:
+        return _checksum(stream, file.stat().st_size - CHECKSUM_BYTES) == recorded.checksum
 
 
 def sync_folder(folder: Path) -> None:
@@ -92,15 +140,43 @@ class Segment:
     ends: npt.NDArray[np.uint32]
 
     @classmethod
-    def open(cls, file: Path) -> Segment:
-        """Map a segment file; FileNotFoundError if a tidying writer has just replaced it."""
+    def open(cls, file: Path, recorded: Recorded | None = None) -> Segment:
+        """Map a segment file; FileNotFoundError if a tidying writer has just replaced it.
+
+        What is free is compared with what the database has `recorded` of it: its size, its
+        identity, its shape. The vectors are not read.
+
+        Raises:
+            IndexDamagedError: it is not what was written.
+        """
         try:
             with file.open("rb") as stream:
-                return cls(**dict(zip(_ARRAYS, _map_arrays(stream), strict=True)))
+                end = _check_identity(stream, recorded)
+                try:
+                    segment = cls(**dict(zip(_ARRAYS, _map_arrays(stream, end), strict=True)))
+                    segment._check_shape(recorded)
+                except (OSError, ValueError):
+                    raise
+                except Exception as exc:  # numpy parses a header as Python: any error there is
+                    raise ValueError("a header of it is none") from exc
         except ValueError as exc:
             raise IndexDamagedError(
-                f"The segment {file} is damaged ({exc}): delete the index and index again."
+                f"The segment {file} is damaged ({exc}): {mending(file.parent.parent)}."
             ) from exc
+        return segment
+
+    def _check_shape(self, recorded: Recorded | None) -> None:
+        """Raise ValueError unless the arrays fit each other; the vectors are not read."""
+        words = len(self.starts)
+        lengths = (len(self.vectors), len(self.scales), self.norms.shape[-1], len(self.ends))
+        whole = {*lengths} == {words} and self.vectors.ndim == self.norms.ndim == 2
+        bounds = self.bounds
+        if not whole or not len(bounds) or bounds[0] or bounds[-1] != words:
+            raise ValueError("its arrays do not fit each other")
+        if np.diff(bounds).min(initial=1) < 1 or int(self.exponent[0]) not in _EXPONENTS:
+            raise ValueError("its numbers are none of a segment")
+        if recorded and (len(bounds) - 1, words) != (recorded.passages, recorded.words):
+            raise ValueError("it is another one")
 
     def inverse_norms(self, words: slice) -> Float32:
         """Return 1 / norm of the spans that begin with a slice of words, ``[max_words, n]``."""
@@ -144,18 +220,36 @@ class Segment:
         )
 
 
-def _map_arrays(stream: IO[bytes]) -> Iterator[npt.NDArray[Any]]:
+def mending(folder: Path) -> str:
+    """Return what to do about a damaged index."""
+    return f"'slice-os doctor --repair --index {folder}' encodes what it held anew"
+
+
+def _check_identity(stream: IO[bytes], recorded: Recorded | None) -> int:
+    """Return where the arrays of a segment end; ValueError unless it is the recorded one."""
+    size = stream.seek(0, os.SEEK_END)
+    if recorded is None or recorded.checksum is None:
+        return size
+    if size != recorded.size:
+        raise ValueError(f"it has {size:,} bytes, not {recorded.size:,}")
+    end = stream.seek(-CHECKSUM_BYTES, os.SEEK_END)
+    if stream.read() != recorded.checksum:
+        raise ValueError("it is another one, or its end is not what was written")
+    return end
+
+
+def _map_arrays(stream: IO[bytes], size: int) -> Iterator[npt.NDArray[Any]]:
     """Map the file once (a map holds a file descriptor) and yield views of its arrays."""
-    whole = np.memmap(stream, np.uint8, mode="r").view(np.ndarray)
+    whole = np.memmap(stream, np.uint8, mode="r").view(np.ndarray)[:size]
     stream.seek(0)
-    for _ in _ARRAYS:
+    for kind in _ARRAYS.values():
         version = np.lib.format.read_magic(stream)
         if version != (1, 0):
             raise ValueError(f"array version {version}")
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
         start = stream.tell()
         end = start + dtype.itemsize * int(np.prod(shape))
-        if end > len(whole) or fortran or dtype.hasobject:
+        if end > len(whole) or fortran or dtype != kind or min(shape) < 0:
             raise ValueError("it is cut short")
         yield whole[start:end].view(dtype).reshape(shape)
         stream.seek(end + -end % ALIGNMENT)

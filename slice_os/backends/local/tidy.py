@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from slice_os.backends.local.schema import next_segment
-from slice_os.backends.local.segment import PackedPassage, Segment, write_segment
-from slice_os.errors import IndexDamagedError
+from slice_os.backends.local.schema import (
+    next_segment,
+    record_segment,
+    recorded_segments,
+    segment_missing,
+)
+from slice_os.backends.local.segment import PackedPassage, Recorded, Segment, write_segment
 
 MANY_SEGMENTS = 8
 """So many segments less than half full are merged into full ones."""
@@ -24,14 +28,12 @@ def segment_file(folder: Path, number: int) -> Path:
 
 def remove_orphans(database: sqlite3.Connection, folder: Path) -> None:
     """Remove segment files that no committed transaction names (for the writer alone to do)."""
-    named = {segment_file(folder, n) for (n,) in database.execute("SELECT number FROM segments")}
+    named = {segment_file(folder, number) for number in recorded_segments(database)}
     found = set((folder / "segments").glob("*.slice"))
     for file in found - named:
         _unlink(file)
-    if missing := named - found:
-        raise IndexDamagedError(
-            f"The index misses {sorted(missing)[0]}: delete {folder} and index again."
-        )
+    if named - found:
+        raise segment_missing(folder)
 
 
 def _unlink(file: Path) -> None:
@@ -42,6 +44,20 @@ def _unlink(file: Path) -> None:
 def tidy_segments(database: sqlite3.Connection, folder: Path, segment_words: int) -> None:
     """Merge small segments and rewrite holed ones; ends the open transaction."""
     old = _worn(database, segment_words)
+    rewrite(database, folder, old, _survivors(database, folder, old), segment_words)
+
+
+def rewrite(
+    database: sqlite3.Connection,
+    folder: Path,
+    old: list[int],
+    passages: Iterable[tuple[int, int, int, PackedPassage]],
+    segment_words: int,
+) -> None:
+    """Replace segments by new ones, of their `passages`: (key, segment, ordinal, vectors).
+
+    It ends the open transaction; what the new segments hold instead is then committed.
+    """
     next_number = next_segment(database)
     batch: list[PackedPassage] = []
     rows: list[tuple[int, int, int]] = []
@@ -49,8 +65,8 @@ def tidy_segments(database: sqlite3.Connection, folder: Path, segment_words: int
 
     def flush() -> None:
         nonlocal next_number, words
-        write_segment(segment_file(folder, next_number), batch)
-        database.execute("INSERT INTO segments VALUES (?, ?, ?)", (next_number, len(batch), words))
+        written = write_segment(segment_file(folder, next_number), batch)
+        record_segment(database, Recorded(next_number, len(batch), words, *written))
         for ordinal, (key, segment, former) in enumerate(rows):
             place = (next_number, ordinal)
             database.execute(
@@ -66,7 +82,7 @@ def tidy_segments(database: sqlite3.Connection, folder: Path, segment_words: int
         batch.clear()
         rows.clear()
 
-    for key, segment, ordinal, packed in _survivors(database, folder, old):
+    for key, segment, ordinal, packed in passages:
         rows.append((key, segment, ordinal))
         batch.append(packed)
         words += len(packed.starts)
@@ -99,8 +115,9 @@ def _worn(database: sqlite3.Connection, segment_words: int) -> list[int]:
 def _survivors(
     database: sqlite3.Connection, folder: Path, segments: list[int]
 ) -> Iterator[tuple[int, int, int, PackedPassage]]:
+    recorded = recorded_segments(database)
     for number in segments:
-        segment = Segment.open(segment_file(folder, number))
+        segment = Segment.open(segment_file(folder, number), recorded[number])
         for key, ordinal in database.execute(
             "SELECT key, ordinal FROM passages WHERE segment = ? ORDER BY ordinal", (number,)
         ).fetchall():

@@ -22,10 +22,16 @@ from typing import ParamSpec, TypeVar, cast
 from filelock import FileLock, Timeout
 
 from slice_os.backends.base import Writer
-from slice_os.backends.local.schema import as_error, connect, load_meta, next_segment
-from slice_os.backends.local.segment import PackedPassage, pack, write_segment
+from slice_os.backends.local.schema import (
+    as_error,
+    connect,
+    load_meta,
+    next_segment,
+    record_segment,
+)
+from slice_os.backends.local.segment import PackedPassage, Recorded, pack, write_segment
 from slice_os.backends.local.tidy import remove_orphans, segment_file, tidy_segments
-from slice_os.errors import IndexLockedError, PlaceError
+from slice_os.errors import IndexDamagedError, IndexLockedError, PlaceError
 from slice_os.filters import flat_metadata
 from slice_os.records import Document, EncodedPassage, Passage
 
@@ -48,20 +54,26 @@ def _whole(step: Callable[P, T]) -> Callable[P, T]:
     return whole
 
 
+def lock(folder: Path) -> FileLock:
+    """Return the lock of the one writer of an index, acquired; IndexLockedError if it is taken."""
+    found = FileLock(folder / LOCK, timeout=0)
+    try:
+        found.acquire()
+    except Timeout:
+        raise IndexLockedError(
+            f"Another process is writing to {folder}: wait for it to end, or stop it."
+        ) from None
+    except OSError as exc:
+        raise PlaceError(f"{folder} cannot be written to: {exc.strerror}.") from exc
+    return found
+
+
 class LocalWriter(Writer):
     """The one writer of an embedded index; see `Writer` for the contract."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lock = FileLock(folder / LOCK, timeout=0)
-        try:
-            self._lock.acquire()
-        except Timeout:
-            raise IndexLockedError(
-                f"Another process is writing to {folder}: wait for it to end, or stop it."
-            ) from None
-        except OSError as exc:
-            raise PlaceError(f"{folder} cannot be written to: {exc.strerror}.") from exc
+        self._lock = lock(folder)
         with ExitStack() as undo:
             undo.callback(self._lock.release)
             self._database = connect(folder)
@@ -249,10 +261,11 @@ class LocalWriter(Writer):
         """Write the segment, then commit; may be called again after an interrupt in its middle."""
         try:
             if self._packed and self._database.in_transaction:
-                write_segment(segment_file(self._folder, self._segment), self._packed)
-                self._database.execute(
-                    "INSERT OR REPLACE INTO segments VALUES (?, ?, ?)",
-                    (self._segment, len(self._packed), self._words),
+                file = segment_file(self._folder, self._segment)
+                written = write_segment(file, self._packed)
+                record_segment(
+                    self._database,
+                    Recorded(self._segment, len(self._packed), self._words, *written),
                 )
             if self._database.in_transaction:
                 self._database.execute("COMMIT")
@@ -278,5 +291,5 @@ class LocalWriter(Writer):
     def _tidy(self) -> None:
         try:
             tidy_segments(self._database, self._folder, SEGMENT_WORDS)
-        except (OSError, sqlite3.Error) as exc:
+        except (OSError, sqlite3.Error, IndexDamagedError) as exc:
             _log.warning("%s could not be tidied: %s. Nothing is lost.", self._folder, exc)

@@ -142,19 +142,6 @@ def test_places_that_are_no_index(tmp_path, index, folder):
         LocalBackend(folder)
 
 
-@pytest.mark.parametrize("harm", ["cut", "garbage", "gone"])
-def test_a_damaged_segment_is_one_clear_error(index, folder, harm):
-    with index.writer() as out:
-        put(out, "a", SENTENCES)
-    (segment,) = (folder / "segments").iterdir()
-    data = segment.read_bytes()
-    segment.unlink()
-    if harm != "gone":
-        segment.write_bytes(data[: len(data) // 2] if harm == "cut" else b"garbage" * 99)
-    with pytest.raises(IndexDamagedError, match="index again"):
-        search(LocalBackend(folder), mode="dense")
-
-
 def test_a_reader_is_not_fooled_when_everything_is_replaced(index):
     with index.writer() as out:
         put(out, "a", [SENTENCES[0]])
@@ -285,7 +272,7 @@ def test_an_interrupt_after_a_statement_leaves_the_index_whole(index, monkeypatc
     monkeypatch.setattr(writer, "SEGMENT_WORDS", 40)
     names, written = [], writer.write_segment
     monkeypatch.setattr(
-        writer, "write_segment", lambda path, packed: (names.append(path), written(path, packed))
+        writer, "write_segment", lambda path, some: names.append(path) or written(path, some)
     )
     try:
         with index.writer() as out:
