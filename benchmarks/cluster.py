@@ -104,7 +104,10 @@ def _bulk_alone(
         body = {
             **made.fields(passage, {}),
             **made.vector_fields(
-                made.packed_words(words, like.meta.max_words), like.meta.max_words, settings
+                made.packed_words(words, like.meta.max_words, passage),
+                like.meta.max_words,
+                settings,
+                passage,
             ),
         }
         operations.append(Operation("", "", made.index_operation(str(number), body)))

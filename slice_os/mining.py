@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from slice_os.spans import (
     degree,
     fit_window,
     span_cosines,
+    span_norms,
     spans_above,
     top_spans,
     word_scores,
@@ -105,6 +107,7 @@ def mine_phrases(
         on_progress,
         exact,
     ):
+        seen = _with_neighbours(stored)
         words = stored.passage.title, stored.passage.text
         by_name: dict[int, list[_Phrase]] = {}
         for k in found:
@@ -112,12 +115,23 @@ def mine_phrases(
                 by_name.setdefault(typed[k][0], []).append(phrases[k])
         for n, some in by_name.items():
             if verify:
-                spans = _verified(stored, some, counters[n], threshold, encoder)
+                spans = _verified(seen, some, counters[n], threshold, encoder)
             else:
-                spans = _indexed(stored, some, counters[n], cosine(threshold))
+                spans = _indexed(seen, some, counters[n], cosine(threshold))
             for span in spans:
-                yield _match(names[n], some[span.phrase].typed, stored, span)
+                if stored.norms[span.j - span.i - 1, span.i] > 0:  # else a neighbour's match
+                    yield _match(names[n], some[span.phrase].typed, stored, span)
     on_progress(1.0)
+
+
+def _with_neighbours(stored: StoredPassage) -> StoredPassage:
+    """Return a passage with the spans of its words that are its neighbours' (`spans.sharing`).
+
+    Of what overlaps only the best stays, whosever it is: so no part of a match is one, too.
+    """
+    if stored.norms[0].all():
+        return stored
+    return replace(stored, norms=span_norms(stored.words.vectors, len(stored.norms)))
 
 
 def _indexed(

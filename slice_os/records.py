@@ -49,7 +49,9 @@ class Document:
 class Passage:
     """A piece of a document that is encoded at once.
 
-    ``text == document.text[start:end]``; `number` counts a document's passages from 0.
+    ``text == document.text[start:end]``; `number` counts a document's passages from 0. The first
+    `before` characters are the last of the passage before it, the last `after` the first of the one
+    after it, where a sentence was cut; both are known while a passage is indexed, else 0.
     """
 
     document: str
@@ -58,11 +60,14 @@ class Passage:
     end: int
     text: str
     title: str = ""
+    before: int = 0
+    after: int = 0
 
     @property
     def hash(self) -> str:
         """What decides all that is stored of a passage but its place: equal needs no encoding."""
-        return content_hash(self.title, self.text)
+        shared = (self.before, self.after) if self.before or self.after else ()
+        return content_hash(self.title, self.text, *shared)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -110,11 +110,16 @@ def shorten(text: str, width: int) -> str:
 
 
 def mark(text: str, start: int, end: int) -> str:
-    """Return the sentence or turn that holds a span, on one line, the span marked in it."""
-    from slice_os.corpus import sentence_around
+    """Return the sentence or turn that holds a span, on one line, the span marked in it.
 
-    text = plain(text)
+    The heading that the text begins with comes before it.
+    """
+    from slice_os.corpus import heading_of, sentence_around
+
+    heading, text = heading_of(text), plain(text)
     before, after = sentence_around(text, start, end)
+    if heading and before.split() != text[:start].split():
+        before = f"{shorten(heading, CONTEXT // 2)} … {before.removeprefix('… ')}"
     return " ".join(f"{before}{_marked(text[start:end])}{after}".split())
 
 

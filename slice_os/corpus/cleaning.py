@@ -9,11 +9,15 @@ from typing import Any
 # A NUL ends a text in SQLite and confuses tokenizers; half a surrogate pair (JSON's "\ud800")
 # cannot be written as UTF-8 at all.
 _UNUSABLE = re.compile("\r\n?|[\x00\ud800-\udfff]")
-_REPLACEMENTS = {"\r\n": "\n", "\r": "\n", "\x00": " "}
+# As long as what they replace, so that offsets are those of the source.
+_REPLACEMENTS = {"\r\n": " \n", "\r": "\n", "\x00": " "}
 
 
 def clean(text: str) -> str:
-    r"""Return `text` with ``\n`` line ends, NULs as spaces and lone surrogates as U+FFFD."""
+    r"""Return `text` with ``\n`` line ends, NULs as spaces and lone surrogates as U+FFFD.
+
+    It is as long as before: ``\r\n`` becomes a space and ``\n``.
+    """
     return _UNUSABLE.sub(lambda found: _REPLACEMENTS.get(found[0], "\ufffd"), text)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import regex
 
-from slice_os.corpus.splitter import unwrap
+from slice_os.corpus.flow import flow
 
 CONTEXT = 160
 """Characters on either side of a span, at most."""
@@ -17,7 +17,7 @@ def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
     Of each no more than CONTEXT characters; an ellipsis says where there would be more. The line
     ends of hard-wrapped prose end no sentence.
     """
-    text = unwrap(text)
+    text = flow(text)
     first = max((m.end() for m in _SENTENCE_END.finditer(text, 0, start)), default=0)
     found = _SENTENCE_END.search(text, end)
     last = found.start() if found else len(text)

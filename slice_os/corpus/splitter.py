@@ -1,120 +1,167 @@
-"""A document's passages: whole turns, paragraphs and sentences as long as they fit.
+"""A document's passages: whole paragraphs, turns and sentences as long as they fit.
 
-The cutting is semantic-text-splitter's. This module shows it a text of the same length in which
-line ends that only come from hard wrapping are spaces, since it takes each for a boundary.
+Where even a sentence does not fit, it is cut at a clause or else at a word, and the two passages
+share words, so that no span is cut.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import lru_cache
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
 
-from semantic_text_splitter import TextSplitter
-
-from slice_os.corpus.words import count_words
+from slice_os.corpus.flow import JOIN, flow, is_cased
+from slice_os.corpus.words import spaceless
 from slice_os.records import Document, Passage
 
 DEFAULT_MAX_WORDS = 110
+SHARED = 19
+"""Words that two passages share where a sentence is cut: every span of 20 words is whole in one."""
 
-# The library's time grows with the square of a text that has no punctuation, so it is shown
-# pieces. They end at the best boundary that their second half holds.
-_PIECE = 10_000
-_BOUNDARIES = ("\n\n", "\n", ". ", "。", " ")
+_JOINED, _WORD, _CLAUSE, _SENTENCE, _LINE, _BLANK = range(-1, 5)
+"""What ends with a word, the more the better to cut after it; `_JOINED`: better nowhere."""
 
-# Wider lines are no hard-wrapped prose but paragraphs or turns of one line each.
-_WIDEST_WRAP = 120
-_WRAPPED = 0.8
+_RUN = re.compile(r"\S+")
+_CLOSING = "\"'”’)]}»*_」』”"
+_NUMBER = re.compile(r"[(\[]?(\d{1,3}(\.\d{1,3})*|[A-Za-z]|[ivxIVX]{1,5})[.)]+")
+_INITIALS = re.compile(r"\W*(\w|(\w\.)+\w)\.")
+_ABBREVIATED = frozenset([
+    "mr", "mrs", "ms", "dr", "prof", "st", "jr", "sr", "vs", "inc", "ltd", "co", "corp", "dept",
+    "est", "approx", "fig", "figs", "sec", "sect", "art", "arts", "ch", "vol", "pp", "eq", "ref",
+    "refs", "cf", "al", "etc", "viz", "resp", "incl", "gen", "col", "capt", "sgt", "hon", "rev",
+])  # fmt: skip
+_BEFORE_NUMBERS = frozenset(["no", "nos", "nr", "p", "para", "paras", "cl"])
+_BEGINNING_CLAUSES = frozenset([
+    "and", "or", "but", "nor", "which", "that", "who", "whom", "whose", "where", "when", "while",
+    "because", "since", "although", "though", "if", "unless", "until", "whether", "provided",
+    "including", "so", "whereas",
+])  # fmt: skip
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
-
-@lru_cache(maxsize=8)
-def _splitter(max_words: int) -> TextSplitter:
-    return TextSplitter.from_callback(count_words, max_words)
+class _Word(NamedTuple):
+    start: int
+    end: int
+    ends: int
+    """What ends with it: one of the numbers above."""
 
 
 def split(document: Document, max_words: int = DEFAULT_MAX_WORDS) -> Iterator[Passage]:
     """Cut `document` into passages of at most `max_words` words.
 
-    Every non-space character is in exactly one passage, and ``document.text[p.start:p.end] ==
-    p.text``. One word is never too long to be a passage: nothing is truncated.
+    Every non-space character is in a passage, and ``document.text[p.start:p.end] == p.text``. Where
+    a sentence is cut, the next passage begins with the last 19 words (half of `max_words`, if that
+    is less), so that every span of 20 words within a sentence is whole in one. A heading goes with
+    what follows it. One word is never too long to be a passage: nothing is truncated.
     """
     if max_words < 1:
         raise ValueError(f"max_words must be at least 1, not {max_words}")
-    shown = _SURROGATE.sub("\ufffd", unwrap(document.text))
-    if document.title and shown.startswith(f"{document.title}\n"):
-        # A title alone would be a passage of its own: better to rank it with its first sentences.
-        shown = shown.replace("\n", " ", 1)
-    number = 0
-    for offset, piece in _pieces(shown):
-        for start, chunk in _splitter(max_words).chunk_indices(piece):
-            if chunk.isspace():  # separators such as U+001F are spaces to Python alone
-                continue
-            first, last = offset + start, offset + start + len(chunk)
-            text = document.text[first:last]
-            yield Passage(document.id, number, first, last, text, document.title)
-            number += 1
+    words = _words(flow(document.text, document.title))
+    held: list[_Word] = []
+    number = before = common = 0
+    while True:
+        held += islice(words, max_words + 1 - len(held))
+        if not held:
+            return
+        cut, share = _cut(held, common, max_words)
+        first, last = held[0].start, held[cut - 1].end
+        after = last - held[cut - share].start if share else 0
+        text = document.text[first:last]
+        yield Passage(
+            document.id, number, first, last, text, document.title, before=before, after=after
+        )
+        if cut == len(held):
+            return
+        del held[: cut - share]
+        number, before, common = number + 1, after, share
 
 
-def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    start = 0
-    while len(text) - start > _PIECE:
-        end = start + _PIECE
-        for boundary in _BOUNDARIES:
-            found = text.rfind(boundary, start + _PIECE // 2, end)
-            if found >= 0:
-                end = found + len(boundary)
-                break
-        else:
-            end = _word_end(text, end)
-        yield start, text[start:end]
-        start = end
-    yield start, text[start:]
+def _cut(words: Sequence[_Word], common: int, max_words: int) -> tuple[int, int]:
+    """Return how many `words` make a passage, and how many of them the next one repeats.
 
-
-_WORD_END = re.compile(r"\s|[^\x00-\u0dff]")
-
-
-def _word_end(text: str, start: int) -> int:
-    """Return where the word at `start` ends; scripts from Thai on can be cut anywhere."""
-    found = _WORD_END.search(text, start)
-    return found.start() if found else len(text)
-
-
-def unwrap(text: str) -> str:
-    """Replace the line ends of hard-wrapped paragraphs by spaces, one character by one.
-
-    A line end is a wrap if the next line's first word would have brought the line past four
-    fifths of the paragraph's longest line. A paragraph is hard-wrapped if four fifths of its
-    line ends are wraps and no line is longer than 120 characters. Of prose that holds nearly
-    always (98 % of the line ends of twelve books), of turns of a conversation one time in four.
+    The first `common` are those that the passage before it holds too.
     """
-    if "\n" not in text:
-        return text
-    shown: list[str] = []
-    paragraph: list[str] = []
-    for line in text.split("\n"):
-        if line.strip():
-            paragraph.append(line)
+    if len(words) <= max_words:
+        return len(words), 0
+    places = range(max_words, common, -1)
+    for least in (_BLANK, _LINE, _SENTENCE):
+        for place in places:
+            if words[place - 1].ends >= least:
+                return place, 0
+    half = max(max_words // 2, common)
+    share = min(SHARED, max_words // 2)
+    for least in (_CLAUSE, _WORD):
+        for place in range(max_words, half, -1):
+            if words[place - 1].ends >= least:
+                return place, share
+    return max_words, share
+
+
+def _words(text: str) -> Iterator[_Word]:
+    """Yield the words of a text as it flows."""
+    cased = is_cased(text)
+    last: tuple[int, int] | None = None
+    former = _BLANK
+    for start, end in _runs(text):
+        if last is not None:
+            former = _ending(text, last, start, former, cased)
+            yield _Word(*last, former)
+        last = start, end
+    if last is not None:
+        yield _Word(*last, _BLANK)
+
+
+def _runs(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where words are: runs without a space and, of scripts without spaces, characters."""
+    plain = text.isascii()
+    for found in _RUN.finditer(text):
+        start, end = found.span()
+        if plain or not (alone := list(spaceless(found[0]))):
+            yield start, end
             continue
-        shown += [*_unwrap_paragraph(paragraph), line + "\n"]
-        paragraph = []
-    return "".join([*shown, *_unwrap_paragraph(paragraph)])[:-1]
+        for place in alone:
+            if start < (here := found.start() + place):
+                yield start, here
+            yield here, here + 1
+            start = here + 1
+        if start < end:
+            yield start, end
 
 
-def _unwrap_paragraph(lines: list[str]) -> list[str]:
-    width = max(map(len, lines), default=0)
-    if len(lines) < 2 or width > _WIDEST_WRAP:
-        return [line + "\n" for line in lines]
-    full = _WRAPPED * width
-    wraps = [
-        len(line) + 1 + len(following.split(None, 1)[0]) > full
-        for line, following in pairwise(lines)
-    ]
-    if sum(wraps) < _WRAPPED * len(wraps):
-        return [line + "\n" for line in lines]
-    return [
-        line + (" " if wrap else "\n") for line, wrap in zip(lines, [*wraps, False], strict=True)
-    ]
+def _ending(text: str, word: tuple[int, int], following: int, former: int, cased: bool) -> int:
+    """Return what ends with a word, by what is in it and after it, and what ended before it."""
+    start, end = word
+    gap = text[end:following]
+    if gap != " ":
+        if JOIN in gap:
+            return _JOINED
+        if (lines := gap.count("\n")) or "\f" in gap:
+            return _BLANK if lines != 1 else _LINE
+    said = text[start:end]
+    mark = said.rstrip(_CLOSING)[-1:]
+    if mark in "。！？" and mark:
+        return _SENTENCE
+    if not gap:
+        return _CLAUSE if mark and mark in "、，；：" else _WORD
+    goes_on = cased and text[following].islower()
+    if mark and mark in "!?":
+        return _CLAUSE if goes_on else _SENTENCE
+    if mark and mark in ".…":
+        if former >= _SENTENCE and _NUMBER.fullmatch(said):
+            return _JOINED
+        return _WORD if goes_on or _is_abbreviated(said, text[following]) else _SENTENCE
+    if (mark and mark in ",;:–—") or said[-1] in ")]":
+        return _CLAUSE
+    return _CLAUSE if _next_word(text, following) in _BEGINNING_CLAUSES else _WORD
+
+
+def _is_abbreviated(word: str, following: str) -> bool:
+    """Tell whether the point after a word rather belongs to it than ends a sentence."""
+    plain = word.strip(".,\"'“‘([").lower()
+    numbered = plain in _BEFORE_NUMBERS and following.isdigit()
+    return plain in _ABBREVIATED or numbered or _INITIALS.fullmatch(word) is not None
+
+
+def _next_word(text: str, start: int) -> str:
+    found = _RUN.match(text, start, start + 12)
+    return found[0].lower() if found else ""

@@ -10,8 +10,8 @@ def cut_sentences(text: str, language: str = "en") -> list[str]:
     """Return the sentences of `text`, without the space around them.
 
     The cutting is sentencex's (Wikimedia's, for some 300 languages). Line ends end a sentence too,
-    unless they only come from hard wrapping. (semantic-text-splitter, which cuts passages, fills
-    each to a size and so does not say where a sentence ends.)
+    unless they only come from hard wrapping. (The splitter of passages knows
+    English alone, and where in doubt lets two passages share words.)
 
     Raises:
         MissingExtraError: It needs the extra ``ranking``.

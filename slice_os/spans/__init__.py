@@ -25,6 +25,7 @@ from slice_os.spans.scores import (
     word_scores,
 )
 from slice_os.spans.selection import ScoredSpan, best_span, spans_above, top_spans
+from slice_os.spans.sharing import own_norms, shared_words
 from slice_os.spans.storage import dequantize, pack_norms, quantize, unpack_inverse_norms
 from slice_os.spans.verify import pick, verified_degrees
 
@@ -44,6 +45,7 @@ __all__ = [
     "full_range",
     "late_interaction",
     "length_window",
+    "own_norms",
     "pack_norms",
     "pick",
     "prefix_sums",
@@ -51,6 +53,7 @@ __all__ = [
     "quantize",
     "query_words",
     "reaching",
+    "shared_words",
     "span_cosines",
     "span_norms",
     "spans_above",

@@ -667,3 +667,34 @@ def test_what_exact_words_cannot_be(worded):
             worded.mine("money", **asked)
     with pytest.raises(QueryError, match="only says what must not"):
         worded.search("-money")
+
+
+def test_what_two_passages_share_is_found_and_counted_once(new_place):
+    """A sentence of 400 words is cut, the passages share words: every place is one match."""
+    rng = np.random.default_rng(1)
+    words = rng.choice(" ".join(TEXTS.values()).replace(".", "").lower().split(), 400).tolist()
+    phrase = "zebras eat orange marmalade"
+    places = range(3, 390, 9)
+    for place in places:
+        words[place : place + 4] = phrase.split()
+    text = " ".join(words)
+    with slice_os.open(new_place(), passage_words=60) as own:
+        report = own.add([slice_os.Document("long", text)])
+        assert report.words == own.status().words == 400
+        assert report.encoded_words > 400
+        for options in ({"degree": 1, "verify": True}, {"degree": 0.9}):
+            matches = list(own.mine([phrase], **options))
+            found = [(m.document_start, m.document_end) for m in matches]
+            assert len(found) == len(set(found))
+            if "verify" in options:
+                starts = sorted(len(text[:start].split()) for start, _ in found)
+                assert starts == list(places)
+            for match in matches:
+                assert text[match.document_start : match.document_end] == match.text
+        hits = own.search(phrase, size=50, mode="dense")
+        said = [(h.document, text.find(h.text) + s.start) for h in hits for s in h.spans]
+        assert len(said) == len(set(said))
+        (document,) = [slice_os.Document("long", text.replace("orange", "lemon", 1))]
+        again = own.add([document])
+        assert 0 < again.encoded_words <= 120
+        assert own.status().words == 400

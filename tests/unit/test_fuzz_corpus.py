@@ -1,4 +1,3 @@
-# ruff: noqa: RUF001
 """Damaged files of every format end as documents or as counted rejects, never as a traceback."""
 
 from __future__ import annotations

@@ -21,8 +21,17 @@ from slice_os.backends.local.segment import PackedPassage, Recorded, Segment, is
 from slice_os.backends.local.tidy import rewrite, segment_file
 from slice_os.backends.local.writer import SEGMENT_WORDS, lock
 from slice_os.errors import IndexDamagedError
-from slice_os.records import Words, content_hash
+from slice_os.records import Passage, Words
 
+# With the characters that it shares with its neighbours.
+_PASSAGE = """
+    d.id, p.number, p.start, p."end", p.text, p.title,
+    ifnull((SELECT max(0, b."end" - p.start) FROM passages b WHERE b.document = p.document
+        AND b.number = p.number - 1 AND b.pending = p.pending), 0),
+    ifnull((SELECT max(0, p."end" - a.start) FROM passages a WHERE a.document = p.document
+        AND a.number = p.number + 1 AND a.pending = p.pending), 0)
+    FROM passages p JOIN documents d ON d.key = p.document
+"""
 Encode = Callable[[Iterable[str]], Iterator[Words]]
 
 
@@ -68,27 +77,27 @@ def _damage(database: sqlite3.Connection, file: Path, recorded: Recorded, deep: 
     """Return what is wrong with a segment, nothing if nothing is."""
     try:
         segment = Segment.open(file, recorded)
-        if not deep:
-            return ""
-        query = "SELECT ordinal, words FROM passages WHERE segment = ?"
-        held = np.array(database.execute(query, recorded[:1]).fetchall()).reshape(-1, 2)
-        if (np.diff(segment.bounds)[held[:, 0]] != held[:, 1]).any():
-            return "it is another one"
-        return "" if is_intact(file, recorded) else "its checksum is another"
+        whole = not deep or recorded.checksum is None or is_intact(file, recorded)
     except FileNotFoundError:
         return "it is gone"
     except OSError as exc:
         return exc.strerror or str(exc)
     except IndexDamagedError as exc:
         return str(exc.__cause__)
+    if not whole:
+        return "its checksum is another"
+    if deep and recorded.checksum is None:
+        # Made before passages shared words, so that each counts all that it has.
+        query = "SELECT ordinal, words FROM passages WHERE segment = ?"
+        held = np.array(database.execute(query, recorded[:1]).fetchall()).reshape(-1, 2)
+        if (np.diff(segment.bounds)[held[:, 0]] != held[:, 1]).any():
+            return "it is another one"
+    return ""
 
 
 def _altered(database: sqlite3.Connection) -> list[str]:
-    query = (
-        "SELECT d.id, p.title, p.text, p.hash FROM passages p"
-        " JOIN documents d ON d.key = p.document ORDER BY d.key"
-    )
-    wrong = (name for name, *said, known in database.execute(query) if content_hash(*said) != known)
+    query = f"SELECT d.id, p.hash, {_PASSAGE} ORDER BY d.key"
+    wrong = (name for name, known, *said in database.execute(query) if Passage(*said).hash != known)
     return list(dict.fromkeys(wrong))
 
 
@@ -126,17 +135,18 @@ def _repair(
     def encoded() -> Iterator[tuple[int, int, int, PackedPassage]]:
         nonlocal passages, words
         for number in lost:
-            query = "SELECT key, ordinal, text FROM passages WHERE segment = ? ORDER BY ordinal"
+            query = f"SELECT p.key, p.ordinal, {_PASSAGE} WHERE p.segment = ? ORDER BY p.ordinal"
             rows = database.execute(query, (number,)).fetchall()
-            found = encode(text for *_, text in rows)
-            for (key, ordinal, text), own in zip(rows, found, strict=True):
+            said = [Passage(*passage) for _, _, *passage in rows]
+            found = encode(one.text for one in said)
+            for (key, ordinal, *_), one, own in zip(rows, said, found, strict=True):
                 if not len(own):
                     raise IndexDamagedError(
-                        f"A passage of {folder} holds no word ({text[:40]!r}): delete the folder "
-                        "and index again."
+                        f"A passage of {folder} holds no word ({one.text[:40]!r}): delete the "
+                        "folder and index again."
                     )
                 passages, words = passages + 1, words + len(own)
-                yield key, number, ordinal, pack(own, max_words)
+                yield key, number, ordinal, pack(own, max_words, one)
 
     rewrite(database, folder, lost, encoded(), SEGMENT_WORDS)
     return passages, words

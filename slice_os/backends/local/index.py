@@ -157,8 +157,10 @@ class LocalBackend(Backend, Forkable):
                 " (SELECT count(*) FROM documents WHERE hash IS NULL),"
                 " count(*), ifnull(sum(words), 0) FROM passages WHERE NOT pending"
             ).fetchone()
-            segments, stored = database.execute(
-                "SELECT count(*), ifnull(sum(words), 0) FROM segments"
+            segments, deleted, stored = database.execute(
+                "SELECT (SELECT count(*) FROM segments), ifnull((SELECT sum(words) FROM hidden h"
+                " WHERE NOT EXISTS (SELECT 1 FROM passages p WHERE p.segment = h.segment"
+                " AND p.ordinal = h.ordinal)), 0), ifnull(sum(words), 0) FROM passages"
             ).fetchone()
         return IndexStatus(
             self.place,
@@ -168,7 +170,11 @@ class LocalBackend(Backend, Forkable):
             passages,
             words,
             _size(self._folder),
-            {"incomplete_documents": incomplete, "segments": segments, "stored_words": stored},
+            {
+                "incomplete_documents": incomplete,
+                "segments": segments,
+                "stored_words": stored + deleted,
+            },
         )
 
     def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:

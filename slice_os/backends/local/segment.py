@@ -18,8 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from slice_os.errors import IndexDamagedError
-from slice_os.records import Float32, Words
-from slice_os.spans import dequantize, pack_norms, quantize, span_norms, unpack_inverse_norms
+from slice_os.records import Float32, Passage, Words
+from slice_os.spans import (
+    dequantize,
+    own_norms,
+    pack_norms,
+    quantize,
+    span_norms,
+    unpack_inverse_norms,
+)
 
 ALIGNMENT = 64
 _ARRAYS = {
@@ -55,10 +62,10 @@ class PackedPassage(NamedTuple):
     ends: npt.NDArray[np.uint32]
 
 
-def pack(words: Words, max_words: int) -> PackedPassage:
-    """Quantize a passage's words and work out the norms of its spans."""
+def pack(words: Words, max_words: int, passage: Passage) -> PackedPassage:
+    """Quantize a passage's words and work out the norms of its spans, 0 for its neighbours'."""
     codes, scales = quantize(words.vectors)
-    norms = span_norms(words.vectors, max_words)
+    norms = own_norms(span_norms(words.vectors, max_words), words, passage)
     return PackedPassage(
         codes, scales, norms, words.starts.astype(np.uint32), words.ends.astype(np.uint32)
     )
@@ -104,9 +111,7 @@ def _checksum(stream: IO[bytes], size: int) -> bytes:
 
 
 def is_intact(file: Path, recorded: Recorded) -> bool:
-    """Read a whole segment, and tell whether it is what was written; True if nobody noted that."""
-    if recorded.checksum is None:
-        return True
+    """Read a whole segment, and tell whether it is what was written."""
     with file.open("rb") as stream:
         return _checksum(stream, file.stat().st_size - CHECKSUM_BYTES) == recorded.checksum
 

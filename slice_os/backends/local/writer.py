@@ -34,6 +34,7 @@ from slice_os.backends.local.tidy import remove_orphans, segment_file, tidy_segm
 from slice_os.errors import IndexDamagedError, IndexLockedError, PlaceError
 from slice_os.filters import flat_metadata
 from slice_os.records import Document, EncodedPassage, Passage
+from slice_os.spans import shared_words
 
 _log = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -165,14 +166,17 @@ class LocalWriter(Writer):
         return True
 
     def add(self, passage: EncodedPassage) -> None:
-        self._add(passage.passage, pack(passage.words, self._max_words))
+        said, words = passage.passage, passage.words
+        # Those that the passage before it has, too, are counted there.
+        counted = len(words) - shared_words(words, said)[0]
+        self._add(said, pack(words, self._max_words, said), counted)
         if self._words >= SEGMENT_WORDS or time.monotonic() - self._since > COMMIT_SECONDS:
             self.commit()
 
     @_whole
-    def _add(self, passage: Passage, packed: PackedPassage) -> None:
+    def _add(self, passage: Passage, packed: PackedPassage, words: int) -> None:
         """Add a passage that stays hidden until its document is complete."""
-        ordinal, words = len(self._packed), len(packed.starts)
+        ordinal = len(self._packed)
         cursor = self._database.execute(
             "INSERT INTO passages (document, number, start, end, title, text, hash, words, segment,"
             " ordinal, pending) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
@@ -184,7 +188,7 @@ class LocalWriter(Writer):
         )
         self._keys.append(int(cursor.lastrowid or 0))
         self._packed.append(packed)
-        self._words += words
+        self._words += len(packed.starts)
 
     def keep(self, passage: Passage) -> None:
         key = self._stored[passage.hash].pop()

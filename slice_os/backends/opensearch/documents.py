@@ -18,7 +18,7 @@ from slice_os.backends.opensearch.encoding import pack_words, split_metadata, un
 from slice_os.filters import flat_metadata
 from slice_os.query import field_vectors, filter_tokens
 from slice_os.records import Int32, Passage, Words, content_hash
-from slice_os.spans import bounded_cover, prefix_sums
+from slice_os.spans import bounded_cover, prefix_sums, shared_words
 
 MOST_SPANS = 149
 """Nested documents of a passage. Of a document with 150 or more, the k-NN plugin derives a wrong
@@ -97,13 +97,18 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def packed_words(words: Words, max_words: int) -> str:
+def packed_words(words: Words, max_words: int, passage: Passage) -> str:
     """Return the field `words`, from which the others of a passage's vectors follow."""
-    return base64.b64encode(pack_words(words, max_words)).decode()
+    return base64.b64encode(pack_words(words, max_words, passage)).decode()
 
 
-def vector_fields(packed: str, max_words: int, settings: ClusterSettings) -> dict[str, Any]:
-    """Return the fields `words`, `word_count`, `spans` and `tolerance`."""
+def vector_fields(
+    packed: str, max_words: int, settings: ClusterSettings, passage: Passage | None = None
+) -> dict[str, Any]:
+    """Return the fields `words`, `spans`, `tolerance`, and `word_count`.
+
+    Words that the passage before holds too, as `passage` knows, are not counted.
+    """
     stored, _ = unpack_words(packed)
     spans, tolerance = bounded_cover(stored.vectors, settings.tolerance, MOST_SPANS, max_words)
     vectors = span_vectors(stored, spans, settings)
@@ -111,7 +116,7 @@ def vector_fields(packed: str, max_words: int, settings: ClusterSettings) -> dic
     ends = stored.ends[spans[:, 1] - 1].tolist()
     return {
         "words": packed,
-        "word_count": len(stored),
+        "word_count": len(stored) - (shared_words(stored, passage)[0] if passage else 0),
         "tolerance": tolerance,
         "spans": [
             {"start": start, "end": end, "vector": vector}

@@ -13,8 +13,15 @@ import orjson
 from opensearchpy.serializer import JSONSerializer
 
 from slice_os.errors import IndexDamagedError
-from slice_os.records import Float32, Words
-from slice_os.spans import dequantize, pack_norms, quantize, span_norms, unpack_inverse_norms
+from slice_os.records import Float32, Passage, Words
+from slice_os.spans import (
+    dequantize,
+    own_norms,
+    pack_norms,
+    quantize,
+    span_norms,
+    unpack_inverse_norms,
+)
 
 _HEADER = struct.Struct("<BBHIhB")
 """Version of this layout, bytes of an offset, dimension, words, exponent of the norms, lengths."""
@@ -33,13 +40,15 @@ class Serializer(JSONSerializer):
         return orjson.loads(data)
 
 
-def pack_words(words: Words, max_words: int) -> bytes:
+def pack_words(words: Words, max_words: int, passage: Passage) -> bytes:
     """Return a passage's words in d + 48 bytes a word (lengths up to 20): the field `words`.
 
-    Their int8 vectors and scales, the norms of their spans, and their character offsets.
+    Their int8 vectors and scales, the norms of their spans (0 for those of the passage's
+    neighbours), and their character offsets.
     """
     codes, scales = quantize(words.vectors)
-    norms, exponent = pack_norms(span_norms(words.vectors, max_words))
+    own = own_norms(span_norms(words.vectors, max_words), words, passage)
+    norms, exponent = pack_norms(own)
     offsets = np.stack((words.starts, words.ends))
     width = 2 if offsets.max(initial=0) < 1 << 16 else 4
     head = _HEADER.pack(VERSION, width, codes.shape[1], len(codes), exponent, max_words)

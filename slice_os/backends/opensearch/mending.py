@@ -136,7 +136,8 @@ def _rewrite(
     for hit in hits:
         source = {name: value for name, value in hit["_source"].items() if name != "fields"}
         metadata = made.stored_metadata(source)
-        source |= made.vector_fields(source["words"], meta.max_words, settings)
+        vectors = made.vector_fields(source["words"], meta.max_words, settings)
+        source |= {name: vectors[name] for name in ("spans", "tolerance")}
         source["filters"] = filter_tokens(metadata)
         if typed := made.typed_fields(metadata, settings.fields):
             source["fields"] = typed

@@ -22,6 +22,7 @@ from slice_os.backends.opensearch.loading import Loading
 from slice_os.backends.opensearch.template import ADDED, FORMAT
 from slice_os.errors import ClusterError, IndexDamagedError
 from slice_os.records import Document, EncodedPassage, Passage, Reject
+from slice_os.spans import shared_words
 
 DELETED_AT_ONCE = 500
 
@@ -133,8 +134,9 @@ class OpenSearchWriter(Writer):
                 self._send_moved()
             return
         id_ = self._free_id(passage)
-        self._words += len(source.words)
-        self._send(passage, id_, body, made.packed_words(source.words, self._meta.max_words))
+        self._words += len(source.words) - shared_words(source.words, passage)[0]
+        words = made.packed_words(source.words, self._meta.max_words, passage)
+        self._send(passage, id_, body, words)
 
     def _send_moved(self) -> None:
         """Send kept passages of which something else has changed, with the vectors they have."""
@@ -149,7 +151,7 @@ class OpenSearchWriter(Writer):
         self._moved.clear()
 
     def _send(self, passage: Passage, id_: str, body: dict[str, Any], words: str) -> None:
-        vectors = made.vector_fields(words, self._meta.max_words, self._settings)
+        vectors = made.vector_fields(words, self._meta.max_words, self._settings, passage)
         place = f"{passage.document}#{passage.number}"
         operation = made.index_operation(id_, {**body, **vectors})
         self._sender.send(Operation(passage.document, place, operation))

@@ -12,10 +12,14 @@ from slice_os.errors import CorpusError, MissingExtraError
 if TYPE_CHECKING:
     from docx.document import Document
     from docx.table import _Cell
+    from docx.text.paragraph import Paragraph
 
 
 def parse(data: bytes) -> Parsed:
-    """Return paragraphs and table cells in their order, a line each, and the title property."""
+    """Return paragraphs and table cells in their order, a line each, and the title property.
+
+    Blank lines are around a heading.
+    """
     try:
         import docx
     except ImportError as exc:
@@ -27,12 +31,17 @@ def parse(data: bytes) -> Parsed:
         raise CorpusError(f"is not a readable .docx: {exc or type(exc).__name__}") from exc
 
 
+def _is_heading(paragraph: Paragraph) -> bool:
+    style = paragraph.style
+    return style is not None and (style.name or "").startswith(("Heading", "Title"))
+
+
 def _lines(block: Document | _Cell) -> Iterator[str]:
     from docx.table import Table
 
     for item in block.iter_inner_content():
         if not isinstance(item, Table):
-            yield item.text
+            yield item.text.join(["\n" * (bool(item.text.strip()) and _is_heading(item))] * 2)
             continue
         seen = set()
         for row in item.rows:

@@ -1,4 +1,4 @@
-"""HTML: the text that a reader sees, a block a line."""
+"""HTML: the text that a reader sees, a block a line, with blank lines around a heading."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ _BLOCKS = (
 )
 # Stands for a block's edge until the source's own line ends, which mean nothing, are gone.
 _EDGE = "\u2029"
+_HEADING = "\u2028"
 
 
 def parse(data: bytes) -> Parsed:
     """Return the body's blocks as lines, and ``<title>``."""
     source, broken = decode(data)
-    tree = LexborHTMLParser(source.replace("\0", " ").replace(_EDGE, " "))
+    tree = LexborHTMLParser(source.replace("\0", " ").replace(_EDGE, " ").replace(_HEADING, " "))
     title = tree.css_first("title")
     name = " ".join(title.text().split()) if title else ""
     tree.strip_tags(_UNSEEN)
@@ -34,7 +35,14 @@ def parse(data: bytes) -> Parsed:
     for node in body.css(_BLOCKS):
         node.insert_before(_EDGE)
         node.insert_after(_EDGE)
+    for node in body.css("h1,h2,h3,h4,h5,h6"):
+        if node.text(strip=True):
+            node.insert_before(_EDGE + _HEADING)
     for node in body.css("pre"):  # last: what stands in it has its edges by now
         node.replace_with(_EDGE + node.text().replace("\n", _EDGE) + _EDGE)
-    lines = (" ".join(line.split()) for line in body.text().split(_EDGE))
-    return Parsed("\n".join(filter(None, lines)), name, broken)
+    lines = [
+        " ".join(line.split()).join(["\n" * (_HEADING in line)] * 2)
+        for line in body.text().split(_EDGE)
+        if line.strip()
+    ]
+    return Parsed("\n".join(lines).strip("\n"), name, broken)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from slice_os.corpus.formats.pages import page_lines, running_text
 from slice_os.corpus.formats.parsed import Parsed
 from slice_os.errors import CorpusError, MissingExtraError
 
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def parse(data: bytes) -> Parsed:
-    """Return the pages' text, blank lines between them, and the title of the properties."""
+    """Return the pages' running text (see `pages`), and the title of the properties."""
     with _quiet():
         try:
             reader = _open(data)
-            text = "\n\n".join(page.extract_text() for page in reader.pages)
+            text = running_text(map(page_lines, reader.pages))
             title = reader.metadata.title if reader.metadata else None
         except (CorpusError, MissingExtraError):
             raise

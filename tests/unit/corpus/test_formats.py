@@ -3,6 +3,8 @@ from __future__ import annotations
 import builtins
 import gzip
 import io
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import docx
 import pytest
 from pypdf import PdfWriter
 
-from slice_os.corpus import read
+from slice_os.corpus import read, split
 from slice_os.records import Document, Reject
 
 PDF_CONTENT = b"BT /F1 24 Tf 72 720 Td (The quick brown fox) Tj ET"
@@ -67,7 +69,7 @@ def read_one(folder: Path, name: str, data: bytes) -> tuple[list[Document], list
 @pytest.mark.parametrize(
     ("name", "data", "text", "title"),
     [
-        ("a.txt", b"line one\r\nline two\rthree\0four", "line one\nline two\nthree four", ""),
+        ("a.txt", b"line one\r\nline two\rthree\0four", "line one \nline two\nthree four", ""),
         ("a.TXT", b"upper case", "upper case", ""),
         ("a.md", b"```\n# code\n```\n## The *title* ##\ntext", None, "The *title*"),
         ("a.md", b"no heading", "no heading", ""),
@@ -151,3 +153,32 @@ def test_a_damaged_gz_is_a_reject(tmp_path: Path) -> None:
         documents, rejects = read_one(tmp_path, name, data)
         assert documents == []
         assert "damaged" in rejects[0].reason
+
+
+def test_headings_of_a_file_go_with_what_follows_them(tmp_path: Path) -> None:
+    body = "The licensor is liable for what it has done, and for nothing else. " * 8
+    titles = ["Limitation of Liability", "What is covered?", "Fees and taxes"]
+    page = "".join(f"<h2>{title}</h2><p>{body}</p>" for title in titles)
+    (tmp_path / "a.html").write_text(f"<body>{page}</body>")
+    document = docx.Document()
+    for title in titles:
+        document.add_heading(title, 2)
+        document.add_paragraph(body)
+    document.save(str(tmp_path / "b.docx"))
+    (tmp_path / "c.md").write_text("".join(f"## {title}\n\n{body}\n\n" for title in titles))
+    (tmp_path / "d.txt").write_text("".join(f"{title}\n\n{body}\n\n" for title in titles))
+    for found in read(tmp_path):
+        passages = [passage.text for passage in split(found)]
+        assert len(passages) == 3, found.id
+        for title, text in zip(titles, passages, strict=True):
+            assert re.match(rf"(## )?{re.escape(title)}\s+The licensor", text)
+
+
+def test_offsets_are_those_of_the_file(tmp_path: Path) -> None:
+    source = "One line\r\nof a text.\r\n\r\nAnother\rline, wants to cancel\r\nnow."
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbf" + source.encode())
+    (tmp_path / "b.jsonl").write_text(json.dumps({"text": source}))
+    for document in read(tmp_path):
+        assert len(document.text) == len(source)
+        assert document.text.index("cancel") == source.index("cancel")
+        assert "\r" not in document.text

@@ -95,7 +95,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(data))
     corpus = read("-")
     assert corpus.bytes_total is None
-    assert [(d.id, d.text) for d in corpus] == [("stdin", "Größe\n")]
+    assert [(d.id, d.text) for d in corpus] == [("stdin", "Größe \n")]
 
 
 def test_links_in_a_circle_end(folder: Path) -> None:

@@ -34,7 +34,7 @@ def test_json_lines(tmp_path: Path) -> None:
     assert documents == [
         Document("7", "T\nhello", "T", {"year": 2020, "who.name": "a", "who.x": [1]}),
         Document("a.jsonl#3", "turn one\nturn two", "", {"id": None}),
-        Document("u", "b\nc d\ufffd", "", {"text": None, "n": "nan", "big": "inf"}),
+        Document("u", "b \nc d\ufffd", "", {"text": None, "n": "nan", "big": "inf"}),
     ]
 
 

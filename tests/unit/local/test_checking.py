@@ -38,7 +38,8 @@ def filled(index, folder):
 def content(folder):
     """Everything that is found: document and number -> text and vectors."""
     with closing(LocalBackend(folder)) as backend:
-        found = backend.scan(unit(1)[None], [range(1, 21)], np.array([-1], np.float32))
+        vector = np.eye(1, backend.meta.dimension, dtype=np.float32)
+        found = backend.scan(vector, [range(1, 21)], np.array([-1], np.float32))
         return {
             (s.passage.document, s.passage.number): (
                 s.passage.text,
@@ -297,3 +298,16 @@ def test_an_index_made_by_another_encoder_is_not_repaired(folder, index, filled)
     assert "was made by the encoder random" in said[0]
     assert "Damaged segments: 1 of 6" in said[1]
     assert IndexMeta("random", "family", DIMENSION) == index.meta
+
+
+def test_passages_that_share_words_are_mended_as_they_were(tmp_path):
+    place = tmp_path / "long.slice"
+    text = "the customer wants to cancel the plan for which she has paid " * 40
+    slice_os.index([slice_os.Document("long", text)], place, passage_words=50)
+    whole = content(place)
+    assert len(whole) > 9
+    (file,) = (place / "segments").iterdir()
+    assert slice_os.doctor(place, deep=True).healthy
+    file.write_bytes(b"")
+    assert slice_os.doctor(place, repair=True).healthy
+    assert content(place) == whole

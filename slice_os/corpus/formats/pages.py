@@ -1,0 +1,176 @@
+"""Lines on pages -> running text: columns in order, paragraphs whole, running titles left out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Any, NamedTuple
+
+_EDGE = 2
+"""Lines at the top and the bottom of a page among which a running title or a page number is."""
+_OFTEN = 0.3
+"""The share of the pages on which a line returns that is a running title."""
+_FULL = 0.6
+"""Of the length of long lines: a shorter line was ended, not wrapped."""
+_GAP = 1.3
+"""Of the usual distance of lines: more parts paragraphs."""
+_NARROWEST = 60
+"""Points of the narrowest column; less is an indent."""
+_FEW = 4
+"""So few lines begin at the same place by chance."""
+
+_ENDED = re.compile(r"[.!?:;…][\"'”’)\]»]*$")
+_HYPHEN = re.compile(r"(\w*[^\W\d_])[-\u00ad\u2010]$")
+_FIRST_WORD = re.compile(r"\w+")
+_ITEM = re.compile(r"[-*•–]\s|\(?\w{1,4}[.)]\s")
+
+
+class Line(NamedTuple):
+    """A line, in points from the left and bottom edge of its page."""
+
+    x: float
+    y: float
+    size: float
+    text: str
+
+
+def page_lines(page: Any) -> list[Line]:
+    """Return the lines of a page of pypdf's in the order they are read."""
+    parts: list[list[Line]] = [[]]
+
+    def take(text: str, outer: list[float], inner: list[float], font: object, size: float) -> None:
+        x = inner[4] * outer[0] + inner[5] * outer[2] + outer[4]
+        y = inner[4] * outer[1] + inner[5] * outer[3] + outer[5]
+        scale = abs(inner[3] * outer[3]) or 1.0
+        for number, piece in enumerate(text.split("\n")):
+            if number:
+                parts.append([])
+            if piece:
+                parts[-1].append(Line(x, y, size * scale, piece))
+
+    page.extract_text(visitor_text=take)
+    begins = [part.x for line in parts for part in line if part.text.strip()]
+    columns = _columns(begins)
+    lines = [one for line in parts for one in _cells(line, columns)]
+    return _in_order(lines, columns) if len(columns) > 1 else lines
+
+
+def _columns(begins: Sequence[float]) -> list[float]:
+    """Return where columns begin: places, apart, at which a good part of the lines does."""
+    places = Counter(round(x) for x in begins)
+    often = max(_FEW, len(begins) // 6)
+    columns: list[float] = []
+    for x in sorted(x for x, count in places.items() if count > often):
+        if not columns or x - columns[-1] > _NARROWEST:
+            columns.append(x)
+    return columns
+
+
+def _cells(parts: Sequence[Line], columns: Sequence[float]) -> Iterator[Line]:
+    """Join the parts of a line, apart where another column begins within it."""
+    cell: list[Line] = []
+    for part in parts:
+        indents = [part.x - x for x in columns if cell and x > cell[0].x + part.size]
+        if any(-1 <= indent < 3 * part.size for indent in indents):
+            yield from _joined(cell)
+            cell = []
+        if part.text.strip() or cell:
+            cell.append(part)
+    yield from _joined(cell)
+
+
+def _joined(parts: Sequence[Line]) -> Iterator[Line]:
+    text = " ".join("".join(part.text for part in parts).split())
+    if text:
+        yield parts[0]._replace(size=max(part.size for part in parts), text=text)
+
+
+def _in_order(lines: list[Line], columns: Sequence[float]) -> list[Line]:
+    """Return lines column by column, where the file has them row by row."""
+    of = [max((n for n, x in enumerate(columns) if x <= line.x + 1), default=0) for line in lines]
+    if sum(a > b for a, b in pairwise(of)) < _FEW:
+        return lines
+    inside = [line.y for line, column in zip(lines, of, strict=True) if column]
+    top, bottom = max(inside), min(inside)
+    bands = [0 if line.y > top + 1 else 2 if line.y < bottom - 1 else 1 for line in lines]
+    keyed = zip(bands, of, lines, range(len(lines)), strict=True)
+    ordered = sorted(
+        (band, column if band == 1 else 0, -line.y, n) for band, column, line, n in keyed
+    )
+    return [lines[n] for *_, n in ordered]
+
+
+def running_text(pages: Iterable[Sequence[Line]]) -> str:
+    """Return the text of pages: a paragraph a line, blank lines where there is space between them.
+
+    Words that were hyphenated at a line's end are whole again. Lines at the top and the bottom of
+    pages that return on others are said once, before the text; those that differ in numbers alone,
+    such as the pages', not at all.
+    """
+    running, lines = _without_running([list(page) for page in pages])
+    sizes = [round(line.size) for line in lines]
+    lengths: dict[int, list[int]] = defaultdict(list)
+    steps: dict[int, list[float]] = defaultdict(list)
+    for size, line in zip(sizes, lines, strict=True):
+        lengths[size].append(len(line.text))
+    for size, (a, b) in zip(sizes, pairwise(lines), strict=False):
+        if a.y > b.y and round(b.size) == size:
+            steps[size].append(a.y - b.y)
+    long = {size: sorted(found)[len(found) * 9 // 10] for size, found in lengths.items()}
+    step = {size: median(found) for size, found in steps.items()}
+    compounds = {word.lower() for line in lines for word in re.findall(r"\w+-\w+", line.text)}
+    said = [f"{title}\n\n" for title in running]
+    for size, (a, b) in zip(sizes, pairwise(lines), strict=False):
+        end = _end(a, b, len(a.text) >= _FULL * long[size], step.get(size, 0.0))
+        text = a.text
+        if end == " " and (cut := _HYPHEN.search(text)) and b.text[:1].islower():
+            rest = _FIRST_WORD.match(b.text)
+            whole = f"{cut[1]}-{rest[0] if rest else ''}".lower()
+            text, end = (text if whole in compounds else text[:-1]), ""
+        said += [text, end]
+    return "".join([*said, *(line.text for line in lines[-1:])])
+
+
+def _end(a: Line, b: Line, full: bool, step: float) -> str:
+    """Return what stands between two lines of the text."""
+    ended = _ENDED.search(a.text) is not None
+    down = a.y - b.y
+    if abs(a.size - b.size) > 0.15 * a.size:
+        return "\n\n"
+    if not ended and b.text[:1].islower() and down < 2 * step + 1:
+        return " "
+    if down <= 0:  # another column or page
+        return " " if full and not ended else "\n\n"
+    if step and down > _GAP * step:
+        return "\n\n"
+    if ended and (b.x - a.x > 0.7 * a.size or _ITEM.match(b.text)):
+        return "\n"
+    return " " if full else "\n"
+
+
+def _without_running(pages: list[list[Line]]) -> tuple[list[str], list[Line]]:
+    """Return the running titles, and all other lines."""
+
+    def edges(page: list[Line]) -> set[Line]:
+        by_height = sorted(page, key=lambda line: -line.y)
+        return {*by_height[:_EDGE], *by_height[-_EDGE:]}
+
+    def likeness(line: Line) -> str:
+        return re.sub(r"\d+|\b[ivxl]+\b", "#", line.text.lower())
+
+    found = Counter(like for page in pages for like in {likeness(one) for one in edges(page)})
+    often = max(2, _OFTEN * len(pages))
+    running = {like for like, count in found.items() if count >= often}
+    titles: dict[str, set[str]] = defaultdict(set)
+    kept: list[Line] = []
+    for page in pages:
+        around = edges(page)
+        for line in page:
+            if line in around and likeness(line) in running:
+                titles[likeness(line)].add(line.text)
+            else:
+                kept.append(line)
+    return [text for texts in titles.values() if len(texts) == 1 for text in texts], kept
