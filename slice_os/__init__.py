@@ -22,7 +22,8 @@ from slice_os.lazy import lazy_names
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 if TYPE_CHECKING:
-    from slice_os.api import Index, index, open
+    from slice_os.api import Index, index
+    from slice_os.api import open as open
     from slice_os.backends import ClusterSettings
     from slice_os.backends.opensearch.source import read_index
     from slice_os.corpus import read
@@ -113,11 +114,11 @@ __all__ = [
     "index",
     "list_templates",
     "load_encoder",
-    "open",
     "read",
     "read_index",
     "show_template",
     "train",
 ]
+# Without "open", so that "from slice_os import *" leaves Python's own.
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

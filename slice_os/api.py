@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -53,7 +54,7 @@ class Index:
         passage_words: int | None = None,
         cluster: ClusterSettings | Mapping[str, Any] | None = None,
     ) -> None:
-        self.place = str(place)
+        self.place = os.fspath(place)  # TypeError, if it is none
         if passage_words is not None and passage_words < LEAST_PASSAGE_WORDS:
             raise PlaceError(
                 f"Passages of {passage_words} words are too short: use at least "
@@ -217,6 +218,7 @@ class Index:
         per_document: bool = False,
         sort: Order | None = None,
         on_progress: Callable[[float], object] = _ignore,
+        on_unknown: Callable[[str], object] = _ignore,
     ) -> Iterator[Match]:
         """Yield every match of the phrases; see `slice_os.mining.mine_phrases`.
 
@@ -240,6 +242,7 @@ class Index:
             verify=verify,
             exact=exact,
             on_progress=on_progress,
+            on_unknown=on_unknown,
         )
         return select(matches, top=top, per_document=per_document, sort=sort)
 
@@ -282,11 +285,12 @@ class Index:
             return writer.delete(ids)
 
     def holds(self, documents: Iterable[str]) -> set[str]:
-        """Return which of these ids are those of documents in the index."""
+        """Return which of these ids are those of documents in the index, complete ones."""
         backend, ids = self._existing(), iter(documents)
         held: set[str] = set()
         while some := list(islice(ids, LOOKED_UP)):
-            held |= backend.stored(some).keys()
+            found = backend.stored(some)
+            held |= {name for name, stored in found.items() if stored.hash is not None}
         return held
 
     def status(self) -> IndexStatus:

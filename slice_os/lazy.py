@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
+from slice_os.errors import MissingExtraError
+
 
 def lazy_names(
     package: str, homes: Mapping[str, str]
@@ -15,9 +17,23 @@ def lazy_names(
     def find(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{homes[name]}"), name)
+        try:
+            return getattr(import_module(f"{package}.{homes[name]}"), name)
+        except MissingExtraError as exc:
+            return _missing(name, exc)
 
     def names() -> list[str]:
         return sorted([*vars(sys.modules[package]), *homes])
 
     return find, names
+
+
+def _missing(name: str, error: MissingExtraError) -> Callable[..., object]:
+    """Return what stands for a function of an extra: to look at it is no error, to call it is."""
+
+    def missing(*_: object, **__: object) -> object:
+        raise error
+
+    missing.__name__ = missing.__qualname__ = name
+    missing.__doc__ = str(error)
+    return missing

@@ -66,6 +66,7 @@ def mine_phrases(
     verify: bool = False,
     exact: bool = False,
     on_progress: Callable[[float], object] = lambda done: None,
+    on_unknown: Callable[[str], object] = lambda name: None,
 ) -> Iterator[Match]:
     """Yield every match of what is sought, by name, passage by passage, best first in each.
 
@@ -78,13 +79,15 @@ def mine_phrases(
     `exact` has a cluster read every word instead of asking its graph, which may miss some matches;
     an embedded index does so anyway. A phrase may say which words have to stand in the passage and
     which must not (`slice_os.lexical.parse_query`), unless it is `literal`; counter-examples are
-    taken as they are. `on_progress` is told what share of the work is done.
+    taken as they are. `on_progress` is told what share of the work is done, `on_unknown` each
+    phrase and counter-example of which the encoder knows no word: it is left out.
 
     Raises:
-        QueryError: a phrase holds no word, or the threshold is not in [0, 1].
+        QueryError: a phrase is empty, all are unknown, or the threshold is not in [0, 1].
     """
     if not 0 <= threshold <= 1:
         raise QueryError(f"The threshold {threshold} is not a degree: it must be from 0 to 1.")
+    sought = _known(sought, encoder, literal, on_unknown)
     names = list(sought)
     typed = [(n, text) for n, name in enumerate(names) for text in sought[name].phrases]
     queries = [parse_query(text, literal=literal) for _, text in typed]
@@ -122,6 +125,35 @@ def mine_phrases(
                 if stored.norms[span.j - span.i - 1, span.i] > 0:  # else a neighbour's match
                     yield _match(names[n], some[span.phrase].typed, stored, span)
     on_progress(1.0)
+
+
+def _known(
+    sought: Mapping[str, Sought],
+    encoder: Encoder,
+    literal: bool,
+    on_unknown: Callable[[str], object],
+) -> dict[str, Sought]:
+    """Return what is sought without the texts that the encoder does not know."""
+
+    def kept(texts: Sequence[str], literal: bool) -> tuple[str, ...]:
+        queries = {text: parse_query(text, literal=literal).text for text in texts}
+        unknown = [text for text, q in queries.items() if q.strip() and not encoder.knows(q)]
+        for text in unknown:
+            on_unknown(text)
+        return tuple(text for text in texts if text not in unknown)
+
+    known = {
+        name: Sought(kept(one.phrases, literal), kept(one.counter_examples, True))
+        for name, one in sought.items()
+    }
+    if sought and not any(one.phrases for one in known.values()):
+        first, *others = (text for one in sought.values() for text in one.phrases)
+        raise QueryError(
+            f"The phrase {first[:60]!r} holds no word that the encoder knows"
+            f"{', nor do the others' if others else ''}: mine with an encoder of their language, "
+            "and an index made by it."
+        )
+    return {name: one for name, one in known.items() if one.phrases}
 
 
 def _with_neighbours(stored: StoredPassage) -> StoredPassage:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -63,13 +65,15 @@ def read_phrases(file: Path) -> dict[str, Sought]:
     """Return the phrases of a file by name: one a line, or a CSV with columns name and phrase.
 
     Rows of one name are its phrases; the column ``not``, if there is one, holds a counter-example,
-    beside a phrase or alone. In any encoding that `read` knows. Empty lines and lines that begin
-    with ``#`` are left out of a text file.
+    beside a phrase or alone. ``-`` is standard input, a phrase a line. In any encoding that `read`
+    knows. Empty lines and lines that begin with ``#`` are left out of a text.
 
     Raises:
         CorpusError: the file cannot be read or holds no phrase, or a name has none.
     """
     try:
+        if str(file) == "-":
+            return _named(_lines(BytesIO(sys.stdin.buffer.read())))
         with file.open("rb") as stream:
             return _named(_rows(stream) if file.suffix.lower() == ".csv" else _lines(stream))
     except OSError as exc:

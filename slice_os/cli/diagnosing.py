@@ -31,7 +31,7 @@ Examples:
 @click.option(
     "--deep",
     is_flag=True,
-    help="Compare all that is stored: a folder with its checksums, a cluster's spans with its words.",
+    help="Compare all that is stored: a folder with its checksums, spans in a cluster with words.",
 )
 @click.option(
     "--repair",

@@ -93,7 +93,12 @@ def index(
     from slice_os import index as index_corpus
     from slice_os import read, read_index
 
-    if bool(paths) == bool(from_index):
+    if not paths and not from_index:
+        raise click.UsageError(
+            "Nothing to index: give files, folders, globs or - (stdin), as in 'slice-os index "
+            f"my-texts/ --index {place}', or --from-index URL."
+        )
+    if paths and from_index:
         raise click.UsageError("Give paths to index, or --from-index, not both.")
     file = rejects or Path(f"{_local_name(place)}.rejects.jsonl")
     with _Rejects(file, ours=rejects is None) as rejected:

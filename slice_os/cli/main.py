@@ -99,5 +99,9 @@ Shell completion (bash; likewise zsh_source, fish_source):
 """,
 )
 @click.version_option(__version__, prog_name="slice-os")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """Find the few words that matter inside long texts, however they are said."""
+    from slice_os.cli.output import wanted_color
+
+    context.color = wanted_color()

@@ -14,6 +14,7 @@ from typing import Any, get_args
 import click
 from tqdm import tqdm
 
+from slice_os.cli.indexing import REJECTED
 from slice_os.cli.options import (
     filter_option,
     json_option,
@@ -111,7 +112,8 @@ def mine(
 
     FILE holds a phrase a line, or is a .csv with the columns name and phrase, and perhaps not. Rows
     of one name are phrases of which any matches; the column not holds counter-examples. A phrase
-    may hold "exact words" and -word, as a query of 'search' does. Counts come last.
+    may hold "exact words" and -word, as a query of 'search' does. - is stdin. Counts come last. A
+    phrase of which the encoder knows no word is left out, with a warning; the exit code is then 3.
     """
     from slice_os import open as open_index
     from slice_os.phrases import gather, read_phrases
@@ -127,6 +129,7 @@ def mine(
         named = gather(named, {name: text})
     counts: Counter[str] = Counter(dict.fromkeys(named, 0))
     collected: list[dict[str, Any]] = []
+    unknown: list[str] = []
     with (
         open_index(place, encoder=encoder, device=device, threads=threads) as index,
         _matches_to(output, collected if as_json else None, as_lines) as write,
@@ -152,19 +155,30 @@ def mine(
             per_document=per_document,
             sort=sort,
             on_progress=lambda done: bar.update(done - bar.n),
+            on_unknown=unknown.append,
         ):
             bar.set_description_str(f"{counts.total():,} matches", refresh=False)
             counts[match.name] += 1
             write(match)
     if as_json:
         found = {} if output else {"matches": collected}
-        echo_json({"degree": degree, "counts": counts, "output": output and str(output), **found})
-        return
-    width = max(len(shorten(name, 60)) for name in counts)
-    for name, count in counts.items():
-        click.echo(f"{shorten(name, 60):<{width}}  {count:>8,}", err=output is None)
-    where = f" in {output}" if output else ""
-    click.echo(f"{counted(counts.total(), 'match', 'matches')}{where}.", err=True)
+        left_out = {"unknown": unknown} if unknown else {}
+        report = {"degree": degree, "counts": counts, "output": output and str(output)}
+        echo_json({**report, **left_out, **found})
+    else:
+        width = max(len(shorten(name, 60)) for name in counts)
+        for name, count in counts.items():
+            click.echo(f"{shorten(name, 60):<{width}}  {count:>8,}", err=output is None)
+        where = f" in {output}" if output else ""
+        click.echo(f"{counted(counts.total(), 'match', 'matches')}{where}.", err=True)
+    if unknown:
+        click.echo(
+            f"{counted(len(unknown), 'phrase')} left out, of which the encoder knows no word: "
+            f"{', '.join(shorten(name, 40) for name in unknown[:5])}"
+            f"{', …' if len(unknown) > 5 else ''}.",
+            err=True,
+        )
+        raise click.exceptions.Exit(REJECTED)
 
 
 def _counter_example(said: str, named: Mapping[str, Sought]) -> tuple[str, str]:

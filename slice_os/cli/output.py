@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,8 @@ import regex
 from slice_os.records import Excerpt, Hit
 
 INDENT = " " * 13
+HEADING = 80
+"""Characters of a heading before a sentence of its section, at most."""
 UNMARKED = 320
 """Characters shown of a passage in which nothing is marked, at most."""
 _CONTROL = regex.compile(r"[\p{Cc}--[\n]]", regex.V1)
@@ -47,9 +50,17 @@ def echo_columns(
         click.echo("  ".join(cells).rstrip())
 
 
-def is_terminal() -> bool:
-    """Tell whether a person looks at stdout."""
-    return sys.stdout.isatty()
+def wanted_color() -> bool | None:
+    """Tell what the environment says of colour: NO_COLOR, else FORCE_COLOR; None is nothing."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return True if os.environ.get("FORCE_COLOR", "0") not in ("", "0") else None
+
+
+def is_coloured() -> bool:
+    """Tell whether stdout shows colours: as the environment says, else if a person looks at it."""
+    wanted = wanted_color()
+    return sys.stdout.isatty() if wanted is None else wanted
 
 
 def echo_hit(number: int, hit: Hit, around: Excerpt | None = None) -> None:
@@ -94,7 +105,7 @@ def mark_in(excerpt: Excerpt, start: int, end: int) -> str:
 
 
 def _marked(text: str) -> str:
-    return click.style(text, fg="black", bg="yellow") if is_terminal() else f"«{text}»"
+    return click.style(text, fg="black", bg="yellow") if is_coloured() else f"«{text}»"
 
 
 def plain(text: str) -> str:
@@ -119,7 +130,7 @@ def mark(text: str, start: int, end: int) -> str:
     heading, text = heading_of(text), plain(text)
     before, after = sentence_around(text, start, end)
     if heading and before.split() != text[:start].split():
-        before = f"{shorten(heading, CONTEXT // 2)} … {before.removeprefix('… ')}"
+        before = f"{shorten(heading, HEADING)} … {before.removeprefix('… ')}"
     return " ".join(f"{before}{_marked(text[start:end])}{after}".split())
 
 

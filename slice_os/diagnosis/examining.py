@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from slice_os.backends import backend_for
@@ -10,7 +11,7 @@ from slice_os.backends.local import checking
 from slice_os.diagnosis.findings import Diagnosis, Notes
 from slice_os.encoder import encoder_info, load_encoder
 from slice_os.encoder.info import EncoderInfo
-from slice_os.errors import IndexDamagedError, PlaceError
+from slice_os.errors import IndexDamagedError
 
 GONE_SHARE = 0.3
 """Of what is stored, the share of deleted words or documents that is worth a word."""
@@ -39,7 +40,7 @@ def doctor(
         ClusterError: the cluster cannot be reached, or does not let these credentials in.
         EncoderError: the encoder folder is not whole.
     """
-    place, info = str(place), encoder_info(encoder)
+    place, info = os.fspath(place), encoder_info(encoder)
     if "://" in place:
         backend_for(place)
         from slice_os.diagnosis.cluster import examine_cluster

@@ -18,7 +18,7 @@ from slice_os import errors
 
 PACKAGE = Path(slice_os.__file__).parent
 ROOMS = [
-    "lazy", "threads", "errors", "records", "corpus", "encoder", "spans", "lexical", "filters",
+    "errors", "lazy", "threads", "records", "corpus", "encoder", "spans", "lexical", "filters",
     "fusion", "query", "backends", "pipeline", "explaining", "retrieval", "phrases", "mining",
     "showing", "templates", "request", "exporters", "diagnosis", "ranking", "api", "evaluation",
     "training", "__init__", "cli", "__main__",

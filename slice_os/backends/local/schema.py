@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +18,8 @@ from slice_os.filters import Filter
 from slice_os.lexical import stands
 
 DATABASE = "index.sqlite"
+_SHARED_FILE = 1 << 15
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 # `hidden` names passages that a segment holds and no reader may see: those deleted, and those of
 # a document that is not complete yet (`pending`). A segment's number is never used again: readers
@@ -71,9 +75,13 @@ class State(NamedTuple):
 
 
 class Database(sqlite3.Connection):
-    """A connection to an index; `sealed`: it takes the file for one that stays in this state."""
+    """A connection to an index; `sealed`: it takes the file for one that stays in this state.
+
+    `refused` is then why it cannot be read as one that changes.
+    """
 
     sealed: State | None = None
+    refused: sqlite3.Error | None = None
 
 
 def connect(folder: Path) -> Database:
@@ -88,7 +96,8 @@ def connect(folder: Path) -> Database:
         try:
             database.execute("SELECT 1 FROM meta LIMIT 1")
         except sqlite3.Error as exc:  # another error is seen, and said, by who reads it
-            if any(sign in str(exc) for sign in ("readonly", "unable to open")):
+            # A full disk has no room for that file either.
+            if any(sign in str(exc) for sign in ("readonly", "unable to open", "full", "I/O")):
                 database.close()
                 state = state_of(folder)
                 if state.logged:
@@ -97,7 +106,7 @@ def connect(folder: Path) -> Database:
                         "right to write into its folder."
                     ) from exc
                 database = _open(f"{uri}?mode=ro&immutable=1")
-                database.sealed = state
+                database.sealed, database.refused = state, exc
     except sqlite3.Error as exc:
         raise as_error(folder, exc) from exc
     return database
@@ -116,7 +125,8 @@ def _open(uri: str) -> Database:
 def state_of(folder: Path) -> State:
     """Return the state of the index in `folder`."""
     file = (folder / DATABASE).stat()
-    return State(file.st_mtime_ns, file.st_size, (folder / f"{DATABASE}-wal").exists())
+    log = folder / f"{DATABASE}-wal"  # an empty one is of a reader for whom the disk was full
+    return State(file.st_mtime_ns, file.st_size, log.exists() and log.stat().st_size > 0)
 
 
 def is_outdated(database: Database, folder: Path) -> bool:
@@ -143,11 +153,24 @@ def _check_sealed(database: Database, folder: Path) -> None:
         )
 
 
+def is_full(folder: Path, exc: sqlite3.Error | OSError) -> bool:
+    """Tell whether an error is that of a full disk, or of a file as large as it may be."""
+    if getattr(exc, "errno", None) in _FULL or "is full" in str(exc):
+        return True
+    # SQLite says so little where it cannot make the file that readers share.
+    return "I/O" in str(exc) and shutil.disk_usage(folder).free < _SHARED_FILE
+
+
 def as_error(folder: Path, exc: sqlite3.Error | OSError) -> PlaceError:
     """Return what to raise for an error of SQLite or the file system."""
     if any(sign in str(exc) for sign in ("malformed", "not a database", "disk image")):
         return IndexDamagedError(
             f"The index {folder} is damaged ({exc}): delete the folder and index again."
+        )
+    if is_full(folder, exc):
+        return PlaceError(
+            f"The disk that holds {folder} is full: make room and run this again. What was "
+            "committed is kept, and searching goes on."
         )
     if "readonly" in str(exc):
         return PlaceError(f"The index {folder} cannot be written: get the right to, or copy it.")

@@ -25,6 +25,7 @@ from slice_os.backends.base import Writer
 from slice_os.backends.local.schema import (
     as_error,
     connect,
+    is_full,
     load_meta,
     next_segment,
     record_segment,
@@ -89,6 +90,8 @@ class LocalWriter(Writer):
         self._stored: dict[str, list[int]] = defaultdict(list)
 
     def _open(self, folder: Path) -> None:
+        if self._database.refused is not None:
+            raise as_error(folder, self._database.refused)
         try:
             self._max_words = load_meta(self._database, folder).max_words
             remove_orphans(self._database, folder)
@@ -276,6 +279,8 @@ class LocalWriter(Writer):
             self._begin_transaction()
         except (OSError, sqlite3.Error) as exc:
             self._broken = True
+            if is_full(self._folder, exc):
+                raise as_error(self._folder, exc) from exc
             raise PlaceError(f"{self._folder} could not be written: {exc}.") from exc
 
     def close(self, *, tidy: bool = True) -> None:

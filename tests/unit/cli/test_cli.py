@@ -451,3 +451,61 @@ def test_what_is_shown_is_never_dots_alone():
 def test_what_is_no_number_is_null(capsys):
     echo_json({"a": float("nan"), "b": [1.5, float("inf")], "c": (True, "NaN")}, indent=None)
     assert json.loads(capsys.readouterr().out) == {"a": None, "b": [1.5, None], "c": [True, "NaN"]}
+
+
+def test_phrases_that_the_encoder_does_not_know_are_left_out_and_counted(place, tmp_path):
+    file = tmp_path / "phrases.csv"
+    file.write_text("name,phrase\nend,cancel my plan\nchinese,取消订阅\nface,\U0001f600\n")
+    result = run("mine", file, "--degree", "0.7", "--index", place, code=3)
+    assert "cancel my plan" in result.output
+    assert "2 phrases left out, of which the encoder knows no word: chinese, face." in result.output
+    found = json.loads(run("mine", file, "--index", place, "--json", code=3).stdout)
+    assert found["unknown"] == ["chinese", "face"]
+    result = run("mine", "--phrase", "取消", "--index", place, code=1)
+    assert "holds no word that the encoder knows: mine with an encoder" in result.output
+    assert "--mode" not in result.output
+
+
+def test_phrases_from_stdin(place):
+    result = run("mine", "-", "--degree", "0.7", "--index", place, stdin="cancel my plan\n")
+    assert "talk.txt" in result.output
+
+
+def test_index_without_paths_says_what_to_give(tmp_path):
+    result = run("index", "--index", tmp_path / "i.slice", code=2)
+    assert "Nothing to index: give files, folders, globs or - (stdin), as in" in result.output
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [({}, False), ({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "0"}, False),
+     ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
+)  # fmt: skip
+def test_colour_is_as_the_environment_says(place, environment, coloured):
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_COLOR")}
+    command = [*SLICE_OS, "search", "cancel", "--index", str(place)]
+    done = subprocess.run(command, env={**kept, **environment}, capture_output=True, text=True)
+    assert ("\x1b[" in done.stdout, "«" in done.stdout) == (coloured, not coloured)
+
+
+def test_no_colour_on_a_terminal(place):
+    import pty
+
+    for environment, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
+        ours, theirs = pty.openpty()
+        kept = {name: value for name, value in os.environ.items() if not name.endswith("_COLOR")}
+        command = [*SLICE_OS, "search", "cancel", "--size", "1", "--index", str(place)]
+        subprocess.run(command, env={**kept, **environment}, stdout=theirs, check=True)
+        os.close(theirs)
+        assert (b"\x1b[" in os.read(ours, 10_000)) == coloured
+        os.close(ours)
+
+
+def test_a_hit_under_a_heading_shows_it():
+    text = "Limitation of Liability\n\nThe licensor owes nothing. It pays for no loss at all."
+    start = text.index("pays")
+    assert mark(text, start, start + 4) == "Limitation of Liability … It «pays» for no loss at all."
+    start = text.index("owes")
+    shown = "Limitation of Liability The licensor «owes» nothing."
+    assert mark(text, start, start + 4) == shown
+    assert mark(text, 0, 10) == "«Limitation» of Liability The licensor owes nothing."

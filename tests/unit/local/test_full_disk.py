@@ -1,0 +1,88 @@
+"""A disk that is full, or a file as large as it may be: what is there is read, and nothing lost."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import slice_os
+
+SLICE_OS = str(Path(sys.executable).with_name("slice-os"))
+TEXT = "The customer wants to cancel the plan. That night the ship sank, and nobody saw it. " * 60
+
+
+def run(*arguments, limit=None):
+    def limited():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    done = subprocess.run(
+        [SLICE_OS, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=limited if limit else None,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A disk of 6 MB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", place]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def corpus(folder, count):
+    folder.mkdir(exist_ok=True)
+    for number in range(count):
+        (folder / f"{number}.txt").write_text(f"Number {number}. {TEXT}")
+    return folder
+
+
+def test_a_full_disk_is_said_and_what_was_committed_is_searched(disk, tmp_path):
+    place = disk / "a.slice"
+    assert run("index", corpus(tmp_path / "few", 2), "--index", place)[0] == 0
+    with (disk / "filler").open("wb", buffering=0) as filler:
+        try:
+            while True:
+                filler.write(bytes(1 << 12))
+        except OSError:
+            pass
+    for _ in range(2):
+        code, said = run("search", "the ship sank", "--index", place)
+        assert (code, "the ship sank" in said.replace("«", "").lower()) == (0, True)
+        code, said = run("status", "--index", place)
+        assert code == 0
+        assert said.split("documents")[1].split()[0] == "2"
+        assert run("doctor", "--index", place)[0] == 0
+        code, said = run("index", corpus(tmp_path / "more", 9), "--index", place)
+        assert code == 1
+        assert "is full: make room and run this again. What was committed is kept" in said
+        assert said.count("Error") == 1
+    (disk / "filler").unlink()
+    assert run("index", tmp_path / "more", "--index", place)[0] == 0
+    assert slice_os.doctor(place, deep=True).healthy
+    with slice_os.open(place) as index:
+        assert index.status().documents == 11
+
+
+def test_a_file_that_may_not_grow_is_said(tmp_path):
+    place = tmp_path / "a.slice"
+    assert run("index", corpus(tmp_path / "few", 2), "--index", place)[0] == 0
+    more = corpus(tmp_path / "more", 9)
+    code, said = run("index", more, "--index", place, limit=200_000)
+    assert code == 1
+    assert "is full" in said
+    assert run("search", "the ship sank", "--index", place)[0] == 0
+    assert run("index", more, "--index", place)[0] == 0
+    assert slice_os.doctor(place, deep=True).healthy
