@@ -39,6 +39,8 @@ def checked(place, wanted):
 if __name__ == "__main__":
     signal.alarm(120)
     how, place = sys.argv[1:]
+    closed = slice_os.open(place)
+    closed.close()
     if how != "spawn":
         index = slice_os.open(place)
     wanted = answers(index or slice_os.open(place))

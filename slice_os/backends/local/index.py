@@ -70,9 +70,10 @@ class LocalBackend(Backend, Forkable):
     def before_fork(self) -> None:
         """Close the database, unless this thread is using it: SQLite's do not cross a fork."""
         self._lock.acquire()
-        if self._database is not None and not self._database.in_transaction:
-            self._database.close()
-            self._database = None  # opened again when it is used
+        with suppress(sqlite3.ProgrammingError):  # this index was closed: it stays so
+            if self._database is not None and not self._database.in_transaction:
+                self._database.close()
+                self._database = None  # opened again when it is used
 
     def after_fork(self) -> None:
         """Let other threads go on."""
