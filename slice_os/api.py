@@ -17,13 +17,13 @@ from slice_os.backends import Backend, ClusterSettings, IndexMeta, backend_for
 from slice_os.backends.base import IndexStatus, Mode
 from slice_os.corpus import Corpus
 from slice_os.encoder import Encoder, load_encoder
-from slice_os.errors import EncoderMismatchError, PlaceError, QueryError
+from slice_os.errors import CorpusError, EncoderMismatchError, PlaceError, QueryError
 from slice_os.filters import Filter, parse_filters
 from slice_os.fusion import DEFAULT_FUSION, LATE
 from slice_os.lexical import parse_query
 from slice_os.mining import Order, mine_phrases, select
 from slice_os.phrases import Named, Texts, gather
-from slice_os.pipeline import LOOKED_UP, IndexReport, index_documents
+from slice_os.pipeline import LOOKED_UP, IndexReport, Prune, index_documents
 from slice_os.records import Document, DocumentInfo, Excerpt, Hit, Match, Reject
 from slice_os.retrieval import search_passages
 from slice_os.showing import show_document
@@ -141,15 +141,19 @@ class Index:
         self,
         documents: Iterable[Document],
         *,
-        prune: bool = False,
+        prune: Prune = False,
         on_reject: Callable[[Reject], None] = _ignore,
         on_progress: Callable[[IndexReport], None] = _ignore,
     ) -> IndexReport:
         """Add documents, or replace those of the same id; what has not changed is not encoded.
 
-        With `prune`, documents that are not among them are deleted. A document that cannot be
-        indexed is handed to `on_reject` and counted; the others are indexed.
+        The files of a `Corpus` (`slice_os.read`) have their ids under the roots that the index
+        remembers. With `prune`, documents that are not among them are deleted, of a `Corpus` those
+        under its paths; if they are more than a third, only with ``prune="all"``, or if `prune` is
+        a function that, called with their number and that of all, agrees. A document that cannot
+        be indexed is handed to `on_reject` and counted; the others are indexed.
         """
+        roots = self._roots(documents) if isinstance(documents, Corpus) else None
         return index_documents(
             documents,
             self._for_adding(),
@@ -157,7 +161,29 @@ class Index:
             on_reject=on_reject,
             on_progress=on_progress,
             prune=prune,
+            roots=roots,
         )
+
+    def _roots(self, corpus: Corpus) -> dict[str, str] | None:
+        """Have a corpus take its ids from the index's roots; return them if they change."""
+        if self._backend is None:
+            return corpus.under({})
+        known = self._backend.roots()
+        filled = any(True for _ in self._backend.sources())
+        if known is None and not corpus.names_root and filled:
+            raise PlaceError(
+                f"The index {self.place} was made before an index remembered where its ids start: "
+                "give --root FOLDER (for an id like docs/a.txt the folder that holds docs), or "
+                "index to a new place."
+            )
+        roots = corpus.under(known or {})
+        for prefix in roots.keys() - (known or roots).keys():
+            if prefix and any(id_.startswith(prefix) for id_, _ in self._backend.sources()):
+                raise CorpusError(
+                    f"The index {self.place} has ids that begin with {prefix!r}: give another "
+                    "--id-prefix."
+                )
+        return None if roots == known else roots
 
     def search(
         self,
@@ -347,7 +373,7 @@ def index(
     threads: int | None = None,
     passage_words: int | None = None,
     cluster: ClusterSettings | Mapping[str, Any] | None = None,
-    prune: bool = False,
+    prune: Prune = False,
     on_reject: Callable[[Reject], None] = _ignore,
     on_progress: Callable[[IndexReport], None] = _ignore,
 ) -> IndexReport:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from queue import Full, Queue
@@ -22,6 +22,7 @@ from slice_os.records import Document, EncodedPassage, Passage, Reject, Words
 from slice_os.threads import one_blas_thread
 
 T = TypeVar("T")
+Prune = bool | Literal["all"] | Callable[[int, int], bool]
 AHEAD = 256
 """How many documents or passages a stage may be ahead of the next."""
 LOOKED_UP = 64
@@ -32,15 +33,21 @@ LOOKED_UP_CHARACTERS = 100_000
 
 @dataclass(slots=True)
 class IndexReport:
-    """What an indexing run did; live while it runs."""
+    """What an indexing run did; live while it runs.
+
+    `documents` were indexed, `replaced` of them had been in the index before; `kept` are those
+    that pruning would have deleted, were they not so many.
+    """
 
     documents: int = 0
+    replaced: int = 0
     unchanged: int = 0
     passages: int = 0
     words: int = 0
     encoded_words: int = 0
     rejected: int = 0
     pruned: int = 0
+    kept: int = 0
     seconds: float = 0.0
     characters_read: int = 0
     characters_done: int = 0
@@ -58,6 +65,7 @@ class _Step:
     passage: Passage | None = None
     encode: bool = False
     unchanged: bool = False
+    replaces: bool = False
     problem: str = ""
 
 
@@ -68,20 +76,31 @@ def index_documents(
     *,
     on_reject: Callable[[Reject], None] = lambda reject: None,
     on_progress: Callable[[IndexReport], None] = lambda report: None,
-    prune: bool = False,
+    prune: Prune = False,
+    roots: Mapping[str, str] | None = None,
 ) -> IndexReport:
     """Bring an index up to date with `documents`, encoding only what changed.
 
     A document whose id this run has already seen, that has no word the encoder knows, or that is
-    not made of texts, is handed to `on_reject`; what the index holds of it stays. With `prune`,
-    documents that the run did not see are deleted, unless something was rejected, a file of the
-    corpus included. On an exception, Ctrl-C included, all complete documents are committed; one
-    that `documents` raises is raised when those before it are indexed.
+    not made of texts, is handed to `on_reject`; what the index holds of it stays. On an exception,
+    Ctrl-C included, all complete documents are committed; one that `documents` raises is raised
+    when those before it are indexed.
+
+    With `prune`, documents that the run did not see are deleted: of a `Corpus` those that came
+    from the paths it was given, but for those of a file that was rejected, wholly or in part. If
+    they are more than a third, they are only deleted if `prune` is ``"all"``, or a function that,
+    called with their number and that of all, says so. `roots` is what the index is to remember
+    (`Corpus.under`).
     """
     report = IndexReport()
     started = time.monotonic()
 
     unfit: set[str] = set()
+    rejected: set[str] = set()
+
+    def told(reject: Reject) -> None:
+        rejected.add(reject.document)
+        on_reject(reject)
 
     def refused(reject: Reject) -> None:
         """Count a passage that the backend refuses, and its document not as indexed."""
@@ -92,24 +111,50 @@ def index_documents(
         on_reject(reject)
 
     with backend.writer(refused) as writer, one_blas_thread():
-        load = _Load(writer, report, on_reject)
+        if roots is not None:
+            writer.remember(roots)
+        load = _Load(writer, report, told)
         for step, words in _encode(_ahead(_plan(documents, backend, report), AHEAD), encoder):
             load.take(step, words)
             report.seconds = time.monotonic() - started
             on_progress(report)
         report.rejected += getattr(documents, "rejects", 0)  # a corpus counts its own
         writer.commit()
-        if prune and not report.rejected:
-            report.pruned = writer.prune()
+        if prune:
+            covers = getattr(documents, "covers", None) or _covers_all
+            _prune(writer, report, prune, covers, rejected)
     report.seconds = time.monotonic() - started
     return report
+
+
+def _covers_all(source: str) -> bool:
+    return True
+
+
+def _prune(
+    writer: Writer,
+    report: IndexReport,
+    prune: Prune,
+    covers: Callable[[str], bool],
+    rejected: set[str],
+) -> None:
+    """Delete what the run did not see and was not rejected, unless it is too much."""
+    unseen = dict(writer.unseen())
+    gone = [id_ for id_, source in unseen.items() if id_ not in rejected and covers(source)]
+    total = len(gone) + report.documents + report.unchanged
+    few = 3 * len(gone) <= total
+    if not few and not (prune(len(gone), total) if callable(prune) else prune == "all"):
+        report.kept = len(gone)
+        return
+    report.pruned = writer.delete(gone) if gone else 0
 
 
 def _plan(documents: Iterable[Document], backend: Backend, report: IndexReport) -> Iterator[_Step]:
     """Decide what of each document is unchanged, what is kept and what must be encoded."""
     for document, problem, stored in _look_up(documents, backend):
         if problem:
-            yield _Step(document, problem=problem)
+            # Without its text: it waits.
+            yield _Step(Document(document.id, ""), problem=problem)
             continue
         report.characters_read += len(document.text)
         if stored is not None and stored.hash == document.hash:
@@ -121,7 +166,7 @@ def _plan(documents: Iterable[Document], backend: Backend, report: IndexReport) 
             kept = known[passage.hash] > 0
             known[passage.hash] -= kept
             yield _Step(document, passage, encode=not kept)
-        yield _Step(document)
+        yield _Step(document, replaces=stored is not None and stored.hash is not None)
 
 
 def _look_up(
@@ -210,7 +255,7 @@ class _Load:
             else:
                 self._refuse(step.document, "another document of this run has the same id")
         elif step.passage is None:
-            self._end(step.document)
+            self._end(step.document, step.replaces)
         elif not step.encode or len(words):
             self._put(step.document, step.passage, words if step.encode else None)
 
@@ -226,10 +271,11 @@ class _Load:
             self._writer.add(EncodedPassage(passage, words))
             self._report.encoded_words += len(words)
 
-    def _end(self, document: Document) -> None:
+    def _end(self, document: Document, replaces: bool) -> None:
         if self._state == "begun":
             self._report.words += self._writer.finish()
             self._report.documents += 1
+            self._report.replaced += replaces
         elif self._state == "refused":
             self._refuse(document, "another document of this run has the same id")
         else:
@@ -238,7 +284,8 @@ class _Load:
 
     def _refuse(self, document: Document, reason: str) -> None:
         self._report.rejected += 1
-        self._on_reject(Reject(str(document.id).encode("utf-8", "replace").decode(), reason))
+        name = str(document.id).encode("utf-8", "replace").decode()
+        self._on_reject(Reject(name, reason, name))
 
 
 def _ahead(items: Iterable[T], size: int) -> Iterator[T]:

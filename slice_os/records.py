@@ -32,17 +32,22 @@ def content_hash(*parts: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What the user has: a file or a row, already decoded to text."""
+    """What the user has: a file or a row, already decoded to text.
+
+    `source` is the id of the file that it was read from, empty if it was not.
+    """
 
     id: str
     text: str
     title: str = ""
     metadata: Metadata = field(default_factory=dict)
+    source: str = field(default="", compare=False)
 
     @property
     def hash(self) -> str:
         """What tells whether the document has changed since it was indexed."""
-        return content_hash(self.title, self.text, dict(self.metadata))
+        source = (self.source,) if self.source else ()
+        return content_hash(self.title, self.text, dict(self.metadata), *source)
 
 
 @dataclass(frozen=True, slots=True)

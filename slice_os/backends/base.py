@@ -163,8 +163,15 @@ class Writer(ABC):
         """Delete documents by id; return how many there were."""
 
     @abstractmethod
-    def prune(self) -> int:
-        """Delete the documents that this run has not seen; return how many."""
+    def unseen(self) -> Iterator[tuple[str, str]]:
+        """Yield the ids and sources of the documents that this run has not seen.
+
+        The first that is asked for commits what was added.
+        """
+
+    @abstractmethod
+    def remember(self, roots: Mapping[str, str]) -> None:
+        """Set the folders under which files have their ids, by prefix (`corpus.roots`)."""
 
     @abstractmethod
     def commit(self) -> None:
@@ -214,6 +221,14 @@ class Backend(ABC):
     @abstractmethod
     def status(self) -> IndexStatus:
         """Return the size and state of the index."""
+
+    @abstractmethod
+    def roots(self) -> dict[str, str] | None:
+        """Return what `Writer.remember` has set; None: the index was made before there was any."""
+
+    @abstractmethod
+    def sources(self) -> Iterator[tuple[str, str]]:
+        """Yield the ids and sources of all documents."""
 
     @abstractmethod
     def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -32,8 +33,9 @@ REJECTED = 3
 Examples:
   slice-os index conversations/ contracts/*.txt --index demo.slice
   slice-os index issues.jsonl --id-field key --text-field summary --text-field body --index i.slice
-  zcat notes.txt.gz | slice-os index - --index notes.slice
+  zcat notes.txt.gz | slice-os index - --id notes --index notes.slice
   slice-os index corpus/ --index demo.slice --prune     # drop documents that are gone
+  slice-os index /mnt/b/docs --root /mnt/b --id-prefix b/ --index demo.slice
   slice-os index corpus/ --index https://host:9200/calls --shards 3
   slice-os index --from-index https://host:9200/old --index https://host:9200/new
 """
@@ -45,6 +47,17 @@ Examples:
     help="Instead of paths: an index of a cluster, whose documents are to get span vectors.",
 )
 @opened
+@click.option(
+    "--root",
+    type=click.Path(file_okay=False),
+    help="Ids of files are their paths below this folder.  [default: what the index remembers; at "
+    "first the folder that the paths have in common]",
+)
+@click.option("--id-prefix", metavar="TEXT", help="What ids of files below the root begin with.")
+@click.option(
+    "--id", "stdin_id", metavar="ID", help="The id of - (stdin).  [default: a hash of its text]"
+)
+@click.option("--follow", is_flag=True, help="Follow links to folders out of a folder, too.")
 @click.option("--id-field", metavar="FIELD", help="The field that identifies a row.")
 @click.option("--title-field", metavar="FIELD", help="The field that holds a row's title.")
 @click.option(
@@ -60,7 +73,13 @@ Examples:
     help="Words of a passage at most, for a new index.  [default: 110]",
 )
 @cluster_options
-@click.option("--prune", is_flag=True, help="Delete documents that the paths no longer hold.")
+@click.option(
+    "--prune",
+    is_flag=True,
+    help="Delete documents that the paths no longer hold; if they are more than a third, a "
+    "terminal is asked.",
+)
+@click.option("--prune-all", is_flag=True, help="Likewise, however many they are.")
 @click.option(
     "--rejects",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -75,17 +94,23 @@ def index(
     encoder: str | None,
     device: str,
     threads: int | None,
+    root: str | None,
+    id_prefix: str | None,
+    stdin_id: str | None,
+    follow: bool,
     id_field: str | None,
     title_field: str | None,
     text_fields: tuple[str, ...],
     passage_words: int | None,
     cluster: dict[str, Any],
     prune: bool,
+    prune_all: bool,
     rejects: Path | None,
     as_json: bool,
 ) -> None:
     """Index files, folders, globs or - (stdin); a second run encodes only what changed.
 
+    The id of a file is its path below a root that the index remembers, however it is named here.
     Reads .txt .md .html .jsonl .csv .tsv (also .gz), and .pdf .docx with the extra 'documents'.
     What cannot be read is skipped, counted and written to the rejects file; the exit code is
     then 3.
@@ -100,11 +125,25 @@ def index(
         )
     if paths and from_index:
         raise click.UsageError("Give paths to index, or --from-index, not both.")
+    if from_index and (root or id_prefix or stdin_id or follow):
+        raise click.UsageError("--root, --id-prefix, --id and --follow are for paths.")
+    if stdin_id and "-" not in paths:
+        raise click.UsageError("--id is the id of - (stdin): give - among the paths.")
     file = rejects or Path(f"{_local_name(place)}.rejects.jsonl")
     with _Rejects(file, ours=rejects is None) as rejected:
         # Beside an index inside its own corpus, the file would be read while it is written.
         reader = (
-            partial(read_index, from_index) if from_index else partial(read, *paths, exclude=[file])
+            partial(read_index, from_index)
+            if from_index
+            else partial(
+                read,
+                *paths,
+                root=root,
+                id_prefix=id_prefix,
+                id=stdin_id,
+                follow=follow,
+                exclude=[file],
+            )
         )
         corpus = reader(
             id_field=id_field,
@@ -128,7 +167,7 @@ def index(
                     threads=threads,
                     passage_words=passage_words,
                     cluster=cluster,
-                    prune=prune,
+                    prune="all" if prune_all else partial(_agreed, bar) if prune else False,
                     on_reject=rejected,
                     on_progress=lambda now: _advance(bar, corpus.bytes_done, now),
                 )
@@ -140,7 +179,8 @@ def index(
                     err=True,
                 )
                 raise click.exceptions.Exit(130) from None
-    result = {**report.to_dict(), "rejected": rejected.count, "ignored": corpus.ignored}
+    ignored = {"ignored": corpus.ignored, "unfollowed": corpus.unfollowed}
+    result = {**report.to_dict(), "rejected": rejected.count, **ignored}
     if as_json:
         echo_json({"index": place, **result, "rejects": str(file) if rejected.count else None})
     else:
@@ -148,17 +188,39 @@ def index(
         if report.encoded_words:
             rate = report.encoded_words / report.seconds
             encoded = f" {counted(report.encoded_words, 'word')} encoded, {rate:,.0f} words/s."
+        replaced = f" ({report.replaced:,} replaced)" if report.replaced else ""
         click.echo(
-            f"{place}: {counted(report.documents, 'document')} indexed, {report.unchanged:,} "
-            f"unchanged, {report.pruned:,} pruned in {report.seconds:.1f} s.{encoded}"
+            f"{place}: {counted(report.documents, 'document')} indexed{replaced}, "
+            f"{report.unchanged:,} unchanged, {report.pruned:,} pruned in {report.seconds:.1f} s."
+            f"{encoded}"
         )
     if corpus.ignored and not as_json:
         click.echo(f"{counted(corpus.ignored, 'file')} of unknown format ignored.", err=True)
-    if prune and rejected.count:
-        click.echo("Nothing was pruned, because something was rejected.", err=True)
+    if corpus.unfollowed and not as_json:
+        click.echo(
+            f"{counted(corpus.unfollowed, 'link')} to folders elsewhere not followed (--follow).",
+            err=True,
+        )
+    if report.kept:
+        click.echo(
+            f"Nothing was pruned: {counted(report.kept, 'document')}, more than a third, would "
+            "have gone. If that is right, give --prune-all.",
+            err=True,
+        )
     if rejected.count:
         click.echo(f"{rejected.count:,} rejected: see {file}.", err=True)
+    if rejected.count or report.kept:
         raise click.exceptions.Exit(REJECTED)
+
+
+def _agreed(bar: tqdm[NoReturn], gone: int, total: int) -> bool:
+    """Ask whoever sits at the terminal whether so many documents are to be deleted."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    bar.close()
+    return click.confirm(
+        f"{counted(gone, 'document')} of {total:,} are gone from the paths: delete them?", err=True
+    )
 
 
 def _local_name(place: str) -> str:
@@ -229,9 +291,15 @@ def status(place: str, as_json: bool) -> None:
             ("passages", state.passages),
             ("words", state.words),
             ("bytes", state.bytes),
-            *((name.replace("_", " "), value) for name, value in state.details.items()),
+            *((name.replace("_", " "), _told(value)) for name, value in state.details.items()),
         ]
     )
+
+
+def _told(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    return ", ".join(f"{name} = {one}" if name else one for name, one in value.items())
 
 
 @click.command(

@@ -1,4 +1,4 @@
-"""What the user names -> the files to read, with ids that no working directory changes."""
+"""What the user names -> the files to read."""
 
 from __future__ import annotations
 
@@ -8,50 +8,72 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from slice_os.corpus.formats import format_of
 from slice_os.errors import CorpusError
-from slice_os.records import Reject
 
 STDIN = "-"
+REJECTS = ".rejects.jsonl"
+"""How the files end in which indexes list what they skipped: they are no corpus."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to read, or standard input where `path` is None."""
+    """A file to read, or standard input where `path` is None; `problem`: why it is not read."""
 
     path: Path | None
-    id: str
     size: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One of the paths that `read` was given; `pattern`: the parts of a glob below `path`.
+
+    `folder` is what the default root is made of.
+    """
+
+    path: Path
+    folder: Path
+    pattern: tuple[str, ...] = ()
+
+    def covers(self, path: str) -> bool:
+        """Tell whether a path below this one would be read, were it there."""
+        return not self.pattern or _matches(path.split("/"), self.pattern)
 
 
 @dataclass(slots=True)
 class Plan:
-    """Everything that `read` was given, in order; `ignored` files have no known format.
+    """Everything that `read` was given, in order.
 
+    `ignored` files have no known format, `unfollowed` links lead to folders out of the tree.
     `exclude` holds the files, as they are without links, that are passed over where they are found.
     """
 
     exclude: frozenset[str] = frozenset()
-    entries: list[Source | Reject] = field(default_factory=list)
+    follow: bool = False
+    sources: list[Source] = field(default_factory=list)
+    given: list[Given] = field(default_factory=list)
     ignored: int = 0
+    unfollowed: int = 0
 
     def unreadable(self, exc: OSError) -> None:
         """Reject what an error names."""
-        self.entries.append(Reject(str(exc.filename), exc.strerror or str(exc)))
+        self.sources.append(Source(Path(str(exc.filename)), problem=exc.strerror or str(exc)))
 
     def bytes_total(self) -> int | None:
         """Return the size of all files, None where standard input makes it unknown."""
-        sources = [entry for entry in self.entries if isinstance(entry, Source)]
-        if any(source.path is None for source in sources):
+        if any(source.path is None for source in self.sources):
             return None
-        return sum(source.size for source in sources)
+        return sum(source.size for source in self.sources)
 
 
-def plan(arguments: list[str], exclude: Sequence[str | os.PathLike[str]] = ()) -> Plan:
+def plan(
+    arguments: list[str], exclude: Sequence[str | os.PathLike[str]] = (), follow: bool = False
+) -> Plan:
     """List the files of all arguments; a `CorpusError` names one that leads to nothing."""
-    made = Plan(frozenset(os.path.realpath(path) for path in exclude))
+    made = Plan(frozenset(os.path.realpath(path) for path in exclude), follow)
     for argument in arguments:
         try:
             _add_argument(made, argument)
@@ -63,7 +85,7 @@ def plan(arguments: list[str], exclude: Sequence[str | os.PathLike[str]] = ()) -
 def _add_argument(made: Plan, argument: str) -> None:
     path = Path(argument)
     if argument == STDIN:
-        made.entries.append(Source(None, "stdin"))
+        made.sources.append(Source(None))
     elif argument and path.is_dir():
         _add_folder(made, path)
     elif argument and path.exists():
@@ -75,16 +97,19 @@ def _add_argument(made: Plan, argument: str) -> None:
 
 
 def _add_named(made: Plan, path: Path) -> None:
+    made.given.append(Given(path, path.parent))
     if format_of(path.name) is None:
-        made.entries.append(Reject(str(path), f"unknown format {path.suffix or path.name!r}"))
+        problem = f"unknown format {path.suffix or path.name!r}"
+        made.sources.append(Source(path, problem=problem))
     else:
-        _add(made, path, path.name, named=True)
+        _add(made, path, named=True)
 
 
 def _add_folder(made: Plan, folder: Path) -> None:
-    name = _name(folder)
+    # Not folder.parent, which of "." is "." again.
+    made.given.append(Given(folder, Path(os.path.realpath(folder)).parent))
     for path in _walk(made, folder):
-        _add_found(made, path, folder, name)
+        _add_found(made, path)
 
 
 def _add_glob(made: Plan, pattern: str) -> None:
@@ -101,8 +126,29 @@ def _add_glob(made: Plan, pattern: str) -> None:
     files = [path for path in matches if not path.is_dir() and not _is_hidden(path, base, rest)]
     if not files:
         raise CorpusError(f"The pattern {pattern!r} matches no file.")
+    made.given.append(Given(base, base, tuple(rest)))
+    within = os.path.realpath(base)
+    inside = {
+        folder: made.follow or _is_within(folder, within)
+        for folder in {path.parent for path in files}
+    }
+    made.unfollowed += len(inside) - sum(inside.values())
     for path in files:
-        _add_found(made, path, base, _name(base))
+        if inside[path.parent]:
+            _add_found(made, path)
+
+
+def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return any(_matches(parts[n:], pattern[1:]) for n in range(len(parts) + 1))
+    found = bool(parts) and fnmatch.fnmatch(parts[0], pattern[0])
+    return found and _matches(parts[1:], pattern[1:])
+
+
+def _is_within(folder: Path, other: str) -> bool:
+    return PurePath(os.path.realpath(folder)).is_relative_to(other)
 
 
 def _report_unreadable(made: Plan, base: Path, rest: list[str]) -> None:
@@ -122,29 +168,28 @@ def _is_hidden(path: Path, base: Path, rest: list[str]) -> bool:
     return not asked and any(part.startswith(".") for part in path.relative_to(base).parts)
 
 
-def _name(folder: Path) -> str:
-    return Path(os.path.abspath(folder)).name  # noqa: PTH100  # resolve() would follow a link
-
-
-def _add_found(made: Plan, path: Path, base: Path, name: str) -> None:
+def _add_found(made: Plan, path: Path) -> None:
+    if path.name.endswith(REJECTS):
+        return
     if made.exclude and os.path.realpath(path) in made.exclude:
         return
     if format_of(path.name) is None:
         made.ignored += 1
     else:
-        _add(made, path, (Path(name) / path.relative_to(base)).as_posix(), named=False)
+        _add(made, path, named=False)
 
 
-def _add(made: Plan, path: Path, identity: str, *, named: bool) -> None:
+def _add(made: Plan, path: Path, *, named: bool) -> None:
     try:
         status = path.stat()
     except OSError as exc:
-        made.entries.append(Reject(str(path), exc.strerror or str(exc)))
+        made.sources.append(Source(path, problem=exc.strerror or str(exc)))
         return
     if stat.S_ISREG(status.st_mode):
-        made.entries.append(Source(path, identity, status.st_size))
+        made.sources.append(Source(path, status.st_size))
     elif named:
-        made.entries.append(Reject(str(path), "is not a regular file; pipe it to '-' instead"))
+        problem = "is not a regular file; pipe it to '-' instead"
+        made.sources.append(Source(path, problem=problem))
     else:  # opening a pipe or a device might wait for ever
         made.ignored += 1
 
@@ -152,13 +197,17 @@ def _add(made: Plan, path: Path, identity: str, *, named: bool) -> None:
 def _walk(made: Plan, folder: Path) -> Iterator[Path]:
     """Give the folder's files, sorted, each real folder once: links may form a circle."""
     seen = set()
-    for root, folders, files in os.walk(folder, onerror=made.unreadable, followlinks=True):
+    within = os.path.realpath(folder)
+    for root, folders, files in os.walk(folder, onerror=made.unreadable, followlinks=made.follow):
         status = Path(root).stat()
         if (status.st_dev, status.st_ino) in seen:
             folders.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
         folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if not made.follow:
+            links = [Path(root, name) for name in folders if Path(root, name).is_symlink()]
+            made.unfollowed += sum(not _is_within(link, within) for link in links)
         for name in sorted(files):
             if not name.startswith("."):
                 yield Path(root) / name

@@ -8,15 +8,18 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import BinaryIO, cast
 
 from slice_os.corpus.cleaning import clean
 from slice_os.corpus.formats import Rows, format_of, is_compressed, plain
 from slice_os.corpus.formats.parsed import Parsed
-from slice_os.corpus.paths import Plan, Source, plan
+from slice_os.corpus.paths import STDIN, Plan, Source, plan
+from slice_os.corpus.roots import Location, Locator, Roots, claim
 from slice_os.corpus.rows import Fields, Row, to_document
 from slice_os.errors import CorpusError, MissingExtraError
-from slice_os.records import Document, Reject
+from slice_os.records import Document, Reject, content_hash
 
 _log = logging.getLogger(__name__)
 
@@ -27,50 +30,132 @@ class Corpus:
     """The documents that `read` found, to be iterated; the attributes change as it goes.
 
     `rejects` counts what should have been a document and is none, `ignored` the files of a folder
-    or pattern that have no known format, `repaired` the documents in which bytes that are not of
-    their encoding became U+FFFD (logged as a warning too). `bytes_total` is None with standard
-    input. Each iteration reads, and counts, from the start.
+    or pattern that have no known format, `unfollowed` the links to folders out of the tree,
+    `repaired` the documents in which bytes that are not of their encoding became U+FFFD (logged as
+    a warning too). `bytes_total` is None with standard input. Each iteration reads, and counts,
+    from the start.
     """
 
-    def __init__(self, made: Plan, fields: Fields, on_reject: OnReject | None) -> None:
+    def __init__(
+        self,
+        made: Plan,
+        fields: Fields,
+        on_reject: OnReject | None,
+        root: str | None,
+        id_prefix: str | None,
+        stdin_id: str | None,
+    ) -> None:
         self._plan = made
         self._fields = fields
         self._on_reject = on_reject
+        self._root, self._id_prefix, self._stdin_id = root, id_prefix, stdin_id
         self.bytes_total = made.bytes_total()
-        self.ignored = made.ignored
+        self.ignored, self.unfollowed = made.ignored, made.unfollowed
+        self.names_root = root is not None or id_prefix is not None
+        self.under({})
         self._reset()
+
+    def under(self, known: Roots) -> dict[str, str]:
+        """Take the ids from now on from an index's roots; return its roots, a new one included.
+
+        Raises:
+            CorpusError: a path lies outside of them, or the root asked for cannot be one.
+        """
+        if not self._plan.given and self._root is None:  # standard input alone
+            self._locator, self._located, self._scope = Locator(known), {}, []
+            return dict(known)
+        folders = [given.folder for given in self._plan.given]
+        roots = claim(known, folders, self._root, self._id_prefix)
+        self._locator = Locator(roots)
+        placed = [(given, self._locator.locate(given.path)) for given in self._plan.given]
+        self._scope = [(given, _cleaned(found)) for given, found in placed if found]
+        paths = [given.path for given in self._plan.given if not given.pattern]
+        paths += [source.path for source in self._plan.sources if source.path is not None]
+        self._located = {path: self._locate(path) for path in paths}
+        return roots
+
+    def _locate(self, path: Path) -> Location:
+        found = self._locator.locate(path)
+        if found is None:
+            roots = " or ".join(self._locator.roots.values())
+            raise CorpusError(
+                f"{clean(str(path))!r} is not in {roots}, where the ids of this index start: give "
+                "--root FOLDER and an --id-prefix of its own for what lies elsewhere."
+            )
+        return found
+
+    def covers(self, source: str) -> bool:
+        """Tell whether a file of this id, were it there, would have been read and not rejected.
+
+        What an index has of it, and this corpus has not, is gone.
+        """
+        owner = self._locator.owner(source)
+        path = source.removeprefix(owner)
+        failed = any(Location(owner, part) in self._failed for part in _upwards(path))
+        return (
+            source != ""
+            and not failed
+            and any(
+                location.prefix == owner
+                and (location.path in ("", path) or path.startswith(f"{location.path}/"))
+                and given.covers(path.removeprefix(location.path).lstrip("/"))
+                for given, location in self._scope
+            )
+        )
 
     def _reset(self) -> None:
         self.bytes_done = 0
         self.documents = 0
         self.rejects = 0
         self.repaired = 0
+        self._failed: set[Location] = set()
 
     def __iter__(self) -> Iterator[Document]:
         self._reset()
-        for entry in self._plan.entries:
-            if isinstance(entry, Reject):
-                self._reject(entry.place, entry.reason)
+        seen: set[Location] = set()
+        for source in self._plan.sources:
+            location = self._located[source.path] if source.path is not None else None
+            if location in seen:  # the same file by another name
                 continue
-            before = self.bytes_done
-            for document in self._read(entry):
+            if location is not None:
+                seen.add(location)
+            before, rejects = self.bytes_done, self.rejects
+            for document in self._documents(source, location):
                 self.documents += 1
                 yield document
-            self.bytes_done = before + entry.size
+            self.bytes_done = before + source.size
+            if self.rejects > rejects and location is not None:
+                self._failed.add(_cleaned(location))
+
+    def _documents(self, source: Source, location: Location | None) -> Iterator[Document]:
+        if source.path is None or location is None:
+            yield from self._stdin()
+        elif source.problem:
+            self._reject(str(source.path), source.problem)
+        elif (owner := self._locator.owner(location.id)) != location.prefix:
+            root = self._locator.roots[owner]
+            reason = f"its id {location.id!r} would be one of the root {root}: rename it"
+            self._reject(str(source.path), reason)
+        else:
+            yield from self._read(source.path, location)
 
     def _reject(self, place: str, reason: str) -> None:
         self.rejects += 1
         if self._on_reject is not None:
             self._on_reject(Reject(clean(place), " ".join(clean(reason).split())))
 
-    def _read(self, source: Source) -> Iterator[Document]:
-        if source.path is None:
-            yield from self._whole(source.id, sys.stdin.buffer.read(), plain.parse, source.id)
-            return
-        place = str(source.path)
+    def _stdin(self) -> Iterator[Document]:
+        for document in self._whole(STDIN, sys.stdin.buffer.read(), plain.parse, "stdin"):
+            name = self._stdin_id or f"stdin-{content_hash(document.text)}"
+            yield replace(document, id=(self._id_prefix or "") + name)
+
+    def _read(self, path: Path, location: Location) -> Iterator[Document]:
+        place = str(path)
+        source = clean(location.id)
         try:
-            with source.path.open("rb") as file:
-                yield from self._read_file(source, place, file)
+            with path.open("rb") as file:
+                for document in self._read_file(source, place, file):
+                    yield replace(document, source=source)
         except (EOFError, zlib.error, gzip.BadGzipFile) as exc:
             self._reject(place, f"the .gz is cut off or damaged: {exc}")
         except OSError as exc:
@@ -78,7 +163,7 @@ class Corpus:
         except CorpusError as exc:
             self._reject(place, str(exc))
 
-    def _read_file(self, source: Source, place: str, file: BinaryIO) -> Iterator[Document]:
+    def _read_file(self, source: str, place: str, file: BinaryIO) -> Iterator[Document]:
         stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_compressed(place) else file
         kind = format_of(place)
         if isinstance(kind, Rows):
@@ -87,7 +172,7 @@ class Corpus:
                 yield from self._row(source, place, row)
                 self.bytes_done = before + file.tell()
         elif kind is not None:
-            yield from self._whole(source.id, stream.read(), kind.parse, place)
+            yield from self._whole(source, stream.read(), kind.parse, place)
 
     def _whole(
         self, identity: str, data: bytes, parse: Callable[[bytes], Parsed], place: str
@@ -104,36 +189,62 @@ class Corpus:
         if parsed.broken:
             self.repaired += 1
             _log.warning("%s: %d broken places became U+FFFD.", clean(place), parsed.broken)
-        yield Document(clean(identity), text, clean(parsed.title).strip())
+        yield Document(identity, text, clean(parsed.title).strip())
 
-    def _row(self, source: Source, place: str, row: Row) -> Iterator[Document]:
+    def _row(self, source: str, place: str, row: Row) -> Iterator[Document]:
         if row.problem:
             self._reject(f"{place}#{row.number}", row.problem)
             return
         try:
-            yield to_document(row.values, self._fields, f"{clean(source.id)}#{row.number}")
+            yield to_document(row.values, self._fields, f"{source}#{row.number}")
         except (CorpusError, RecursionError) as exc:
             self._reject(f"{place}#{row.number}", str(exc))
 
 
+def _cleaned(location: Location) -> Location:
+    return location._replace(path=clean(location.path))
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """Give a path, the folders that hold it and, empty, the root."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+    yield ""
+
+
 def read(
     *paths: str | os.PathLike[str],
+    root: str | os.PathLike[str] | None = None,
+    id_prefix: str | None = None,
+    id: str | None = None,
     id_field: str | None = None,
     title_field: str | None = None,
     text_fields: Sequence[str] | str | None = None,
+    follow: bool = False,
     on_reject: OnReject | None = None,
     exclude: Sequence[str | os.PathLike[str]] = (),
 ) -> Corpus:
     """Return the documents of files, folders, globs and ``-`` (plain text on standard input).
+
+    A file's id is its path under a root, with ``/`` between the parts, behind `id_prefix`. An index
+    that the corpus is added to remembers its roots; where it has none, the root is the folder
+    `root`, or the one that all paths have in common (of a folder the one that it lies in). The id
+    of standard input is `id`, or made of a hash of its text.
 
     A row of a .jsonl, .csv or .tsv is a document: its text is that of `text_fields`, joined by
     line ends (else the first of text, content, contents, body, passage, message that holds one),
     its title that of `title_field` (else title), its id that of `id_field` (else id or _id, else
     ``<file>#<row>``); fields of objects are named ``object.field``, and the fields left over are
     metadata. A title is also the first line of the text, unless it is one of its fields.
-    What cannot be read is handed to `on_reject` when it is met; a path that does not exist is a
-    `CorpusError` at once. Files of `exclude` are passed over where a folder or a glob holds them.
+
+    What cannot be read is handed to `on_reject` when it is met; a path that does not exist, or lies
+    outside of the root, is a `CorpusError` at once. Files of `exclude` are passed over where a
+    folder or a glob holds them, as are ``*.rejects.jsonl``; links to folders that lead out of a
+    folder are followed only with `follow`.
     """
     names = (text_fields,) if isinstance(text_fields, str) else text_fields
     fields = Fields(id_field, title_field, tuple(names) if names else None)
-    return Corpus(plan([os.fspath(path) for path in paths], exclude), fields, on_reject)
+    made = plan([os.fspath(path) for path in paths], exclude, follow)
+    top = None if root is None else os.fspath(root)
+    return Corpus(made, fields, on_reject, top, id_prefix, id)

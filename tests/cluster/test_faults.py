@@ -149,9 +149,9 @@ def test_a_client_killed_at_random_moments(three_nodes):
     lasted: list[float] = []
 
     def complete(version: int, where: str = place) -> dict[str, object]:
-        corpus = faults.write(Path("whole.jsonl"), faults.documents(version))
+        corpus = faults.write(Path("corpus.jsonl"), faults.documents(version))
         started = time.monotonic()
-        report = faults.rerun(corpus, where, *WORDS, *SHARDS, "--prune")
+        report = faults.rerun(corpus, where, *WORDS, *SHARDS, "--prune-all")
         lasted.append(time.monotonic() - started)
         return report
 
@@ -164,7 +164,7 @@ def test_a_client_killed_at_random_moments(three_nodes):
         killed = 0
         for version in range(KILLS):
             corpus = faults.write(Path("corpus.jsonl"), faults.documents(version))
-            run = faults.Run(corpus, place, *WORDS, *SHARDS, "--prune")
+            run = faults.Run(corpus, place, *WORDS, *SHARDS, "--prune-all")
             if version:
                 time.sleep(rng.uniform(0.3, 1) * min(lasted))
             else:

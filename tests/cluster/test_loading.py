@@ -218,6 +218,6 @@ def test_only_what_changed_is_encoded_and_sent(client, cluster, name):
 def test_pruned(client, cluster, name):
     documents = faults.documents(count=8)
     index(documents, cluster, name)
-    report = index(documents[3:], cluster, name, prune=True)
+    report = index(documents[3:], cluster, name, prune="all")
     assert (report.pruned, report.unchanged) == (3, 5)
     assert faults.passages(faults.held(client, name).values()) == faults.expected(documents[3:])

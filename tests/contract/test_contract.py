@@ -13,7 +13,7 @@ import slice_os
 from slice_os.backends.opensearch.scan import Scan
 from slice_os.corpus import count_words, split
 from slice_os.encoder.info import DEFAULT_FOLDER
-from slice_os.errors import EncoderMismatchError, PlaceError, QueryError
+from slice_os.errors import CorpusError, EncoderMismatchError, PlaceError, QueryError
 from slice_os.spans import (
     degree,
     enumerate_spans,
@@ -481,11 +481,14 @@ def test_only_what_changed_is_encoded(new_place):
         longer = changed[0].text + "\nI moved to another town and there is no signal there at all."
         changed[0] = slice_os.Document("cancel", longer, metadata={"year": 1999})
         third = own.add(changed)
-        assert (third.documents, third.unchanged) == (1, 6)
+        assert (third.documents, third.replaced, third.unchanged) == (1, 1, 6)
         assert 0 < third.encoded_words < count_words(longer) / 2
         assert {h.document for h in own.search("no signal", filters={"year": 1999})} == {"cancel"}
-        pruned = own.add(changed[:2], prune=True)
-        assert pruned.pruned == 5
+        asked = []
+        refused = own.add(changed[:2], prune=lambda *numbers: asked.append(numbers) or False)
+        assert (asked, refused.pruned, refused.kept) == ([(5, 7)], 0, 5)
+        assert own.add(changed[:2], prune=True).kept == 5
+        assert own.add(changed[:2], prune="all").pruned == 5
         assert own.status().documents == 2
         assert own.delete(["cancel", "nobody"]) == 1
         assert own.delete(filters={"year": 2019}) == 1
@@ -533,15 +536,56 @@ def test_a_source_that_fails_midway_loses_nothing_before_it(new_place):
         assert own.status().documents == 150
 
 
-def test_prune_waits_until_every_file_can_be_read(tmp_path, new_place):
-    for number in range(3):
+def test_prune_keeps_what_was_rejected_and_what_lies_elsewhere(tmp_path, new_place):
+    for number in range(12):
         (tmp_path / f"{number}.txt").write_text(f"Document number {number}.")
+    (tmp_path / "rows.jsonl").write_text('{"id": "r1", "text": "one"}\n{"id": "r2", "text": "two"}')
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep/a.txt").write_text("A text.")
+
+    def held(index):
+        return index.holds(["0.txt", "1.txt", "r1", "r2", "deep/a.txt", "own"])
+
     with slice_os.open(new_place()) as own:
-        own.add(slice_os.read(tmp_path / "*.txt"))
-        (tmp_path / "0.txt").write_bytes(b"\0\1\2" * 99)
+        own.add([slice_os.Document("own", "No file.")])
+        own.add(slice_os.read(tmp_path, root=tmp_path))
+        assert own.status().documents == 16
+        assert own.status().details["roots"] == {"": str(tmp_path)}
+        (tmp_path / "0.txt").write_bytes(b"\0\1\2" * 99)  # cannot be read for now
         (tmp_path / "1.txt").unlink()
+        (tmp_path / "rows.jsonl").write_text('{"id": "r1", "text": "one"}\n{"id": "r2", ')
+        (tmp_path / "deep/a.txt").unlink()
         report = own.add(slice_os.read(tmp_path / "*.txt"), prune=True)
-        assert (report.rejected, report.pruned, own.status().documents) == (1, 0, 3)
+        assert (report.rejected, report.pruned) == (1, 1)
+        assert held(own) == {"0.txt", "r1", "r2", "deep/a.txt", "own"}
+        report = own.add(slice_os.read(tmp_path), prune=True)
+        assert (report.rejected, report.pruned) == (2, 1)
+        assert held(own) == {"0.txt", "r1", "r2", "own"}
+        (tmp_path / "rows.jsonl").write_text('{"id": "r1", "text": "one"}')
+        assert own.add(slice_os.read(tmp_path / "rows.jsonl"), prune="all").pruned == 1
+        assert held(own) == {"0.txt", "r1", "own"}
+
+
+def test_a_file_has_one_id_and_two_files_have_two(tmp_path, new_place):
+    for name in ("a/docs/price.md", "b/docs/price.md", "a/more/x.txt"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(f"What {name} says.")
+    place = new_place()
+    slice_os.index(slice_os.read(tmp_path / "a/docs"), place)
+    with slice_os.open(place) as own:
+        for given in ("a/docs/price.md", "a/docs/*.md", "a"):
+            own.add(slice_os.read(tmp_path / given))
+        assert own.holds(["docs/price.md", "more/x.txt"]) == {"docs/price.md", "more/x.txt"}
+        assert own.status().documents == 2
+        for other in (tmp_path / "b", tmp_path / "b/docs/*.md"):
+            with pytest.raises(CorpusError, match=r"--root FOLDER and an --id-prefix"):
+                own.add(slice_os.read(other))
+        with pytest.raises(CorpusError, match=r"has ids that begin with 'more/'"):
+            own.add(slice_os.read(tmp_path / "b/docs", id_prefix="more/"))
+        own.add(slice_os.read(tmp_path / "b/docs", id_prefix="b/"))
+    with slice_os.open(place) as again:
+        assert again.add(slice_os.read(tmp_path / "b/docs/price.md")).unchanged == 1
+        assert again.status().documents == 3
 
 
 def test_two_makers_of_one_index_share_it(new_place):

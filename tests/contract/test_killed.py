@@ -28,7 +28,7 @@ import slice_os
 from slice_os.backends.local import writer
 writer.SEGMENT_WORDS = 150
 print("started", flush=True)
-slice_os.index(documents(int(sys.argv[2])), sys.argv[1], passage_words=30, prune=True)
+slice_os.index(documents(int(sys.argv[2])), sys.argv[1], passage_words=30, prune="all")
 """
 LINES = [
     "I want to cancel my subscription because it costs too much.",
@@ -110,7 +110,7 @@ def test_killed_at_random_moments(tmp_path):
         check(place)
     assert killed >= KILLS // 3
     final = documents(KILLS)
-    slice_os.index(final, place, passage_words=30, prune=True)
+    slice_os.index(final, place, passage_words=30, prune="all")
     slice_os.index(final, tmp_path / "undisturbed.slice", passage_words=30)
     found, wanted = content(place), content(tmp_path / "undisturbed.slice")
     assert found.keys() == wanted.keys()

@@ -33,8 +33,10 @@ from slice_os.backends.local.schema import (
     connect,
     create,
     filter_clause,
+    has_sources,
     is_outdated,
     load_meta,
+    load_roots,
     reading,
     recorded_segments,
     segment_missing,
@@ -163,6 +165,7 @@ class LocalBackend(Backend, Forkable):
                 " WHERE NOT EXISTS (SELECT 1 FROM passages p WHERE p.segment = h.segment"
                 " AND p.ordinal = h.ordinal)), 0), ifnull(sum(words), 0) FROM passages"
             ).fetchone()
+            roots = load_roots(database) or {}
         return IndexStatus(
             self.place,
             "local",
@@ -175,8 +178,18 @@ class LocalBackend(Backend, Forkable):
                 "incomplete_documents": incomplete,
                 "segments": segments,
                 "stored_words": stored + deleted,
+                "roots": roots,
             },
         )
+
+    def roots(self) -> dict[str, str] | None:
+        with self._snapshot() as database:
+            return load_roots(database)
+
+    def sources(self) -> Iterator[tuple[str, str]]:
+        with closing(connect(self._folder)) as database, reading(database, self._folder):
+            source = "source" if has_sources(database) else "''"
+            yield from database.execute(f"SELECT id, {source} FROM documents ORDER BY key")
 
     def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
         found = {}

@@ -28,7 +28,7 @@ SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE documents (
     key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, title TEXT NOT NULL, metadata TEXT NOT NULL,
-    hash TEXT, run INTEGER NOT NULL);
+    hash TEXT, run INTEGER NOT NULL, source TEXT NOT NULL DEFAULT '');
 CREATE TABLE passages (
     key INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents,
     number INTEGER NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL,
@@ -216,7 +216,7 @@ def create(folder: Path, meta: IndexMeta) -> None:
         database.executescript(SCHEMA)
         values = {name: getattr(meta, name) for name in IndexMeta.__dataclass_fields__}
         database.execute("INSERT INTO meta VALUES ('index', ?)", (json.dumps(values),))
-        database.execute("INSERT INTO meta VALUES ('run', '0')")
+        database.execute("INSERT INTO meta VALUES ('run', '0'), ('roots', '{}')")
         database.execute("PRAGMA journal_mode = WAL")
     finally:
         database.close()
@@ -242,6 +242,18 @@ def load_meta(database: sqlite3.Connection, folder: Path) -> IndexMeta:
             f"{folder / DATABASE} is not a slice-os index or is damaged ({exc}): delete the folder "
             "and index again."
         ) from exc
+
+
+def load_roots(database: sqlite3.Connection) -> dict[str, str] | None:
+    """Return the folders in which ids start, by prefix; None of an index older than they are."""
+    row = database.execute("SELECT value FROM meta WHERE name = 'roots'").fetchone()
+    return json.loads(row[0]) if row else None
+
+
+def has_sources(database: sqlite3.Connection) -> bool:
+    """Tell whether documents have a source here, as in every index that was written to of late."""
+    columns = database.execute("SELECT name FROM pragma_table_info('documents')")
+    return ("source",) in columns.fetchall()
 
 
 def filter_clause(filters: Sequence[Filter]) -> tuple[str, list[str]]:

@@ -13,7 +13,7 @@ import logging
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
 from pathlib import Path
@@ -25,6 +25,7 @@ from slice_os.backends.base import Writer
 from slice_os.backends.local.schema import (
     as_error,
     connect,
+    has_sources,
     is_full,
     load_meta,
     next_segment,
@@ -96,6 +97,10 @@ class LocalWriter(Writer):
             self._max_words = load_meta(self._database, folder).max_words
             remove_orphans(self._database, folder)
             self._begin_transaction()
+            if not has_sources(self._database):
+                self._database.execute(
+                    "ALTER TABLE documents ADD COLUMN source TEXT NOT NULL DEFAULT ''"
+                )
             (run,) = self._database.execute("SELECT value FROM meta WHERE name = 'run'").fetchone()
             self._run = int(run) + 1
             self._database.execute("UPDATE meta SET value = ? WHERE name = 'run'", (self._run,))
@@ -221,8 +226,8 @@ class LocalWriter(Writer):
             flat_metadata(self._document.metadata), ensure_ascii=False, default=str
         )
         self._database.execute(
-            "UPDATE documents SET title = ?, metadata = ?, hash = ? WHERE key = ?",
-            (self._document.title, metadata, self._document.hash, self._key),
+            "UPDATE documents SET title = ?, metadata = ?, hash = ?, source = ? WHERE key = ?",
+            (self._document.title, metadata, self._document.hash, self._document.source, self._key),
         )
         self._document = None
         (words,) = self._database.execute(
@@ -244,25 +249,29 @@ class LocalWriter(Writer):
     def delete(self, documents: Sequence[str]) -> int:
         # Half a character cannot be stored, so no document has such an id.
         ids = [name.encode("utf-8", "replace").decode() for name in documents]
-        return self._delete_where("id = ?", [(name,) for name in ids])
-
-    @_whole
-    def prune(self) -> int:
-        return self._delete_where("run < ?", [(self._run,)])
-
-    def _delete_where(self, condition: str, parameters: Sequence[tuple[object, ...]]) -> int:
         deleted = 0
-        for values in parameters:
+        for name in ids:
             passages = self._database.execute(
-                "SELECT key FROM passages WHERE document IN"
-                f" (SELECT key FROM documents WHERE {condition})",
-                values,
+                "SELECT p.key FROM passages p JOIN documents d ON d.key = p.document"
+                " WHERE d.id = ?",
+                (name,),
             ).fetchall()
             self._drop([key for (key,) in passages])
-            deleted += self._database.execute(
-                f"DELETE FROM documents WHERE {condition}", values
-            ).rowcount
+            gone = self._database.execute("DELETE FROM documents WHERE id = ?", (name,))
+            deleted += gone.rowcount
         return deleted
+
+    def unseen(self) -> Iterator[tuple[str, str]]:
+        self.commit()
+        yield from self._database.execute(
+            "SELECT id, source FROM documents WHERE run < ?", (self._run,)
+        )
+
+    @_whole
+    def remember(self, roots: Mapping[str, str]) -> None:
+        self._database.execute(
+            "INSERT OR REPLACE INTO meta VALUES ('roots', ?)", (json.dumps(roots),)
+        )
 
     def commit(self) -> None:
         """Write the segment, then commit; may be called again after an interrupt in its middle."""

@@ -194,17 +194,21 @@ class Cluster(Forkable):
                 found[hit["_id"]] = hit["_source"]["words"]
         return found
 
-    def document_ids(self, filters: Sequence[dict[str, Any]] = ()) -> Iterator[str]:
-        """Yield the ids of all documents, or of those that meet filters, in order."""
+    def sources(self, filters: Sequence[dict[str, Any]] = ()) -> Iterator[tuple[str, str]]:
+        """Yield the ids and sources of all documents, or of those that meet filters, in order."""
         for bucket in self.documents(filters):
-            yield bucket["key"]["document"]
+            yield bucket["key"]["document"], bucket["key"]["source"] or ""
 
     def documents(self, filters: Sequence[dict[str, Any]] = ()) -> Iterator[dict[str, Any]]:
         """Yield the same as buckets: their passages are counted, their `words` summed up."""
         after: dict[str, Any] = {}
         words = {"words": {"sum": {"field": "word_count"}}}
         while True:
-            sources = [{"document": {"terms": {"field": "document"}}}]
+            sources = [
+                {"document": {"terms": {"field": "document"}}},
+                # Passages of format 1 have none.
+                {"source": {"terms": {"field": "source", "missing_bucket": True}}},
+            ]
             composite = {"size": PAGE, "sources": sources, **({"after": after} if after else {})}
             body = {
                 "size": 0,

@@ -52,7 +52,10 @@ def passage_id(document: str, content: str, occurrence: int) -> str:
 
 
 def fields(
-    passage: Passage, metadata: Mapping[str, Any], declared: Mapping[str, str] = _NONE
+    passage: Passage,
+    metadata: Mapping[str, Any],
+    source: str = "",
+    declared: Mapping[str, str] = _NONE,
 ) -> dict[str, Any]:
     """Return all fields of a passage but its vectors; `declared` are those of the settings."""
     plain = json.loads(json.dumps(_finite(metadata), ensure_ascii=False, default=str))
@@ -60,6 +63,7 @@ def fields(
     typed = typed_fields(plain, declared)
     return {
         "document": passage.document,
+        "source": source,
         "passage": passage.number,
         "title": passage.title,
         "text": passage.text,

@@ -207,8 +207,17 @@ class OpenSearchBackend(Backend):
                 "vectors": f"{self.settings.vector_type}, "
                 f"{self.settings.dimensions or self.meta.dimension} dimensions",
                 "engine": self.settings.engine,
+                "roots": self.roots() or {},
             },
         )
+
+    def roots(self) -> dict[str, str] | None:
+        roots: dict[str, str] | None = self._cluster.describe()[0]["_meta"]["slice_os"].get("roots")
+        return roots
+
+    def sources(self) -> Iterator[tuple[str, str]]:
+        self._cluster.refresh()
+        return self._cluster.sources()
 
     def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
         entries = self._cluster.entries(documents)
@@ -216,7 +225,8 @@ class OpenSearchBackend(Backend):
         return {document: stored_document(some) for document, some in entries.items()}
 
     def matching(self, filters: Sequence[Filter]) -> list[str]:
-        return list(self._cluster.document_ids(filter_clauses(filters)))
+        found = self._cluster.sources(filter_clauses(filters))
+        return list(dict.fromkeys(document for document, _ in found))
 
     def documents(
         self, filters: Sequence[Filter], size: int, offset: int = 0

@@ -28,7 +28,7 @@ class IndexCorpus:
     skipped, as a `Corpus` does.
     """
 
-    ignored = 0
+    ignored = unfollowed = 0
 
     def __init__(
         self,

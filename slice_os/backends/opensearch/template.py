@@ -14,7 +14,7 @@ from slice_os.errors import PlaceError
 
 FORMAT = 2
 """1: passages could have more spans than the k-NN plugin can derive (`documents.MOST_SPANS`)."""
-ADDED: dict[str, Any] = {"tolerance": {"type": "float"}}
+ADDED: dict[str, Any] = {"tolerance": {"type": "float"}, "source": {"type": "keyword"}}
 """Fields that an index of format 1 may lack."""
 MOST_WORDS = 150
 """Of a passage: of longer ones too few spans are stored to find it well."""
@@ -114,6 +114,7 @@ def describe(meta: IndexMeta, settings: ClusterSettings) -> dict[str, Any]:
         "passage_words": meta.passage_words,
         "tolerance": settings.tolerance,
         "vector": {"type": settings.vector_type, "dimension": dimension},
+        "roots": {},
     }
 
 

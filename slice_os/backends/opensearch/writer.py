@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -120,8 +120,8 @@ class OpenSearchWriter(Writer):
     ) -> None:
         """Send a passage, unless the cluster holds the very same."""
         assert self._document is not None
-        fields = made.fields(passage, self._document.metadata, self._settings.fields)
-        body = {**fields, **end}
+        document, declared = self._document, self._settings.fields
+        body = {**made.fields(passage, document.metadata, document.source, declared), **end}
         body["stamp"] = made.stamp(body)
         self._stamps.append(body["stamp"])
         if isinstance(source, made.Entry):
@@ -193,14 +193,16 @@ class OpenSearchWriter(Writer):
             deleted += len(there)
         return deleted
 
-    def prune(self) -> int:
+    def unseen(self) -> Iterator[tuple[str, str]]:
         self.commit()
-        gone: list[str] = []
-        for document in self._cluster.document_ids():
+        for document, source in self._cluster.sources():
             seen = self._seen.execute("SELECT 1 FROM seen WHERE id = ?", (document,)).fetchone()
             if seen is None:
-                gone.append(document)
-        return self.delete(gone)
+                yield document, source
+
+    def remember(self, roots: Mapping[str, str]) -> None:
+        meta = self._cluster.describe()[0]["_meta"]
+        self._cluster.put_meta({**meta, "slice_os": {**meta["slice_os"], "roots": dict(roots)}})
 
     def commit(self) -> None:
         """Return when the cluster has acknowledged, and shows, all that was sent."""

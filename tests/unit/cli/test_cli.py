@@ -6,9 +6,11 @@ import csv
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -66,7 +68,10 @@ def test_index_says_what_it_did_and_does_it_once(corpus, tmp_path):
     assert (report["unchanged"], report["rejected"], report["encoded_words"]) == (3, 0, 0)
     piped = run("index", "-", "--index", place, stdin="A text from a pipe.")
     assert "1 document indexed" in piped.stdout
-    assert run("index", corpus, "--index", place, "--prune").stdout.count("1 pruned") == 1
+    assert run("index", corpus, "--index", place, "--prune").stdout.count("0 pruned") == 1
+    run("index", "-", "--id", "pipe", "--index", place, stdin="A text.")
+    again = run("index", "-", "--id", "pipe", "--index", place, stdin="Another text.")
+    assert "1 document indexed (1 replaced)" in again.stdout
 
 
 def test_what_is_rejected_is_written_counted_and_told_by_the_exit_code(tmp_path):
@@ -77,7 +82,6 @@ def test_what_is_rejected_is_written_counted_and_told_by_the_exit_code(tmp_path)
     result = run("index", tmp_path, "--index", tmp_path / "i.slice", "--prune", code=3)
     assert "2 documents indexed" in result.stdout
     assert "3 rejected" in result.stderr
-    assert "Nothing was pruned" in result.stderr
     assert "ignored" in result.stderr
     file = tmp_path / "i.slice.rejects.jsonl"
     rejects = [json.loads(line) for line in file.read_text().splitlines()]
@@ -90,6 +94,100 @@ def test_what_is_rejected_is_written_counted_and_told_by_the_exit_code(tmp_path)
     file.rename(tmp_path / "i.slice.rejects.old")
     run("index", tmp_path / "good.txt", "--index", tmp_path / "i.slice")
     assert not file.exists()
+
+
+def test_ids_do_not_depend_on_how_a_path_was_typed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a/docs/price.md", "b/docs/price.md"):
+        Path(name).parent.mkdir(parents=True)
+        Path(name).write_text("The price is ten dollars.")
+    run("index", "a/docs", "--index", "i.slice")
+    Path("a/docs/price.md").write_text("The price is twelve dollars.")
+    again = run("index", "a/docs/price.md", "--index", "i.slice").stdout
+    assert "1 document indexed (1 replaced), 0 unchanged" in again
+    monkeypatch.chdir(tmp_path / "a" / "docs")
+    for given in ("price.md", "*.md", tmp_path / "a", "."):
+        out = run("index", given, "--index", "../../i.slice").stdout
+        assert "0 documents indexed, 1 unchanged" in out
+    monkeypatch.chdir(tmp_path)
+    shown = run("index", "b/docs", "--index", "i.slice", code=1).stderr
+    assert "--root FOLDER and an --id-prefix" in shown
+    assert shown.count("\n") == 1
+    run("index", "b/docs", "--root", "b", "--id-prefix", "b/", "--index", "i.slice")
+    status = json.loads(run("status", "--index", "i.slice", "--json").stdout)
+    assert status["documents"] == 2
+    assert status["details"]["roots"] == {"": str(tmp_path / "a"), "b/": str(tmp_path / "b")}
+    assert f"b/ = {tmp_path / 'b'}" in run("status", "--index", "i.slice").stdout
+    found = json.loads(run("search", "price", "--index", "i.slice", "--json").stdout)["hits"]
+    assert {hit["document"] for hit in found} == {"docs/price.md", "b/docs/price.md"}
+
+
+def test_an_index_from_before_there_were_roots(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("docs").mkdir()
+    for number in range(4):
+        Path(f"docs/{number}.txt").write_text(f"The price is {number} dollars.")
+    run("index", "docs", "--index", "i.slice")
+    with closing(sqlite3.connect("i.slice/index.sqlite")) as database:
+        database.executescript(
+            "DELETE FROM meta WHERE name = 'roots'; ALTER TABLE documents DROP COLUMN source;"
+            "UPDATE documents SET hash = 'made without a source'"
+        )
+    assert "docs/1.txt" in run("search", "price", "--index", "i.slice").stdout
+    shown = run("index", "docs", "--index", "i.slice", code=1).stderr
+    assert "give --root FOLDER" in shown
+    assert "index to a new place" in shown
+    Path("docs/0.txt").unlink()
+    given = ["index", "docs", "--index", "i.slice", "--prune"]
+    assert "3 documents indexed (3 replaced)" in run(*given, "--root", ".").stdout
+    assert "3 unchanged" in run(*given).stdout
+    Path("docs/1.txt").unlink()
+    assert "1 pruned" in run(*given).stdout  # but for 0.txt, of which nobody knows a file
+
+
+def test_prune_has_a_guard(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("share").mkdir()
+    for number in range(9):
+        Path(f"share/{number}.txt").write_text(f"Document number {number}.")
+    run("index", "share", "--index", "i.slice")
+    Path("share").rename("elsewhere")
+    Path("share").mkdir()
+    refused = run("index", "share", "--index", "i.slice", "--prune", code=3)
+    assert "9 documents, more than a third, would have gone" in refused.stderr
+    assert "--prune-all" in refused.stderr
+    out = run("index", "share", "--index", "i.slice", "--prune", "--json", code=3).stdout
+    assert (json.loads(out)["kept"], json.loads(out)["pruned"]) == (9, 0)
+    assert "9 pruned" in run("index", "share", "--index", "i.slice", "--prune-all").stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a terminal of POSIX")
+@pytest.mark.parametrize(("answer", "pruned"), [("y", 2), ("n", 0)])
+def test_prune_asks_a_terminal(tmp_path, answer, pruned):
+    import pty
+
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").write_text(f"Document {name}.")
+    run("index", tmp_path, "--index", tmp_path / "i.slice")
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").unlink()
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [*SLICE_OS, "index", tmp_path, "--index", tmp_path / "i.slice", "--prune"],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    while b"delete them?" not in shown:
+        shown += os.read(ours, 1000)
+    assert b"2 documents of 2 are gone" in shown
+    os.write(ours, f"{answer}\n".encode())
+    out, _ = child.communicate(timeout=60)
+    os.close(ours)
+    assert f"{pruned} pruned" in out.decode()
+    assert child.returncode == (0 if pruned else 3)
 
 
 def test_an_index_within_its_corpus_does_not_read_its_rejects(tmp_path, monkeypatch):

@@ -42,21 +42,28 @@ def test_ids_do_not_depend_on_the_working_directory(
     monkeypatch.chdir(folder)
     assert ids(".") == ids("../talks/") == ids("a/..") == expected
     assert ids("a/b.txt") == ["b.txt"]
-    assert sorted(ids("**/*.txt")) == sorted(i for i in expected if i.endswith(".txt"))
+    for given in ([".", "a/b.txt"], [folder, "./a/../b.txt", "**/*.txt"]):
+        assert sorted(ids(*given)) == sorted(expected)  # and each file is read once
 
 
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
-        ("x/talks/**/*.txt", ["talks/a/b.txt", "talks/b.txt"]),
-        ("x/talks/**", ["talks/a/b.txt", "talks/a/c.md", "talks/b.txt"]),
-        ("x/*/b.txt", ["x/talks/b.txt"]),
-        ("x/talks/?.txt", ["talks/b.txt"]),
-        ("x/talks/.hid*", ["talks/.hidden.txt"]),
+        ("x/talks/**/*.txt", ["a/b.txt", "b.txt"]),
+        ("x/talks/**", ["a/b.txt", "a/c.md", "b.txt"]),
+        ("x/*/b.txt", ["talks/b.txt"]),
+        ("x/talks/?.txt", ["b.txt"]),
+        ("x/talks/.hid*", [".hidden.txt"]),
     ],
 )
 def test_globs(folder: Path, pattern: str, expected: list[str]) -> None:
     assert ids(folder.parent.parent / pattern) == expected
+
+
+def test_a_glob_that_the_shell_expands_gives_the_same_ids(folder: Path) -> None:
+    (folder / "c.txt").write_text("c")
+    named = [folder / "b.txt", folder / "c.txt"]
+    assert ids(folder / "*.txt") == ids(*named) == ["b.txt", "c.txt"]
 
 
 def test_a_file_whose_name_looks_like_a_pattern(tmp_path: Path) -> None:
@@ -93,9 +100,15 @@ def test_a_named_file_of_unknown_format_is_a_reject_and_others_go_on(folder: Pat
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     data = io.BytesIO("Größe\r\n".encode("utf-16"))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(data))
-    corpus = read("-")
+    corpus = read("-", id="notes")
     assert corpus.bytes_total is None
-    assert [(d.id, d.text) for d in corpus] == [("stdin", "Größe \n")]
+    assert [(d.id, d.text) for d in corpus] == [("notes", "Größe \n")]
+    found = []
+    for text in ("one", "two", "one"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        found += [d.id for d in read("-")]
+    assert found[0] == found[2] != found[1]
+    assert found[0].startswith("stdin-")
 
 
 def test_links_in_a_circle_end(folder: Path) -> None:
@@ -162,8 +175,11 @@ def test_a_folder_that_a_glob_cannot_read_is_a_reject(
 def test_what_is_excluded_is_not_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     left = ["talks/a/b.txt", "talks/a/c.md"]
+    (folder / "other.slice.rejects.jsonl").write_text('{"place": "x.txt", "reason": "no text"}')
     for found in (".", "**/*"):
-        assert sorted(d.id for d in read(found, exclude=["b.txt"])) == left
+        corpus = read(found, exclude=["b.txt"], root="..")
+        assert sorted(d.id for d in corpus) == left
+        assert corpus.rejects == 0
     assert [d.id for d in read("b.txt", exclude=["b.txt"])] == ["b.txt"]  # it is named
     (folder / "link.txt").symlink_to("b.txt")
     for given in ("b.txt", "link.txt"):
@@ -176,3 +192,99 @@ def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
     except OSError:
         pytest.skip("this file system refuses such names")
     assert ids(tmp_path) == [f"{tmp_path.name}/caf\ufffd.txt"]
+
+
+def test_ids_start_at_the_root(folder: Path) -> None:
+    top = folder.parent.parent
+    named = read(folder / "a/b.txt", root=top, id_prefix="p/")
+    assert [(d.id, d.source) for d in named] == [("p/x/talks/a/b.txt", "p/x/talks/a/b.txt")]
+    (folder / "rows.jsonl").write_text('{"id": "r1", "text": "a"}\n{"text": "b"}')
+    rows = list(read(folder / "rows.jsonl", root=folder))
+    assert [(d.id, d.source) for d in rows] == [
+        ("r1", "rows.jsonl"), ("rows.jsonl#2", "rows.jsonl")
+    ]  # fmt: skip
+    with pytest.raises(CorpusError, match=r"not in .*--root FOLDER and an --id-prefix"):
+        read(folder, root=folder / "a")
+    with pytest.raises(CorpusError, match="is not a folder"):
+        read(folder, root=folder / "b.txt")
+
+
+def test_what_an_index_remembers_decides(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    known = read(".").under({})
+    assert known == {"": os.path.realpath(folder.parent)}
+    for given in ("a/b.txt", "../talks/a/b.txt", str(folder / "a" / "b.*"), "a/../a/b.txt"):
+        corpus = read(given)
+        assert corpus.under(known) == known
+        assert [d.id for d in corpus] == ["talks/a/b.txt"]
+
+
+def test_roots_do_not_overlap_and_no_two_files_share_an_id(tmp_path: Path) -> None:
+    for name in ("a/docs/price.md", "b/docs/price.md", "a/b/docs/price.md"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(name)
+    known = read(tmp_path / "a/docs").under({})
+    other = tmp_path / "b/docs"
+    refusals = {
+        "is not in": read(other),
+        "Ids without a prefix belong to the root": read(other, root=tmp_path / "b"),
+        "overlaps with": read(other, root=tmp_path, id_prefix="all/"),
+        "has the --id-prefix ''": read(tmp_path / "a/docs", root=tmp_path / "a", id_prefix="x/"),
+    }
+    for message, corpus in refusals.items():
+        with pytest.raises(CorpusError, match=message):
+            corpus.under(known)
+    second = read(other, id_prefix="b/")
+    both = second.under(known)
+    assert both == {**known, "b/": os.path.realpath(tmp_path / "b")}
+    assert [d.id for d in second] == ["b/docs/price.md"]
+    for corpus in (read(other), read(other / "*.md"), read(other, id_prefix="b/")):
+        assert corpus.under(both) == both
+        assert [d.id for d in corpus] == ["b/docs/price.md"]
+    rejects: list[Reject] = []
+    first = read(tmp_path / "a", on_reject=rejects.append)
+    first.under(both)
+    assert [d.id for d in first] == ["docs/price.md"]
+    assert "would be one of the root" in rejects[0].reason
+
+
+def test_a_root_that_is_gone_can_be_given_anew(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old/a.txt").write_text("a")
+    known = read(tmp_path / "old/a.txt").under({})
+    (tmp_path / "old").rename(tmp_path / "new")
+    with pytest.raises(CorpusError, match="--root"):
+        read(tmp_path / "new").under(known)
+    moved = read(tmp_path / "new/a.txt", root=tmp_path / "new")
+    assert moved.under(known) == {"": os.path.realpath(tmp_path / "new")}
+    assert [d.id for d in moved] == ["a.txt"]
+
+
+def test_links_are_what_they_lead_to_if_that_is_in_the_root(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = ids(folder)
+    (tmp_path / "way").symlink_to(folder)
+    monkeypatch.chdir(tmp_path / "way")
+    assert ids(".") == ids(tmp_path / "way") == expected
+    (folder / "again.txt").symlink_to("a/b.txt")
+    assert ids(".") == ids(folder) == expected or sorted(ids(".")) == sorted(expected)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "e.txt").write_text("e")
+    (folder / "e.txt").symlink_to(elsewhere / "e.txt")
+    assert "talks/e.txt" in ids(".")
+
+
+def test_folder_links_out_of_the_tree_are_followed_only_if_asked(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "e.txt").write_text("e")
+    (folder / "out").symlink_to(tmp_path / "elsewhere")
+    (folder / "in").symlink_to(folder / "a")
+    for given in (folder, folder / "*" / "*.txt"):
+        corpus = read(given, root=folder)
+        assert "out/e.txt" not in [d.id for d in corpus]
+        assert corpus.unfollowed == 1
+        assert "out/e.txt" in [d.id for d in read(given, root=folder, follow=True)]

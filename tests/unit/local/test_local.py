@@ -65,7 +65,8 @@ def test_one_run_sees_an_id_once_and_prune_drops_what_it_did_not_see(index):
     with index.writer() as out:
         assert out.touch("a")
         assert not out.touch("a")
-        assert out.prune() == 2
+        assert list(out.unseen()) == [("b", ""), ("c", "")]
+        assert out.delete(["b", "c"]) == 2
     assert index.status().documents == 1
 
 
