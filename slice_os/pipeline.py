@@ -6,6 +6,7 @@ index is written in the order of the corpus.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,6 +26,11 @@ T = TypeVar("T")
 Prune = bool | Literal["all"] | Callable[[int, int], bool]
 AHEAD = 256
 """How many documents or passages a stage may be ahead of the next."""
+LONGEST_WORD = 100_000
+"""Characters; texts have none, but data that was taken for text has."""
+LONGEST_TITLE = 10_000
+"""Characters: every passage of a document has its title."""
+_WORD = re.compile(r"[^\s\u0e00-\U0010ffff]+")  # from Thai on, words need no spaces
 LOOKED_UP = 64
 """Documents that the index is asked about at once,"""
 LOOKED_UP_CHARACTERS = 100_000
@@ -208,12 +214,24 @@ def _problem(document: Document) -> str:
     try:
         if all(isinstance(text, str) for text in (document.id, document.title, document.text)):
             document.id.encode()
-            return "" if document.id and document.hash else "it has no id"
+            if not (document.id and document.hash):
+                return "it has no id"
+            if len(document.title) > LONGEST_TITLE:
+                return f"its title has more than {LONGEST_TITLE:,} characters"
+            return _endless_word(document.text)
     except UnicodeEncodeError:
         return "it holds half a character (a lone surrogate)"
     except (TypeError, ValueError) as exc:
         return f"its metadata cannot be stored: {exc}"
     return "its id, title and text must be texts"
+
+
+def _endless_word(text: str) -> str:
+    if len(text) > LONGEST_WORD:  # one word is a passage, however long, and encoded at once
+        for word in _WORD.finditer(text):
+            if word.end() - word.start() > LONGEST_WORD:
+                return f"it has a word of more than {LONGEST_WORD:,} characters"
+    return ""
 
 
 def _encode(steps: Iterable[_Step], encoder: Encoder) -> Iterator[tuple[_Step, Words]]:

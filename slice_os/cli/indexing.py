@@ -19,11 +19,13 @@ from slice_os.cli.options import (
     json_option,
     opened,
 )
-from slice_os.cli.output import counted, echo_json, echo_table
+from slice_os.cli.output import counted, echo_json, echo_table, shorten
 from slice_os.errors import CorpusError
 from slice_os.pipeline import IndexReport
 from slice_os.records import Reject
 
+SHOWN = 5
+"""Files of which the first reject is shown at once; all rejects are in the rejects file."""
 REJECTED = 3
 """Exit code when something was skipped: everything else is done."""
 
@@ -111,9 +113,9 @@ def index(
     """Index files, folders, globs or - (stdin); a second run encodes only what changed.
 
     The id of a file is its path below a root that the index remembers, however it is named here.
-    Reads .txt .md .html .jsonl .csv .tsv (also .gz), and .pdf .docx with the extra 'documents'.
-    What cannot be read is skipped, counted and written to the rejects file; the exit code is
-    then 3.
+    Reads .txt .md .html .json .jsonl .csv .tsv (also .gz), and .pdf .docx .xlsx with the extra
+    'documents'. What cannot be read is skipped, counted and written to the rejects file; the exit
+    code is then 3.
     """
     from slice_os import index as index_corpus
     from slice_os import read, read_index
@@ -236,6 +238,7 @@ class _Rejects:
         self._file, self._ours, self.count = file, ours, 0
         self._stream: IO[str] | None = None
         self._one = threading.Lock()  # reading and indexing are two threads
+        self._shown: set[str] = set()
 
     def __call__(self, reject: Reject) -> None:
         line = {"place": reject.place, "reason": reject.reason}
@@ -248,6 +251,15 @@ class _Rejects:
             self._stream.write(json.dumps(line, ensure_ascii=False) + "\n")
             self._stream.flush()
             self.count += 1
+            self._show(reject)
+
+    def _show(self, reject: Reject) -> None:
+        """Say what is wrong at once, for the first of each of some files."""
+        file = reject.place.rpartition("#")[0] or reject.place
+        if file not in self._shown and len(self._shown) < SHOWN:
+            self._shown.add(file)
+            text = shorten(f"{reject.place}: {reject.reason}", 300)
+            tqdm.write(f"Rejected: {text}", file=sys.stderr)
 
     def __enter__(self) -> _Rejects:
         return self

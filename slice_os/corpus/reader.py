@@ -15,6 +15,7 @@ from typing import BinaryIO, cast
 from slice_os.corpus.cleaning import clean
 from slice_os.corpus.formats import Rows, format_of, is_compressed, plain
 from slice_os.corpus.formats.parsed import Parsed
+from slice_os.corpus.limits import check_text, read_all
 from slice_os.corpus.paths import STDIN, Plan, Source, plan
 from slice_os.corpus.roots import Location, Locator, Roots, claim
 from slice_os.corpus.rows import Fields, Row, to_document
@@ -145,7 +146,12 @@ class Corpus:
             self._on_reject(Reject(clean(place), " ".join(clean(reason).split())))
 
     def _stdin(self) -> Iterator[Document]:
-        for document in self._whole(STDIN, sys.stdin.buffer.read(), plain.parse, "stdin"):
+        try:
+            data = read_all(sys.stdin.buffer)
+        except CorpusError as exc:
+            self._reject("stdin", str(exc))
+            return
+        for document in self._whole(STDIN, data, plain.parse, "stdin"):
             name = self._stdin_id or f"stdin-{content_hash(document.text)}"
             yield replace(document, id=(self._id_prefix or "") + name)
 
@@ -160,7 +166,7 @@ class Corpus:
             self._reject(place, f"the .gz is cut off or damaged: {exc}")
         except OSError as exc:
             self._reject(place, exc.strerror or str(exc))
-        except CorpusError as exc:
+        except (CorpusError, MissingExtraError) as exc:
             self._reject(place, str(exc))
 
     def _read_file(self, source: str, place: str, file: BinaryIO) -> Iterator[Document]:
@@ -169,16 +175,19 @@ class Corpus:
         if isinstance(kind, Rows):
             before = self.bytes_done
             for row in kind.parse(stream):
+                if kind.columns and not row.problem and (lack := self._fields.missing(row.values)):
+                    raise CorpusError(lack)
                 yield from self._row(source, place, row)
                 self.bytes_done = before + file.tell()
         elif kind is not None:
-            yield from self._whole(source, stream.read(), kind.parse, place)
+            yield from self._whole(source, read_all(stream, kind.largest), kind.parse, place)
 
     def _whole(
         self, identity: str, data: bytes, parse: Callable[[bytes], Parsed], place: str
     ) -> Iterator[Document]:
         try:
             parsed = parse(data)
+            check_text(parsed.text)
         except (CorpusError, MissingExtraError, RecursionError) as exc:
             self._reject(place, str(exc))
             return
@@ -232,11 +241,12 @@ def read(
     `root`, or the one that all paths have in common (of a folder the one that it lies in). The id
     of standard input is `id`, or made of a hash of its text.
 
-    A row of a .jsonl, .csv or .tsv is a document: its text is that of `text_fields`, joined by
-    line ends (else the first of text, content, contents, body, passage, message that holds one),
-    its title that of `title_field` (else title), its id that of `id_field` (else id or _id, else
-    ``<file>#<row>``); fields of objects are named ``object.field``, and the fields left over are
-    metadata. A title is also the first line of the text, unless it is one of its fields.
+    A row of a .jsonl, .csv, .tsv or .xlsx, or a member of a .json, is a document: its text is that
+    of `text_fields`, joined by line ends (else the first of text, content, contents, body, passage,
+    message that holds one), its title that of `title_field` (else title), its id that of `id_field`
+    (else id or _id, else ``<file>#<row>``), these names in any case; fields of objects are named
+    ``object.field``, and the fields left over are metadata. A title is also the first line of the
+    text, unless it is one of its fields.
 
     What cannot be read is handed to `on_reject` when it is met; a path that does not exist, or lies
     outside of the root, is a `CorpusError` at once. Files of `exclude` are passed over where a

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +22,11 @@ Values = Mapping[str, Any]
 class Row:
     """One row as its format gives it, or the `problem` for which it cannot be read.
 
+    `number` tells it from the others of its file, and so is the end of its id.
     `line` is the line of the file that it begins at, where that is not its number.
     """
 
-    number: int
+    number: int | str
     values: Values
     problem: str = ""
     line: int = 0
@@ -46,9 +47,15 @@ class Fields:
         has = f"it has {', '.join(names) or 'none'}"
         if lacking is not None:
             return f"has no field {lacking!r}; {has}"
-        if self.text is None and not any(name in names for name in TEXT_FIELDS):
+        if self.text is None and not any(usual(names, name) in names for name in TEXT_FIELDS):
             return f"has no field {' or '.join(TEXT_FIELDS)}, so name its text fields; {has}"
         return ""
+
+
+def usual(names: Iterable[str], name: str) -> str:
+    """Return how a usual name is written here: as it is, else in other cases."""
+    found = [one for one in names if one.lower() == name]
+    return name if name in found or not found else found[0]
 
 
 def to_document(values: Values, fields: Fields, fallback_id: str) -> Document:
@@ -57,9 +64,10 @@ def to_document(values: Values, fields: Fields, fallback_id: str) -> Document:
     if problem := fields.missing(row):
         raise CorpusError(problem)
     texts = fields.text or (_usual_text(row),)
+    ids = [usual(row, name) for name in ID_FIELDS]
     text = "\n".join(filter(None, (_text(name, row[name]) for name in texts)))
-    title_field = fields.title or TITLE_FIELD
-    identity = fields.id or next((n for n in ID_FIELDS if _is_scalar(row.get(n))), "")
+    title_field = fields.title or usual(row, TITLE_FIELD)
+    identity = fields.id or next((name for name in ids if _is_scalar(row.get(name))), "")
     if fields.id and not _is_scalar(row[fields.id]):
         raise CorpusError(f"the field {fields.id!r} holds no id")
     used = {*texts, identity}
@@ -82,7 +90,7 @@ def to_document(values: Values, fields: Fields, fallback_id: str) -> Document:
 
 
 def _usual_text(row: Values) -> str:
-    present = [name for name in TEXT_FIELDS if name in row]
+    present = [own for name in TEXT_FIELDS if (own := usual(row, name)) in row]
     return next((name for name in present if row[name]), present[0])
 
 

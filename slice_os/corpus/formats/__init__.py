@@ -7,23 +7,39 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import BinaryIO
 
-from slice_os.corpus.formats import delimited, docx, html, json_lines, markdown, pdf, plain
+from slice_os.corpus.formats import (
+    delimited,
+    docx,
+    html,
+    json_lines,
+    json_whole,
+    markdown,
+    pdf,
+    plain,
+    xlsx,
+)
 from slice_os.corpus.formats.parsed import Parsed
+from slice_os.corpus.limits import PACKED_BYTES, TEXT_BYTES
 from slice_os.corpus.rows import Row
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A format of which a file is one document."""
+    """A format of which a file is one document, of at most so many bytes."""
 
     parse: Callable[[bytes], Parsed]
+    largest: int = TEXT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A format of which a file is read row by row, each a document."""
+    """A format of which a file is read row by row, each a document.
+
+    With `columns`, what one row lacks all of them lack.
+    """
 
     parse: Callable[[BinaryIO], Iterator[Row]]
+    columns: bool = False
 
 
 Format = Whole | Rows
@@ -33,12 +49,14 @@ FORMATS: dict[str, Format] = {
     ".md": Whole(markdown.parse),
     ".html": Whole(html.parse),
     ".htm": Whole(html.parse),
-    ".pdf": Whole(pdf.parse),
-    ".docx": Whole(docx.parse),
+    ".pdf": Whole(pdf.parse, PACKED_BYTES),
+    ".docx": Whole(docx.parse, PACKED_BYTES),
+    ".xlsx": Rows(xlsx.parse),
+    ".json": Rows(json_whole.parse),
     ".jsonl": Rows(json_lines.parse),
     ".ndjson": Rows(json_lines.parse),
-    ".csv": Rows(delimited.parse_csv),
-    ".tsv": Rows(delimited.parse_tsv),
+    ".csv": Rows(delimited.parse_csv, columns=True),
+    ".tsv": Rows(delimited.parse_tsv, columns=True),
 }
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from slice_os.corpus.encoding import BROKEN, open_text
+from slice_os.corpus.limits import ROW_CHARACTERS, too_long
 from slice_os.corpus.rows import Row
 from slice_os.errors import CorpusError
 
-# The csv module's own limit, 128 KiB, is shorter than a contract. One stays needed: a quote that
-# is never closed makes the rest of the file one field.
-_LONGEST_FIELD = 1 << 28
+_MOST_COLUMNS = 10_000
+_SNIFFED = 4096
 
 
 def parse_csv(stream: BinaryIO) -> Iterator[Row]:
@@ -26,15 +26,17 @@ def parse_tsv(stream: BinaryIO) -> Iterator[Row]:
 
 
 def _parse(stream: BinaryIO, delimiter: str | None) -> Iterator[Row]:
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
+    # The csv module's own limit, 128 KiB, is shorter than a contract.
+    csv.field_size_limit(max(csv.field_size_limit(), ROW_CHARACTERS))
     with open_text(stream, newline="") as text:
-        first = text.readline()
-        lines = (line.replace("\0", " ") for line in _chain(first, text))
+        lines = _Lines(text)
+        separator = delimiter or _delimiter(lines.first[:_SNIFFED])
         # Strict, so that a misplaced or unclosed quote is an error of its row, not another text.
-        reader = csv.reader(lines, delimiter=delimiter or _delimiter(first), strict=True)
+        reader = csv.reader(lines, delimiter=separator, strict=True)
         header = _header(reader)
         number = 0
         while True:
+            lines.length = 0
             line = reader.line_num + 1
             try:
                 values = next(reader)
@@ -62,10 +64,22 @@ def _problem(values: list[str], header: list[str], encoding: str) -> str:
     return ""
 
 
-def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
-    if first:
-        yield first
-    yield from rest
+class _Lines(Iterator[str]):
+    """The lines of a file, as many as a row may have: a quote may never be closed."""
+
+    def __init__(self, text: TextIO) -> None:
+        self._text = text
+        self.length = 0
+        self.first = self._waiting = text.readline(ROW_CHARACTERS + 1)
+
+    def __next__(self) -> str:
+        line, self._waiting = self._waiting or self._text.readline(ROW_CHARACTERS + 1), ""
+        self.length += len(line)
+        if self.length > ROW_CHARACTERS:
+            raise CorpusError(f"{too_long('row')}; what follows it is not read")
+        if not line:
+            raise StopIteration
+        return line.replace("\0", " ")
 
 
 def _delimiter(header: str) -> str:
@@ -84,6 +98,13 @@ def _header(reader: Iterator[list[str]]) -> list[str]:
         raise CorpusError(f"its header is not CSV: {exc}") from exc
     if header is None:
         raise CorpusError("has no header line")
+    return column_names(header)
+
+
+def column_names(header: list[str]) -> list[str]:
+    """Return the names that a header gives its columns, or raise CorpusError."""
+    if len(header) > _MOST_COLUMNS:
+        raise CorpusError(f"has more than {_MOST_COLUMNS:,} columns")
     names = [name.strip() or f"column {place}" for place, name in enumerate(header, start=1)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from selectolax.lexbor import LexborHTMLParser
 
 from slice_os.corpus.encoding import decode
 from slice_os.corpus.formats.parsed import Parsed
+from slice_os.corpus.limits import check_html
 
 _UNSEEN = ["head", "script", "style", "noscript", "template", "svg", "iframe", "object"]
 _BLOCKS = (
@@ -13,6 +16,8 @@ _BLOCKS = (
     "figure,footer,form,h1,h2,h3,h4,h5,h6,header,hr,legend,li,main,nav,ol,option,p,section,"
     "summary,table,tr,ul"
 )
+# Pictures, which may be most of a page that was saved as one file.
+_EMBEDDED = re.compile(rb"data:[\w/+.-]+;base64,[A-Za-z0-9+/=]+")
 # Stands for a block's edge until the source's own line ends, which mean nothing, are gone.
 _EDGE = "\u2029"
 _HEADING = "\u2028"
@@ -20,6 +25,7 @@ _HEADING = "\u2028"
 
 def parse(data: bytes) -> Parsed:
     """Return the body's blocks as lines, and ``<title>``."""
+    check_html(data := _EMBEDDED.sub(b"", data))
     source, broken = decode(data)
     tree = LexborHTMLParser(source.replace("\0", " ").replace(_EDGE, " ").replace(_HEADING, " "))
     title = tree.css_first("title")

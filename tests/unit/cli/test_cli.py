@@ -202,6 +202,14 @@ def test_an_index_within_its_corpus_does_not_read_its_rejects(tmp_path, monkeypa
         assert "1 rejected" in own.stderr
 
 
+def test_what_is_wrong_with_a_file_is_said_at_once(tmp_path):
+    (tmp_path / "a.csv").write_text("key,summary\n" + "1,words\n" * 20)
+    shown = run("index", tmp_path, "--index", tmp_path / "i.slice", code=3).stderr
+    assert "Rejected: " in shown
+    assert "it has key, summary" in shown
+    assert "1 rejected: see" in shown
+
+
 def test_a_filter_that_is_not_utf_8(place):
     shown = run("search", "cancel", "--index", place, "--filter", "a=\udcff", code=1).stderr
     assert "is not understood" in shown

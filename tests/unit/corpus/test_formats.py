@@ -182,3 +182,20 @@ def test_offsets_are_those_of_the_file(tmp_path: Path) -> None:
         assert len(document.text) == len(source)
         assert document.text.index("cancel") == source.index("cancel")
         assert "\r" not in document.text
+
+
+def test_headers_and_footers_of_word_documents(tmp_path: Path) -> None:
+    document = docx.Document()
+    document.add_paragraph("The body.")
+    for number in (1, 2):
+        section = document.sections[0] if number == 1 else document.add_section()
+        section.header.is_linked_to_previous = section.footer.is_linked_to_previous = False
+        section.header.paragraphs[0].text = "Acme Ltd"
+        section.footer.paragraphs[0].text = f"Part {number}"
+    table = document.sections[0].footer.add_table(1, 1, 100)
+    table.cell(0, 0).text = "in a cell"
+    file = io.BytesIO()
+    document.save(file)
+    (found,), _ = read_one(tmp_path, "a.docx", file.getvalue())
+    lines = [line for line in found.text.splitlines() if line]
+    assert lines == ["Acme Ltd", "The body.", "Part 1", "in a cell", "Part 2"]

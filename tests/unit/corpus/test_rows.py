@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import random
 import tracemalloc
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from openpyxl import Workbook
 
 from slice_os.corpus import Corpus, read
 from slice_os.records import Document, Reject
@@ -196,3 +199,86 @@ def test_rows_are_streamed(tmp_path: Path) -> None:
     assert len(set(done)) > 15
     assert corpus.bytes_done == corpus.bytes_total
     assert corpus.documents == 20_000
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_usual_names_are_found_in_any_case(tmp_path: Path, name: str) -> None:
+    data = "ID,Title,Text\n7,T,words\n"
+    if name == "a.jsonl":
+        data = json.dumps({"ID": 7, "Title": "T", "Text": "words"})
+    documents, rejects = read_rows(tmp_path, name, data)
+    assert rejects == []
+    assert documents == [Document("7", "T\nwords", "T")]
+
+
+def test_a_table_without_a_text_column_says_so_once(tmp_path: Path) -> None:
+    documents, rejects = read_rows(tmp_path, "a.csv", "key,summary\n" + "1,words\n" * 50)
+    assert documents == []
+    assert len(rejects) == 1
+    assert rejects[0][1].endswith("so name its text fields; it has key, summary")
+
+
+ISSUES = [{"key": 1, "body": "one", "labels": [{"name": "bug"}]}, {"key": 2, "body": "two"}]
+
+
+@pytest.mark.parametrize(
+    ("value", "ids"),
+    [
+        (ISSUES, ["a.json#1", "a.json#2"]),
+        ({"A-1": ISSUES[0], "A-2": ISSUES[1]}, ["A-1", "A-2"]),
+        ({"total": 2, "startAt": 0, "issues": ISSUES}, ["a.json#1", "a.json#2"]),
+    ],
+)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_json(tmp_path: Path, value: Any, ids: list[str], indent: int | None) -> None:
+    documents, rejects = read_rows(tmp_path, "a.json", json.dumps(value, indent=indent))
+    assert rejects == []
+    assert [(d.id, d.text) for d in documents] == list(zip(ids, ["one", "two"], strict=True))
+    assert documents[0].metadata == {"key": 1, "labels": [{"name": "bug"}]}
+
+
+def test_json_of_one_document_and_of_none(tmp_path: Path) -> None:
+    one = {"text": "words", "labels": [{"name": "bug"}]}
+    assert [d.text for d in read_rows(tmp_path, "a.json", json.dumps(one))[0]] == ["words"]
+    assert read_rows(tmp_path, "a.json", "[]") == ([], [])
+    for data, reason in {
+        '[{"text": "one"}, {"text": ': "is not JSON",
+        '[{"text": "one"} {"text": "two"}]': "goes on with",
+        "7": "no JSON array or object",
+        "": "no JSON array or object",
+        '[{"text": "one"}, 7, "x"]': "is int, not an object",
+    }.items():
+        documents, rejects = read_rows(tmp_path, "a.json", data)
+        assert [d.text for d in documents] == (["one"] if "one" in data else [])
+        assert reason in rejects[0][1]
+
+
+def test_json_is_read_in_pieces(tmp_path: Path) -> None:
+    rows = [{"text": f"row {n} é", "n": n, "pad": "x" * 5000} for n in range(100)]
+    rows.append({"text": "last", "pad": "y" * 300_000})
+    documents, rejects = read_rows(tmp_path, "a.json", json.dumps(rows))
+    assert rejects == []
+    assert [d.metadata.get("n") for d in documents] == [*range(100), None]
+
+
+def test_workbooks(tmp_path: Path) -> None:
+    book = Workbook()
+    first = book.active
+    first.title = "Issues"
+    for row in (["ID", "Text", None, "When"], [1, "one", None, date(2024, 5, 1)], [], [None, "b"]):
+        first.append(row)
+    book.create_sheet("More").append(["text"])
+    book["More"].append(["three"])
+    book.create_sheet("Empty")
+    file = io.BytesIO()
+    book.save(file)
+    documents, rejects = read_rows(tmp_path, "a.xlsx", file.getvalue())
+    assert rejects == []
+    assert documents == [
+        Document("1", "one", "", {"When": "2024-05-01T00:00:00"}),
+        Document("a.xlsx#Issues!4", "b", "", {"When": "", "ID": ""}),
+        Document("a.xlsx#More!2", "three"),
+    ]
+    documents, rejects = read_rows(tmp_path, "b.xlsx", file.getvalue()[:3000])
+    assert documents == []
+    assert "not a readable .xlsx" in rejects[0][1]
