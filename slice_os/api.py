@@ -18,7 +18,7 @@ from slice_os.backends.base import IndexStatus, Mode
 from slice_os.corpus import Corpus
 from slice_os.encoder import Encoder, load_encoder
 from slice_os.errors import CorpusError, EncoderMismatchError, PlaceError, QueryError
-from slice_os.filters import Filter, parse_filters
+from slice_os.filters import Filter, parse_filters, unknown_field
 from slice_os.fusion import DEFAULT_FUSION, LATE
 from slice_os.lexical import parse_query
 from slice_os.mining import Order, mine_phrases, select
@@ -185,6 +185,14 @@ class Index:
                 )
         return None if roots == known else roots
 
+    def _filters(self, filters: Filters) -> list[Filter]:
+        """Return filters; a QueryError names a field that no document has, and those like it."""
+        backend, conditions = self._existing(), parse_filters(filters)
+        for field in dict.fromkeys(name for one in conditions for name in one.fields):
+            if not backend.has_field(field):
+                raise unknown_field(self.place, field, backend.fields())
+        return conditions
+
     def search(
         self,
         query: str,
@@ -217,7 +225,7 @@ class Index:
             mode=mode,
             fusion=fusion,
             weight=weight,
-            filters=parse_filters(filters),
+            filters=self._filters(filters),
             size=size,
             offset=offset,
             all_lengths=all_lengths,
@@ -263,7 +271,7 @@ class Index:
             gather(phrases, counter_examples),
             threshold=degree,
             literal=literal,
-            filters=[*parse_filters(filters), *wording],
+            filters=[*self._filters(filters), *wording],
             all_lengths=all_lengths,
             verify=verify,
             exact=exact,
@@ -282,7 +290,7 @@ class Index:
         """
         if size < 1 or offset < 0:
             raise QueryError("size must be at least 1, offset at least 0.")
-        return self._existing().documents(parse_filters(filters), size, offset)
+        return self._existing().documents(self._filters(filters), size, offset)
 
     def show(
         self, document: str, *, at: int | None = None, passage: int | None = None, context: int = 1
@@ -303,7 +311,7 @@ class Index:
         """Delete documents by id, or those whose metadata meets `filters`; return how many."""
         backend = self._existing()
         documents = [documents] if isinstance(documents, str) else documents
-        conditions = parse_filters(filters)
+        conditions = self._filters(filters)
         ids = [*documents, *(backend.matching(conditions) if conditions else ())]
         if not ids and not conditions:
             raise QueryError("Nothing to delete: give document ids or a filter.")

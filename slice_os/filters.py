@@ -1,11 +1,12 @@
-"""Metadata filters: `field=value`, `field!=value` and ranges, the same on every backend."""
+"""Metadata filters, the same on every backend: equality, ranges, any of, prefixes, presence."""
 
 from __future__ import annotations
 
+import difflib
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import regex
@@ -21,13 +22,19 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
+WORDS = ("in", "exists", "prefix", "or")
+"""What stands between spaces: ``a in x,y``, ``a exists``, ``a prefix x``, ``a=1 or b=2``."""
 # A lone surrogate, half a character, is in no text: it stands for a byte that is not UTF-8.
 _FILTER = regex.compile(
     r"\s*(?P<field>[^=!<>\ud800-\udfff]+?)\s*(?P<op>!=|>=|<=|=|>|<)\s*"
     r"(?P<value>[^\ud800-\udfff]*?)\s*"
 )
 
-
+_WORDED = regex.compile(
+    r"\s*(?P<field>[^=!<>\ud800-\udfff]+?)\s+((?P<op>in|prefix)\s+(?P<value>[^\ud800-\udfff]+?)"
+    r"|(?P<exists>exists))\s*"
+)
+_OR = regex.compile(r"\s+or\s+")
 _NUMBER = regex.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 _LONG = regex.compile(r"[+-]?\d{16,}")
 _DATE = regex.compile(r"(\d{4})-\d\d(-\d\d([T ].*)?)?", regex.S)
@@ -35,27 +42,43 @@ _DATE = regex.compile(r"(\d{4})-\d\d(-\d\d([T ].*)?)?", regex.S)
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One condition on a document's metadata; several are joined by *and*.
+    """A condition on a document's metadata, or any of it and `others`; *and* joins several.
 
-    A list holds if one of its members does (for ``!=``: if none equals). A stored number compares
-    as a number, and so does a text that reads as one in a range, an ISO date as its year; all else
-    compares as text, so that "01234" is not 1234 and ISO dates sort. Integers beyond 2^53, which
-    no float tells apart, are equal as texts.
+    The operators are ``=``, ``!=``, ``>=``, ``<=``, ``>``, ``<``, ``prefix`` and ``exists`` (any
+    value but null). A list holds if one of its members does (for ``!=``: if none equals), and
+    ``a.b`` names the field b of an object a, or of the objects of a list a. A stored number
+    compares as a number, and so does a text that reads as one in a range, an ISO date as its year;
+    all else compares as text, so that "01234" is not 1234 and ISO dates sort. Integers beyond 2^53,
+    which no float tells apart, are equal as texts.
     """
 
     field: str
     operator: str
     value: str
+    others: tuple[Filter, ...] = ()
+
+    def holds_of(self, metadata: Mapping[str, Any]) -> bool:
+        """Tell whether a document's metadata meets the condition."""
+        if self.holds(field_of(metadata, self.field)):
+            return True
+        return any(other.holds_of(metadata) for other in self.others)
+
+    @property
+    def fields(self) -> list[str]:
+        """The names of all fields that the condition is on."""
+        return list(dict.fromkeys([self.field, *(one.field for one in self.others)]))
 
     def holds(self, stored: object) -> bool:
-        """Tell whether a stored value (None where the field is missing) meets the condition."""
+        """Tell whether a stored value (None: the field is missing) is what `self` alone asks."""
         members = stored if isinstance(stored, list) else [stored]
         if self.operator == "!=":
             return all(not _compare("=", member, self.value) for member in members)
         return any(_compare(self.operator, member, self.value) for member in members)
 
     def __str__(self) -> str:
-        return f"{self.field}{self.operator}{self.value}"
+        between = " " if self.operator.isalpha() else ""
+        own = between.join((self.field, self.operator, self.value)).rstrip()
+        return " or ".join([own, *map(str, self.others)])
 
 
 Condition = Filter | Wording
@@ -63,9 +86,13 @@ Condition = Filter | Wording
 
 
 def _compare(op: str, stored: object, wanted: str) -> bool:
-    if stored is None:
+    if stored is None or isinstance(stored, Mapping):  # of which the fields are asked for
         return False
     text = _text(stored)
+    if op == "exists":
+        return True
+    if op == "prefix":
+        return text.startswith(wanted.lower() if isinstance(stored, bool) else wanted)
     number = isinstance(stored, int | float) and not isinstance(stored, bool)
     if isinstance(stored, bool):
         wanted = wanted.lower()
@@ -92,15 +119,18 @@ def as_number(text: str) -> float | None:
 def parse_filters(filters: Mapping[str, object] | Iterable[str | Filter] | None) -> list[Filter]:
     """Return filters from a mapping of equalities or from texts like ``year>=2020``.
 
+    In a mapping a list stands for any of its values. In a text the operators may also be words:
+    ``year in 2019,2020``, ``author exists``, ``path prefix docs/``, ``year=2019 or kind=a``.
+
     Raises:
-        QueryError: a text without a field or an operator.
+        QueryError: a text without a field or an operator, or a list without values.
     """
     if filters is None:
         return []
     if isinstance(filters, str):
         filters = [filters]
     if isinstance(filters, Mapping):
-        return [Filter(name, "=", _text(value)) for name, value in filters.items()]
+        return [_any_of(name, value) for name, value in filters.items()]
     return [one if isinstance(one, Filter) else _parse(one) for one in filters]
 
 
@@ -108,14 +138,59 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _any_of(name: str, value: object) -> Filter:
+    values = list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
+    if not values:
+        raise QueryError(f"The filter on {name!r} is a list without values: leave it out.")
+    first, *rest = (Filter(name, "=", _text(one)) for one in values)
+    return replace(first, others=tuple(rest))
+
+
 def _parse(text: str) -> Filter:
-    found = _FILTER.fullmatch(text)
-    if found is None or found["value"][:1] in tuple("=<>~"):
+    parts = [_parse_one(part) for part in _OR.split(text)]
+    if len(parts) == 1 or None in parts:  # a value may hold the word
+        parts = [_parse_one(text)]
+    conditions = [one for one in parts if one is not None]
+    if not conditions:
         raise QueryError(
             f"The filter {text!r} is not understood: write field=value, or field>=value for a "
-            f"range ({' '.join(OPERATORS)})."
+            f"range ({' '.join(OPERATORS)}), 'field in a,b', 'field prefix a', 'field exists', or "
+            "several of these with 'or' between them."
         )
-    return Filter(found["field"], found["op"], found["value"])
+    # Each is one of several, those of its own included.
+    first, *rest = [replace(one, others=()) for part in conditions for one in (part, *part.others)]
+    return replace(first, others=tuple(rest))
+
+
+def _parse_one(text: str) -> Filter | None:
+    found = _FILTER.fullmatch(text)
+    if found is not None:
+        wrong = found["value"][:1] in tuple("=<>~")
+        return None if wrong else Filter(found["field"], found["op"], found["value"])
+    found = _WORDED.fullmatch(text)
+    if found is None:
+        return None
+    if found["op"] == "in":
+        return _any_of(found["field"], [one.strip() for one in found["value"].split(",")])
+    return Filter(found["field"], found["op"] or "exists", found["value"] or "")
+
+
+def field_of(metadata: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a field of flat metadata, None if there is none.
+
+    Of the objects of a list it is the list of what they have.
+    """
+    if name in metadata or "." not in name:
+        return metadata.get(name)
+    parts = name.split(".")
+    for place in range(1, len(parts)):
+        members = metadata.get(".".join(parts[:place]))
+        if isinstance(members, list):
+            rest = ".".join(parts[place:])
+            objects = [flat_metadata(one) for one in members if isinstance(one, Mapping)]
+            found = [field_of(one, rest) for one in objects]
+            return [v for one in found for v in (one if isinstance(one, list) else [one])] or None
+    return None
 
 
 def flat_metadata(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -129,3 +204,33 @@ def flat_metadata(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, An
         else:
             flat[f"{prefix}{name}"] = value
     return flat
+
+
+def leaves(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of all that can be filtered: members of lists and of their objects."""
+    for name, stored in flat_metadata(metadata).items():
+        for member in stored if isinstance(stored, list | tuple) else [stored]:
+            if isinstance(member, Mapping):
+                yield from ((f"{name}.{inner}", value) for inner, value in leaves(member))
+            elif member is not None:
+                yield name, member
+
+
+def field_names(metadata: Mapping[str, Any]) -> list[str]:
+    """Return the names of the fields that a filter can be on."""
+    return [name for name, _ in leaves(metadata)]
+
+
+def unknown_field(place: str, field: str, names: Iterable[str]) -> QueryError:
+    """Return the error for a filter on a field that no document has."""
+    known = sorted(names)
+    near = difflib.get_close_matches(field, known, 3) or [
+        name for name in known if name.lower() == field.lower()
+    ]
+    if near:
+        advice = f"did you mean {' or '.join(near)}?"
+    elif known:
+        advice = f"they have {', '.join(known[:10])}{' …' if len(known) > 10 else ''}."
+    else:
+        advice = "they have no metadata."
+    return QueryError(f"No document of {place} has a field {field!r}: {advice}")

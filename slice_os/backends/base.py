@@ -255,6 +255,14 @@ class Backend(ABC):
         """
 
     @abstractmethod
+    def has_field(self, name: str) -> bool:
+        """Tell whether the metadata of a document has a field, as filters name it."""
+
+    @abstractmethod
+    def fields(self) -> list[str]:
+        """Return the names of all fields of metadata; they may be many to read."""
+
+    @abstractmethod
     def retrieve(self, retrieval: Retrieval) -> list[Candidate]:
         """Return `size` candidates after the first `offset`, best score first."""
 

@@ -44,7 +44,8 @@ filter_option: Decorator = click.option(
     "filters",
     multiple=True,
     metavar="FIELD=VALUE",
-    help="Only documents whose metadata says so; also !=, >=, <=, >, <. May be repeated.",
+    help="Only documents whose metadata says so; also !=, >=, <=, >, <, 'FIELD in A,B', 'FIELD "
+    "prefix A', 'FIELD exists', several with 'or' between them. May be repeated.",
 )
 _WORDING = (
     click.option(

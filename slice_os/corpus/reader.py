@@ -9,7 +9,8 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
+from datetime import datetime, timezone
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
 from slice_os.corpus.cleaning import clean
@@ -180,7 +181,9 @@ class Corpus:
                 yield from self._row(source, place, row)
                 self.bytes_done = before + file.tell()
         elif kind is not None:
-            yield from self._whole(source, read_all(stream, kind.largest), kind.parse, place)
+            about = _about(source, os.fstat(file.fileno()).st_mtime)
+            for document in self._whole(source, read_all(stream, kind.largest), kind.parse, place):
+                yield replace(document, metadata={**about, **document.metadata})
 
     def _whole(
         self, identity: str, data: bytes, parse: Callable[[bytes], Parsed], place: str
@@ -198,16 +201,35 @@ class Corpus:
         if parsed.broken:
             self.repaired += 1
             _log.warning("%s: %d broken places became U+FFFD.", clean(place), parsed.broken)
-        yield Document(identity, text, clean(parsed.title).strip())
+        title = clean(parsed.title).strip()
+        said = {"title": title, "author": parsed.author, "date": parsed.date}
+        own = {name: clean(value).strip() for name, value in said.items()} if parsed.says else {}
+        yield Document(identity, text, title, {name: value for name, value in own.items() if value})
 
     def _row(self, source: str, place: str, row: Row) -> Iterator[Document]:
+        label = clean(row.label) or row.number
         if row.problem:
-            self._reject(f"{place}#{row.number}", row.problem)
+            self._reject(f"{place}#{label}", row.problem)
             return
         try:
-            yield to_document(row.values, self._fields, f"{source}#{row.number}")
+            yield to_document(row.values, self._fields, f"{source}#{label}")
         except (CorpusError, RecursionError) as exc:
-            self._reject(f"{place}#{row.number}", str(exc))
+            self._reject(f"{place}#{label}", str(exc))
+
+
+def _about(source: str, modified: float) -> dict[str, str]:
+    """Return what a file's name and times say."""
+    path = PurePosixPath(source)
+    plain_name = path.name[:-3] if is_compressed(path.name) else path.name
+    return {
+        "path": source,
+        "folder": source[: -len(path.name)].rstrip("/"),
+        "name": path.name,
+        "extension": PurePosixPath(plain_name).suffix.lower().removeprefix("."),
+        "modified": datetime.fromtimestamp(int(modified), timezone.utc).strftime(
+            "%Y-%m-%dT%H:%M:%SZ"
+        ),
+    }
 
 
 def _cleaned(location: Location) -> Location:
@@ -247,6 +269,10 @@ def read(
     (else id or _id, else ``<file>#<row>``), these names in any case; fields of objects are named
     ``object.field``, and the fields left over are metadata. A title is also the first line of the
     text, unless it is one of its fields.
+
+    The metadata of any other file are its path (below the root, like its id), folder, name,
+    extension (``pdf``) and when it was modified (UTC, ``2026-01-31T12:00:00Z``); and, of .html,
+    .pdf and .docx, the title, author and date that it says it has.
 
     What cannot be read is handed to `on_reject` when it is met; a path that does not exist, or lies
     outside of the root, is a `CorpusError` at once. Files of `exclude` are passed over where a

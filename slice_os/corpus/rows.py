@@ -22,14 +22,15 @@ Values = Mapping[str, Any]
 class Row:
     """One row as its format gives it, or the `problem` for which it cannot be read.
 
-    `number` tells it from the others of its file, and so is the end of its id.
+    The end of its id, which tells it from the others of its file, is `label`, else `number`.
     `line` is the line of the file that it begins at, where that is not its number.
     """
 
-    number: int | str
+    number: int
     values: Values
     problem: str = ""
     line: int = 0
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

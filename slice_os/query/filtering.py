@@ -26,8 +26,8 @@ from slice_os.filters import (
     Filter,
     _text,
     as_number,
-    flat_metadata,
     is_long,
+    leaves,
 )
 from slice_os.lexical import Wording, exact_words
 
@@ -42,11 +42,19 @@ _BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 def filter_tokens(metadata: Mapping[str, Any]) -> list[str]:
     """Return the tokens of a document's metadata for the keyword field `filters`, sorted."""
     found: set[str] = set()
-    for name, stored in flat_metadata(metadata).items():
-        for member in stored if isinstance(stored, list) else [stored]:
-            if member is not None:
-                found.update(_tokens(name, member))
+    for name, member in leaves(metadata):
+        found.update(_tokens(name, member))
     return sorted(found)
+
+
+def field_name(token: str) -> str:
+    """Return the name of the field that a token is of."""
+    return token.partition(_NUL)[0].replace("^0", _NUL).replace(_ESCAPE * 2, _ESCAPE)
+
+
+def last_token(token: str) -> str:
+    """Return what sorts after all tokens of a token's field, and before those of the next."""
+    return f"{token.partition(_NUL)[0]}{_NUL}{_LAST}"
 
 
 def filter_clauses(filters: Sequence[Condition]) -> list[dict[str, Any]]:
@@ -82,6 +90,18 @@ def _tokens(name: str, member: object) -> Iterator[str]:
 
 
 def _clause(one: Filter) -> dict[str, Any]:
+    if one.others:
+        return _any([_alone(some) for some in (one, *one.others)])
+    return _alone(one)
+
+
+def _alone(one: Filter) -> dict[str, Any]:
+    if one.operator == "exists":
+        return {"prefix": {FIELD: _token(one.field, "", "")}}
+    if one.operator == "prefix":
+        kinds = [("t", one.value), ("b", one.value.lower())]
+        tokens = [_token(one.field, kind, _beginning(value)) for kind, value in kinds]
+        return _any([{"prefix": {FIELD: token}} for token in tokens])
     if one.operator == "=":
         return _equal(one)
     if one.operator == "!=":
@@ -133,6 +153,11 @@ def _any(clauses: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _token(name: str, kind: str, value: str) -> str:
     """Join the parts; the first NUL ends the name, in which a NUL is therefore escaped."""
     return f"{_short(name.replace(_ESCAPE, _ESCAPE * 2).replace(_NUL, '^0'))}{_NUL}{kind}{value}"
+
+
+def _beginning(text: str) -> str:
+    """Return as much of a text as tokens hold of it."""
+    return text.encode("utf-8", "surrogatepass")[:LONGEST].decode("utf-8", "ignore")
 
 
 def _short(text: str) -> str:

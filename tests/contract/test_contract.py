@@ -14,6 +14,7 @@ from slice_os.backends.opensearch.scan import Scan
 from slice_os.corpus import count_words, split
 from slice_os.encoder.info import DEFAULT_FOLDER
 from slice_os.errors import CorpusError, EncoderMismatchError, PlaceError, QueryError
+from slice_os.filters import parse_filters
 from slice_os.spans import (
     degree,
     enumerate_spans,
@@ -670,7 +671,6 @@ def test_exact_words_stand_in_every_hit_and_what_must_not_in_none(worded, mode, 
     # What must (not) be there is left out before the best are chosen, not afterwards.
     assert len(found(asked, size=3, must="late fee")) == 3
     assert found(f"{asked} it is -5 on-line") == set(WORDED)
-    assert found(asked, must="late fee", filters=["nothing=here"]) == set()
 
 
 def test_quotes_do_not_lower_a_degree(worded):
@@ -742,3 +742,61 @@ def test_what_two_passages_share_is_found_and_counted_once(new_place):
         again = own.add([document])
         assert 0 < again.encoded_words <= 120
         assert own.status().words == 400
+
+
+def test_filters_in_words_and_on_lists_of_objects(new_place):
+    labels = {
+        "a": [{"name": "bug", "who": {"id": 7}}, {"name": "ui"}],
+        "b": [{"name": "docs"}],
+        "c": [],
+    }
+    documents = [
+        slice_os.Document(
+            name,
+            f"Text number {number}.",
+            metadata={"labels": labels[name], "year": 2018 + number, "path": f"docs/{name}.txt"},
+        )
+        for number, name in enumerate(labels)
+    ]
+    documents.append(slice_os.Document("d", "Text of another.", metadata={"path": "d", "on": True}))
+    wanted = {
+        "labels.name=bug": "a",
+        "labels.who.id=7": "a",
+        "labels.name!=bug": "bcd",
+        "labels.name in docs, ui": "ab",
+        "labels.name exists": "ab",
+        "year exists": "abc",
+        "path prefix docs/": "abc",
+        "year prefix 201": "ab",
+        "on prefix tr": "d",
+        "year=2018 or on=true": "ad",
+        "year>=2020 or labels.name=docs or year in 2018,1": "abc",
+        "path=this or that": "",
+    }
+    with slice_os.open(new_place()) as own:
+        own.add(documents)
+        for text, names in wanted.items():
+            found = {hit.document for hit in own.search("text", filters=[text], size=9)}
+            assert found == set(names), text
+            parsed = parse_filters([text])
+            assert set(names) == {d.id for d in documents if parsed[0].holds_of(d.metadata)}, text
+        assert {h.document for h in own.search("text", filters={"year": [2018, 2020]})} == {
+            "a", "c"
+        }  # fmt: skip
+        assert own.search("text", filters=["year exists", "on=true"]) == []
+        with pytest.raises(QueryError, match="a list without values"):
+            own.search("text", filters={"year": []})
+        for field, advice in {
+            "yaer": "did you mean year?",
+            "label.name": "did you mean labels.name",
+            "zzz": "they have labels.name, labels.who.id, on, path, year.",
+        }.items():
+            message = rf"has a field '{field}': {advice}"
+            for use in (
+                lambda f: own.search("text", filters=[f"{f}=1"]),
+                lambda f: list(own.mine(["text"], filters={f: 1})),
+                lambda f: own.delete(filters=[f"year=2018 or {f} exists"]),
+            ):
+                with pytest.raises(QueryError, match=message):
+                    use(field)
+        assert own.status().documents == 4

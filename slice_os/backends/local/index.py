@@ -238,6 +238,17 @@ class LocalBackend(Backend, Forkable):
         with self._snapshot() as database:
             return [Passage(*row) for row in database.execute(query, (name, first, last))]
 
+    def has_field(self, name: str) -> bool:
+        condition, parameters = filter_clause([Filter(name, "exists", "")])
+        with self._snapshot() as database:
+            query = f"SELECT 1 FROM documents d WHERE {condition} LIMIT 1"
+            return database.execute(query, parameters).fetchone() is not None
+
+    def fields(self) -> list[str]:
+        with self._snapshot() as database:
+            query = "SELECT DISTINCT value FROM documents, json_each(fields(metadata))"
+            return [name for (name,) in database.execute(query)]
+
     def retrieve(self, retrieval: Retrieval) -> list[Candidate]:
         return self._in_snapshot(
             lambda database: retrieve(database, self._map_segments(database), self._pool, retrieval)

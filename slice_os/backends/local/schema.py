@@ -14,7 +14,7 @@ from typing import NamedTuple
 from slice_os.backends.base import FORMAT, IndexMeta
 from slice_os.backends.local.segment import Recorded, mending, sync_folder
 from slice_os.errors import IndexDamagedError, PlaceError
-from slice_os.filters import Filter
+from slice_os.filters import Filter, field_names, field_of
 from slice_os.lexical import stands
 
 DATABASE = "index.sqlite"
@@ -119,6 +119,7 @@ def _open(uri: str) -> Database:
     database.execute("PRAGMA busy_timeout = 60000")
     database.create_function("meets", 4, _meets, deterministic=True)
     database.create_function("stands", 3, stands, deterministic=True)
+    database.create_function("fields", 1, _fields, deterministic=True)
     return database
 
 
@@ -258,9 +259,17 @@ def has_sources(database: sqlite3.Connection) -> bool:
 
 def filter_clause(filters: Sequence[Filter]) -> tuple[str, list[str]]:
     """Return an SQL condition on the documents table `d`, and its parameters."""
-    parameters = [part for one in filters for part in (one.field, one.operator, one.value)]
-    return " AND ".join(["meets(d.metadata, ?, ?, ?)"] * len(filters)) or "TRUE", parameters
+    alone = [(one, *one.others) for one in filters]
+    conditions = [" OR ".join(["meets(d.metadata, ?, ?, ?)"] * len(some)) for some in alone]
+    parameters = [
+        part for some in alone for one in some for part in (one.field, one.operator, one.value)
+    ]
+    return " AND ".join(f"({condition})" for condition in conditions) or "TRUE", parameters
 
 
 def _meets(metadata: str, name: str, op: str, value: str) -> bool:
-    return Filter(name, op, value).holds(json.loads(metadata).get(name))
+    return Filter(name, op, value).holds(field_of(json.loads(metadata), name))
+
+
+def _fields(metadata: str) -> str:
+    return json.dumps(sorted(set(field_names(json.loads(metadata)))))

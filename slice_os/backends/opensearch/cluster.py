@@ -27,6 +27,7 @@ from slice_os.backends.opensearch.connection import (
 )
 from slice_os.backends.opensearch.documents import Entry
 from slice_os.errors import ClusterError
+from slice_os.query.filtering import field_name, last_token
 from slice_os.query.hits import missing_shards
 from slice_os.threads import Forkable
 
@@ -220,6 +221,23 @@ class Cluster(Forkable):
             if "after_key" not in found:
                 return
             after = found["after_key"]
+
+    def field_names(self) -> Iterator[str]:
+        """Yield the names of all fields of metadata, each by a search for the next."""
+        after: dict[str, Any] = {}
+        while True:
+            composite = {
+                "size": 1,
+                "sources": [{"token": {"terms": {"field": "filters"}}}],
+                **after,
+            }
+            body = {"size": 0, "aggs": {"tokens": {"composite": composite}}}
+            buckets = self.search(body)["aggregations"]["tokens"]["buckets"]
+            if not buckets:
+                return
+            token = buckets[0]["key"]["token"]
+            yield field_name(token)
+            after = {"after": {"token": last_token(token)}}
 
     def delete_documents(self, documents: Sequence[str]) -> None:
         """Delete all passages of documents."""

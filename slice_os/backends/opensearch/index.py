@@ -259,6 +259,14 @@ class OpenSearchBackend(Backend):
         found = self._cluster.fields({"bool": {"filter": clauses}}, PLACED)
         return [stored_place(source) for source in found]
 
+    def has_field(self, name: str) -> bool:
+        clauses = filter_clauses([Filter(name, "exists", "")])
+        body = {"size": 0, "terminate_after": 1, "query": {"bool": {"filter": clauses}}}
+        return bool(self._cluster.search(body)["hits"]["total"]["value"])
+
+    def fields(self) -> list[str]:
+        return list(self._cluster.field_names())
+
     def retrieve(self, retrieval: Retrieval) -> list[Candidate]:
         self.check_wording(retrieval.filters)
         found = self._retriever.retrieve(retrieval)

@@ -26,8 +26,10 @@ def parse(data: bytes) -> Parsed:
         raise MissingExtraError("Reading .docx files", "documents") from exc
     try:
         document = docx.Document(open_zip(data))
-        title = document.core_properties.title or ""
-        return Parsed("\n".join(_all_lines(document)), title)
+        said = document.core_properties
+        made = said.created.isoformat() if said.created else ""
+        text = "\n".join(_all_lines(document))
+        return Parsed(text, said.title or "", author=said.author or "", date=made, says=True)
     except CorpusError:
         raise
     except Exception as exc:  # broken files come up as any error there is

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -18,6 +19,9 @@ _BLOCKS = (
 )
 # Pictures, which may be most of a page that was saved as one file.
 _EMBEDDED = re.compile(rb"data:[\w/+.-]+;base64,[A-Za-z0-9+/=]+")
+# What pages call them, the most usual first: plain, Dublin Core, Open Graph.
+_AUTHOR = ("author", "dc.creator", "dcterms.creator", "article:author")
+_DATE = ("date", "dc.date", "dcterms.date", "dcterms.created", "article:published_time")
 # Stands for a block's edge until the source's own line ends, which mean nothing, are gone.
 _EDGE = "\u2029"
 _HEADING = "\u2028"
@@ -30,6 +34,7 @@ def parse(data: bytes) -> Parsed:
     tree = LexborHTMLParser(source.replace("\0", " ").replace(_EDGE, " ").replace(_HEADING, " "))
     title = tree.css_first("title")
     name = " ".join(title.text().split()) if title else ""
+    author, date = _said(tree, _AUTHOR), _said(tree, _DATE)
     tree.strip_tags(_UNSEEN)
     body = tree.body
     if body is None:
@@ -51,4 +56,13 @@ def parse(data: bytes) -> Parsed:
         for line in body.text().split(_EDGE)
         if line.strip()
     ]
-    return Parsed("\n".join(lines).strip("\n"), name, broken)
+    return Parsed("\n".join(lines).strip("\n"), name, broken, author, date, says=True)
+
+
+def _said(tree: LexborHTMLParser, names: Sequence[str]) -> str:
+    """Return the first of some <meta> that holds something."""
+    said: dict[str, str] = {}
+    for node in tree.css("meta[content]"):
+        name = node.attributes.get("name") or node.attributes.get("property") or ""
+        said.setdefault(name.lower(), (node.attributes["content"] or "").strip())
+    return next((said[name] for name in names if said.get(name)), "")

@@ -14,7 +14,7 @@ from slice_os.corpus.formats.parsed import Parsed
 from slice_os.errors import CorpusError, MissingExtraError
 
 if TYPE_CHECKING:
-    from pypdf import PdfReader
+    from pypdf import DocumentInformation, PdfReader
 
 
 def parse(data: bytes) -> Parsed:
@@ -23,14 +23,24 @@ def parse(data: bytes) -> Parsed:
         try:
             reader = _open(data)
             text = running_text(map(page_lines, reader.pages))
-            title = reader.metadata.title if reader.metadata else None
+            said = reader.metadata
+            title, author = (said.title, said.author) if said else ("", "")
+            date = _date(said) if said else ""
         except (CorpusError, MissingExtraError):
             raise
         except Exception as exc:  # broken files come up as any error there is
             raise CorpusError(f"is not a readable PDF: {exc or type(exc).__name__}") from exc
     if not text.strip():
         raise CorpusError("no text (if it is a scan, run OCR first)")
-    return Parsed(text, str(title or ""))
+    return Parsed(text, str(title or ""), author=str(author or ""), date=date, says=True)
+
+
+def _date(said: DocumentInformation) -> str:
+    """Return when a document was made, in ISO 8601, if that can be read."""
+    try:
+        return said.creation_date.isoformat() if said.creation_date else ""
+    except ValueError:
+        return ""
 
 
 def _open(data: bytes) -> PdfReader:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from slice_os.corpus.formats.delimited import column_names
 from slice_os.corpus.limits import PACKED_BYTES, open_zip, read_all
 from slice_os.corpus.rows import Row
 from slice_os.errors import CorpusError, MissingExtraError
-
-if TYPE_CHECKING:
-    from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 
 
 def parse(stream: BinaryIO) -> Iterator[Row]:
@@ -37,7 +34,7 @@ def parse(stream: BinaryIO) -> Iterator[Row]:
         raise CorpusError(f"is not a readable .xlsx: {exc or type(exc).__name__}") from exc
 
 
-def _rows(sheet: ReadOnlyWorksheet) -> Iterator[Row]:
+def _rows(sheet: Any) -> Iterator[Row]:
     sheet.reset_dimensions()  # which are what the file says, not what it has
     header: dict[int, str] = {}
     for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
@@ -48,7 +45,7 @@ def _rows(sheet: ReadOnlyWorksheet) -> Iterator[Row]:
             header = dict(zip(values, column_names([str(v) for v in values.values()]), strict=True))
             continue
         named = {name: values.get(place, "") for place, name in header.items()}
-        yield Row(f"{sheet.title}!{number}", named)
+        yield Row(number, named, label=f"{sheet.title}!{number}")
 
 
 def _value(cell: Any) -> Any:

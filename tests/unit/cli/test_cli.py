@@ -348,7 +348,9 @@ def test_status_and_delete(corpus, tmp_path):
     assert "slice-english-v2" in run("status", "--index", place).stdout
     assert "1 id not in the index" in run("delete", "a", "r1", "--index", place, code=3).stderr
     run("delete", "--filter", "year=1", "--index", place, stdin="n\n", code=1)
-    run("delete", "--filter", "year=1", "--index", place, "--yes")
+    gone = run("delete", "--filter", "yaer=1", "--index", place, "--yes", code=1).stderr
+    assert "has a field 'yaer'" in gone
+    run("delete", "--filter", "name=talk.pdf", "--index", place, "--yes")
     assert json.loads(run("status", "--index", place, "--json").stdout)["documents"] == 2
 
 

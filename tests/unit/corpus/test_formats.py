@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,15 @@ def test_whole_files(
     expected = (
         text if text is not None else gzip.decompress(data).decode() if squeeze else (data.decode())
     )
-    assert documents == [Document(name, expected, title)]
+    (found,) = documents
+    assert (found.id, found.text, found.title) == (name, expected, title)
+    told = {name: found.metadata.get(name) for name in ("path", "folder", "name")}
+    assert told == {"path": name, "folder": "", "name": name}
+    assert found.metadata["extension"] == name.lower().removesuffix(".gz")[2:]
+    modified = (tmp_path / name).stat().st_mtime
+    assert found.metadata["modified"] == time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(modified))
+    said = found.metadata.get("title", "")
+    assert said == ("" if name.lower().startswith(("a.txt", "a.md")) else title)
 
 
 def test_encrypted_and_scanned_pdfs_say_so(tmp_path: Path) -> None:
@@ -182,6 +191,27 @@ def test_offsets_are_those_of_the_file(tmp_path: Path) -> None:
         assert len(document.text) == len(source)
         assert document.text.index("cancel") == source.index("cancel")
         assert "\r" not in document.text
+
+
+def test_what_files_say_of_themselves(tmp_path: Path) -> None:
+    page = (
+        b'<title>T</title><meta name="Author" content="A. Nonymous">'
+        b'<meta property="article:published_time" content="2024-05-01"><p>text'
+    )
+    (found,), _ = read_one(tmp_path, "a.html", page)
+    said = {name: found.metadata[name] for name in ("title", "author", "date")}
+    assert said == {"title": "T", "author": "A. Nonymous", "date": "2024-05-01"}
+    writer = PdfWriter(io.BytesIO(make_pdf("A fox")))
+    writer.add_metadata({"/Author": "F. Ox", "/CreationDate": "D:20240501120000Z"})
+    file = io.BytesIO()
+    writer.write(file)
+    (found,), _ = read_one(tmp_path, "a.pdf", file.getvalue())
+    assert found.metadata["author"] == "F. Ox"
+    assert found.metadata["date"].startswith("2024-05-01T12:00:00")
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep/b.txt").write_text("text")
+    (found,) = read(tmp_path / "deep", root=tmp_path, id_prefix="p/")
+    assert (found.metadata["path"], found.metadata["folder"]) == ("p/deep/b.txt", "p/deep")
 
 
 def test_headers_and_footers_of_word_documents(tmp_path: Path) -> None:
