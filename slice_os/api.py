@@ -52,6 +52,7 @@ class Index:
         device: str = "auto",
         threads: int | None = None,
         passage_words: int | None = None,
+        store: Sequence[str] | None = None,
         cluster: ClusterSettings | Mapping[str, Any] | None = None,
     ) -> None:
         self.place = os.fspath(place)  # TypeError, if it is none
@@ -65,6 +66,7 @@ class Index:
         self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
         given = _given(cluster)
         self._passage_words = passage_words
+        self._store = None if store is None else tuple(store)
         self._cluster = ClusterSettings(**given) if given else None
         try:
             self._check(given)
@@ -81,6 +83,13 @@ class Index:
             raise PlaceError(
                 f"The index {self.place} has passages of {has} words, {wanted} were asked for: "
                 "leave the option out, or index to a new place."
+            )
+        stores = self._backend.meta.store
+        if self._store not in (None, stores):
+            held = "all metadata" if stores is None else ", ".join(stores) or "none"
+            raise PlaceError(
+                f"The index {self.place} stores {held}, {', '.join(self._store or ())} was asked "
+                "for: leave the option out, or index to a new place."
             )
         if given:
             self._backend.check(given)
@@ -133,7 +142,7 @@ class Index:
         if self._backend is None:
             info = self.encoder.info
             words = {} if self._passage_words is None else {"passage_words": self._passage_words}
-            meta = IndexMeta(info.name, info.family, info.dimension, **words)
+            meta = IndexMeta(info.name, info.family, info.dimension, store=self._store, **words)
             self._backend = backend_for(self.place).create(self.place, meta, self._cluster)
         return self._backend
 
@@ -355,11 +364,13 @@ def open(
     device: str = "auto",
     threads: int | None = None,
     passage_words: int | None = None,
+    store: Sequence[str] | None = None,
     cluster: ClusterSettings | Mapping[str, Any] | None = None,
 ) -> Index:
     """Open the index at a place (a folder, or ``https://host:9200/name`` in a cluster).
 
-    It is made when the first document is added; `cluster` says how, where it is a cluster: all
+    It is made when the first document is added; `store` names the metadata that its hits bring
+    along (all, if it is None), and `cluster` says how it is made, where it is a cluster: all
     settings, or some by name. An index that exists has to be as they say.
     """
     return Index(
@@ -368,6 +379,7 @@ def open(
         device=device,
         threads=threads,
         passage_words=passage_words,
+        store=store,
         cluster=cluster,
     )
 
@@ -380,6 +392,7 @@ def index(
     device: str = "auto",
     threads: int | None = None,
     passage_words: int | None = None,
+    store: Sequence[str] | None = None,
     cluster: ClusterSettings | Mapping[str, Any] | None = None,
     prune: Prune = False,
     on_reject: Callable[[Reject], None] = _ignore,
@@ -392,6 +405,7 @@ def index(
         device=device,
         threads=threads,
         passage_words=passage_words,
+        store=store,
         cluster=cluster,
     ) as opened:
         return opened.add(corpus, prune=prune, on_reject=on_reject, on_progress=on_progress)

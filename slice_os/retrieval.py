@@ -119,7 +119,8 @@ def search_passages(
 
         def read(offset: int, size: int) -> list[Hit]:
             found = backend.retrieve(replace(wanted, offset=offset, size=size))
-            return explain(found, vector, shown, encoder, verify)
+            hits = explain(found, vector, shown, encoder, verify)
+            return [replace(hit, metadata=backend.meta.stored(hit.metadata)) for hit in hits]
 
         if not onward:
             return read(offset, size)

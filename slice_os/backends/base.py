@@ -38,6 +38,19 @@ class IndexMeta:
     max_words: int = 20
     passage_words: int = 110
     format: int = FORMAT
+    store: tuple[str, ...] | None = None
+    """The fields of metadata that a hit brings along, None for all; filters know all of them."""
+
+    def stored(self, metadata: Metadata) -> Metadata:
+        """Return what a hit brings along of metadata."""
+        if self.store is None:
+            return metadata
+        kept = tuple(f"{name}." for name in self.store)
+        return {
+            name: value
+            for name, value in metadata.items()
+            if name in self.store or name.startswith(kept)
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,12 @@ Examples:
     type=click.IntRange(5, 1000),
     help="Words of a passage at most, for a new index.  [default: 110]",
 )
+@click.option(
+    "--store",
+    metavar="FIELDS",
+    help="The metadata that a hit brings along, for a new index: names with commas between them.  "
+    "[default: all]",
+)
 @cluster_options
 @click.option(
     "--prune",
@@ -104,6 +110,7 @@ def index(
     title_field: str | None,
     text_fields: tuple[str, ...],
     passage_words: int | None,
+    store: str | None,
     cluster: dict[str, Any],
     prune: bool,
     prune_all: bool,
@@ -168,6 +175,9 @@ def index(
                     device=device,
                     threads=threads,
                     passage_words=passage_words,
+                    store=None
+                    if store is None
+                    else [n for n in map(str.strip, store.split(",")) if n],
                     cluster=cluster,
                     prune="all" if prune_all else partial(_agreed, bar) if prune else False,
                     on_reject=rejected,

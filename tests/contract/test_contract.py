@@ -800,3 +800,20 @@ def test_filters_in_words_and_on_lists_of_objects(new_place):
                 with pytest.raises(QueryError, match=message):
                     use(field)
         assert own.status().documents == 4
+
+
+def test_stored_fields_are_what_a_hit_brings_along(new_place):
+    metadata = {"year": 2020, "kind": {"of": "x", "on": "y"}, "labels": [{"name": "bug"}]}
+    for store, wanted in {
+        ("year", "kind"): {"year": 2020, "kind.of": "x", "kind.on": "y"},
+        ("labels",): {"labels": [{"name": "bug"}]},
+        (): {},
+    }.items():
+        place = new_place()
+        with slice_os.open(place, store=store) as own:
+            own.add([slice_os.Document("a", "Some text.", metadata=metadata)])
+        with slice_os.open(place) as own:
+            (hit,) = own.search("text", filters=["labels.name=bug", "kind.of=x", "year=2020"])
+            assert hit.metadata == wanted
+        with pytest.raises(PlaceError, match="was asked for"):
+            slice_os.open(place, store=["other"])

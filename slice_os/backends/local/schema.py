@@ -235,6 +235,8 @@ def load_meta(database: sqlite3.Connection, folder: Path) -> IndexMeta:
                 f"The index {folder} has format {values['format']}, this slice-os reads up to "
                 f"{FORMAT}: install a newer slice-os."
             )
+        if values.get("store") is not None:
+            values["store"] = tuple(values["store"])
         return IndexMeta(**values)
     except sqlite3.OperationalError as exc:
         raise as_error(folder, exc) from exc

@@ -115,6 +115,7 @@ def describe(meta: IndexMeta, settings: ClusterSettings) -> dict[str, Any]:
         "tolerance": settings.tolerance,
         "vector": {"type": settings.vector_type, "dimension": dimension},
         "roots": {},
+        "store": meta.store,
     }
 
 
@@ -162,6 +163,7 @@ def read_meta(
             said["max_words"],
             said["passage_words"],
             said["format"],
+            None if said.get("store") is None else tuple(said["store"]),
         )
         options = ClusterSettings(
             said["tolerance"],
