@@ -177,7 +177,9 @@ def test_mining_asks_the_graph_where_it_names_few_and_reads_all_where_it_names_m
 ):
     place = f"{cluster.url}/{name}"
     settings = slice_os.ClusterSettings(tolerance=0.98, replicas=0)
-    documents = [slice_os.Document(f"d{n}", text) for n, text in enumerate(TEXTS)]
+    documents = [
+        slice_os.Document(f"d{n}", text, metadata={"n": n}) for n, text in enumerate(TEXTS)
+    ]
     documents += [slice_os.Document(f"e{n}", text) for n, text in enumerate(QUERIES.values())]
     slice_os.index(documents, place, cluster=settings)
     monkeypatch.setattr(scan, "SEARCHED", 0.0)  # as if there were many more passages
@@ -199,7 +201,7 @@ def test_mining_asks_the_graph_where_it_names_few_and_reads_all_where_it_names_m
         low, way = mine(["a seat by the window"] * 40, 0.6)
         assert way == ["every_word"]
         assert low == mine(["a seat by the window"], 0.6, exact=True)[0]
-        assert mine(["a seat by the window"], 0.88, filters=["nothing=here"])[0] == set()
+        assert mine(["a seat by the window"], 0.88, filters=["n=none"])[0] == set()
 
 
 def test_a_collection_is_measured_in_a_cluster_as_in_one_file(cluster, name, tmp_path):
