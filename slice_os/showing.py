@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from slice_os.backends.base import Backend
+from slice_os.corpus import joined
 from slice_os.errors import QueryError
 from slice_os.records import Excerpt, Passage
 
@@ -43,9 +44,6 @@ def show_document(
 
 
 def join(passages: Sequence[Passage]) -> Excerpt:
-    """Return the text of a document's passages, by their offsets: they may share words."""
-    first, end, text = passages[0], passages[0].start, []
-    for passage in passages:
-        text.append("\n" * (passage.start - end) + passage.text[max(end - passage.start, 0) :])
-        end = max(end, passage.end)
-    return Excerpt(first.document, first.title, first.start, end, "".join(text))
+    """Return neighbouring passages of a document as one text."""
+    first, text = passages[0], joined(passages)
+    return Excerpt(first.document, first.title, first.start, first.start + len(text), text)

@@ -76,6 +76,18 @@ def split(document: Document, max_words: int = DEFAULT_MAX_WORDS) -> Iterator[Pa
         number, before, common = number + 1, after, share
 
 
+def joined(passages: Sequence[Passage]) -> str:
+    """Return the text that neighbouring passages of a document were cut from, by their offsets.
+
+    They may share words; the white space between them, which they do not hold, is line ends.
+    """
+    end, text = passages[0].start, []
+    for passage in passages:
+        text.append("\n" * (passage.start - end) + passage.text[max(end - passage.start, 0) :])
+        end = max(end, passage.end)
+    return "".join(text)
+
+
 def _cut(words: Sequence[_Word], common: int, max_words: int) -> tuple[int, int]:
     """Return how many `words` make a passage, and how many of them the next one repeats.
 

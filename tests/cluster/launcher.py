@@ -134,9 +134,12 @@ def _node_settings(number: int, http: list[int], transport: list[int]) -> dict[s
     }
     if len(http) == 1:
         return settings | {"discovery.type": "single-node"}
+    # Of two managers one may not go: the other has no majority.
+    managers = len(http) if len(http) > 2 else 1
     return settings | {
         "discovery.seed_hosts": [f"127.0.0.1:{port}" for port in transport],
-        "cluster.initial_cluster_manager_nodes": [f"node-{n + 1}" for n in range(len(http))],
+        "cluster.initial_cluster_manager_nodes": [f"node-{n + 1}" for n in range(managers)],
+        **({} if number < managers else {"node.roles": ["data", "ingest"]}),
     }
 
 

@@ -12,7 +12,7 @@ import pytest
 from opensearchpy import OpenSearch
 
 import slice_os
-from support.faults import emptied
+from support.faults import emptied, make_like
 from support.verbs import SLICE_OS, TEXTS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "clients.md").read_text(encoding="utf-8")
@@ -30,9 +30,7 @@ def url(cluster):
     settings = slice_os.ClusterSettings(replicas=0, fields=fields)
     with OpenSearch(cluster.urls) as client, emptied(client, NAME):
         slice_os.index(documents, f"{cluster.url}/{NAME}", cluster=settings)
-        mapping = client.indices.get(index=NAME)[f"{NAME}-000001"]["mappings"]
-        knn = {"index": {"knn": True, "number_of_replicas": 0}}
-        client.indices.create(index=f"{NAME}-copy", body={"settings": knn, "mappings": mapping})
+        make_like(client, f"{NAME}-copy", f"{NAME}-000001")
         yield cluster.url
         client.indices.delete(index=f"{NAME}-copy")
 

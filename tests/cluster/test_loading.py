@@ -13,6 +13,7 @@ import pytest
 from opensearchpy import OpenSearch
 
 import slice_os
+from slice_os.backends.opensearch import bulk
 from support import faults
 
 WORDS = ("--passage-words", str(faults.PASSAGE_WORDS), "--tolerance", "0.5")
@@ -65,20 +66,21 @@ def segments(client, name):
     return stats["_all"]["primaries"]["segments"]["count"]
 
 
-def test_what_was_loaded_is_merged_without_being_waited_for(client, cluster, name):
+def test_what_was_loaded_is_merged_without_being_waited_for(client, cluster, name, monkeypatch):
+    monkeypatch.setattr(bulk, "BATCH_OPERATIONS", 1)
     seen = []
 
     def write_out(report):
         client.indices.refresh(index=name)  # a segment each time
         seen.append(segments(client, name))
 
-    index(faults.documents(count=9), cluster, name, on_progress=write_out)
-    assert seen[-1] > 1
+    index(faults.documents(), cluster, name, on_progress=write_out)
+    assert max(seen) > 1
     end = time.monotonic() + 60
     while segments(client, name) > 1 and time.monotonic() < end:
         time.sleep(0.2)
     assert segments(client, name) == 1
-    index(faults.documents(1, count=9), cluster, name, on_progress=write_out)
+    index(faults.documents(1), cluster, name, on_progress=write_out)
     time.sleep(3)
     assert segments(client, name) > 1  # it is searched: when to merge is the cluster's
 

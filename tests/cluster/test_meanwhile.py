@@ -15,7 +15,7 @@ from slice_os.backends.opensearch import bulk
 from slice_os.backends.opensearch.cluster import Cluster
 from slice_os.backends.opensearch.connection import connect, parse_place, patiently
 from slice_os.errors import ClusterError, PlaceError
-from support.faults import settings
+from support.faults import make_like, settings
 from support.verbs import TEXTS, run
 
 ONE = slice_os.ClusterSettings(replicas=0, tolerance=0.5)
@@ -61,9 +61,7 @@ def test_an_index_that_is_deleted_under_a_run_is_no_success(client, place, name)
 
 def test_an_alias_that_is_moved_is_noticed(client, place, name):
     with slice_os.open(place) as index:
-        mapping = client.indices.get(index=f"{name}-000001")[f"{name}-000001"]["mappings"]
-        knn = {"index": {"knn": True, "number_of_replicas": 0}}
-        client.indices.create(index=f"{name}-000002", body={"settings": knn, "mappings": mapping})
+        make_like(client, f"{name}-000002", f"{name}-000001")
         moves = [
             {"remove": {"index": f"{name}-000001", "alias": name}},
             {"add": {"index": f"{name}-000002", "alias": name}},

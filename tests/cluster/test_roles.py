@@ -18,7 +18,12 @@ DOCKER = Path(__file__).parents[2] / "docker"
 NAME = "calls"
 LOGGER = "logger.org.opensearch.tasks.TaskManager"
 REGISTERED = re.compile(r"register \d+ \[[^\]]*\] \[([^ ]+)\] \[")
-NOT_OURS = ("cluster:admin/settings/update", "internal:", "indices:admin/seq_no/")
+NOT_OURS = (
+    "cluster:admin/settings/update",
+    "internal:",
+    "indices:admin/seq_no/",
+    "retention_lease",
+)
 """What the test itself asks for, and what nodes do among themselves, which no role is asked for."""
 
 

@@ -120,9 +120,7 @@ def test_update(client, backend, before):
 
 
 def test_reindex_and_merges(client, backend, before):
-    mapping = client.indices.get(index=NAME)[f"{NAME}-000001"]["mappings"]
-    knn = {"index": {"knn": True, "number_of_replicas": 0}}
-    client.indices.create(index=f"{NAME}-copy", body={"settings": knn, "mappings": mapping})
+    faults.make_like(client, f"{NAME}-copy", f"{NAME}-000001")
     body = {"source": {"index": NAME, "size": 100}, "dest": {"index": f"{NAME}-copy"}}
     client.reindex(body=body, refresh=True)
     sound(client, before, f"{NAME}-copy")
@@ -145,7 +143,8 @@ def test_replicas(two_nodes, client, backend, before):
     second.launch()
     second.wait(2)
     faults.green(client, NAME)
-    (shard,) = client.indices.recovery(index=NAME)[f"{NAME}-000001"]["shards"][1:] or [None]
+    shards = client.indices.recovery(index=NAME)[f"{NAME}-000001"]["shards"]
+    (shard,) = (one for one in shards if not one["primary"])
     assert shard["index"]["files"]["total"] == shard["index"]["files"]["reused"]
     assert shard["translog"]["recovered"] >= COUNT + 10  # by operations
     for copy in ("_primary", "_replica"):

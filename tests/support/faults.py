@@ -144,6 +144,15 @@ def wait_for(client: OpenSearch, name: str, passages: int, patience: float = 90)
     return False
 
 
+def make_like(client: OpenSearch, index: str, like: str) -> None:
+    """Make an empty index with the mapping of another, as somebody would by hand."""
+    said = client.indices.get(index=like)[like]
+    analysis = said["settings"]["index"]["analysis"]
+    settings = {"index": {"knn": True, "number_of_replicas": 0, "analysis": analysis}}
+    body = {"settings": settings, "mappings": said["mappings"]}
+    client.indices.create(index=index, body=body)
+
+
 def green(client: OpenSearch, name: str) -> None:
     """Wait until every copy of an index is there."""
     wait = {"wait_for_status": "green", "timeout": "90s", "request_timeout": 100}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -10,15 +10,15 @@ from typing import Any
 from slice_os.backends.opensearch.cluster import Cluster
 from slice_os.backends.opensearch.connection import connect, parse_place
 from slice_os.backends.opensearch.documents import stored_metadata
+from slice_os.backends.opensearch.retrieve import PLACED, stored_place
+from slice_os.corpus import joined
 from slice_os.corpus.rows import TEXT_FIELDS, TITLE_FIELD, Fields, flatten, to_document
 from slice_os.errors import CorpusError, PlaceError
 from slice_os.records import Document, Reject
 
 PAGE = 50
 """Documents in one answer: their length is not known."""
-_PASSAGE = (
-    "document", "passage", "start", "text", "title", "metadata", "unindexed", "document_hash",
-)  # fmt: skip
+_PASSAGE = [*PLACED, "metadata", "unindexed", "source", "document_hash"]
 
 
 class IndexCorpus:
@@ -77,26 +77,21 @@ class OwnCorpus(IndexCorpus):
         wanted = {"query": {"match_all": {}}, "sort": order, "_source": _PASSAGE}
         hits = (hit["_source"] for page in self._cluster.pages(wanted, PAGE) for hit in page)
         for name, some in groupby(hits, key=itemgetter("document")):
-            passages = list(some)
-            self.bytes_done += len(passages)
-            last = passages[-1]
-            whole = [one["passage"] for one in passages] == list(range(len(passages)))
+            sources = list(some)
+            self.bytes_done += len(sources)
+            last = sources[-1]
+            whole = [one["passage"] for one in sources] == list(range(len(sources)))
             if whole and "document_hash" in last:
-                text, metadata = _joined(passages), stored_metadata(last)
-                yield Document(name, text, last.get("title", ""), metadata)
+                text, metadata = joined(list(map(stored_place, sources))), stored_metadata(last)
+                # White space before the first passage is in none.
+                text = "\n" * sources[0]["start"] + text
+                title, source = last.get("title", ""), last.get("source", "")
+                yield Document(name, text, title, metadata, source)
             else:
                 self.rejects += 1
                 if self._on_reject is not None:
                     place = f"{self._cluster.address}#{name}"
                     self._on_reject(Reject(place, "the index does not hold all of it"))
-
-
-def _joined(passages: Sequence[Mapping[str, Any]]) -> str:
-    """Return a document's text, with line ends where there was white space between passages."""
-    text = ""
-    for one in passages:
-        text = text[: one["start"]].ljust(one["start"], "\n") + one["text"]
-    return text
 
 
 def read_index(

@@ -202,7 +202,8 @@ class OpenSearchWriter(Writer):
 
     def remember(self, roots: Mapping[str, str]) -> None:
         meta = self._cluster.describe()[0]["_meta"]
-        self._cluster.put_mapping({"_meta": {**meta, "slice_os": {**meta["slice_os"], "roots": dict(roots)}}})
+        ours = {**meta["slice_os"], "roots": dict(roots)}
+        self._cluster.put_mapping({"_meta": {**meta, "slice_os": ours}})
 
     def commit(self) -> None:
         """Return when the cluster has acknowledged, and shows, all that was sent."""

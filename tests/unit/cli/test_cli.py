@@ -566,9 +566,13 @@ def test_phrases_that_the_encoder_does_not_know_are_left_out_and_counted(place, 
     file.write_text("name,phrase\nend,cancel my plan\nchinese,取消订阅\nface,\U0001f600\n")
     result = run("mine", file, "--degree", "0.7", "--index", place, code=3)
     assert "cancel my plan" in result.output
-    assert "2 phrases left out, of which the encoder knows no word: chinese, face." in result.output
+    assert (
+        "2 phrases left out, of which the encoder knows no word: 取消订阅, \U0001f600."
+        in result.output
+    )
     found = json.loads(run("mine", file, "--index", place, "--json", code=3).stdout)
-    assert found["unknown"] == ["chinese", "face"]
+    assert found["unknown"] == ["取消订阅", "\U0001f600"]
+    assert found["counts"]["chinese"] == 0
     result = run("mine", "--phrase", "取消", "--index", place, code=1)
     assert "holds no word that the encoder knows: mine with an encoder" in result.output
     assert "--mode" not in result.output

@@ -16,7 +16,7 @@ import slice_os
 from slice_os.backends.base import IndexMeta
 from slice_os.backends.local import LocalBackend, writer
 from slice_os.backends.local.checking import examine, repair
-from slice_os.errors import IndexDamagedError, IndexLockedError, PlaceError
+from slice_os.errors import IndexDamagedError, IndexLockedError
 from support.local import DIMENSION, SENTENCES, encode, put, search, unit
 
 ADVICE = r"'slice-os doctor --repair --index .*' encodes what it held anew\.$"
@@ -269,9 +269,6 @@ def test_the_doctor_says_what_cannot_be_repaired(real):
         code, said = slice_os_(*arguments, "--index", real)
         assert (code, said.count("\n"), "doctor --repair" in said) == (1, 1, True)
     assert not slice_os.doctor(real).healthy
-    for asked in ({"deep": True}, {"repair": True}):
-        with pytest.raises(PlaceError, match="leave out deep and repair"):
-            slice_os.doctor("https://localhost:9/calls", **asked)
 
 
 def test_a_damaged_database_is_found(real):
