@@ -144,7 +144,7 @@ def test_replicas(two_nodes, client, backend, before):
     second.wait(2)
     faults.green(client, NAME)
     shards = client.indices.recovery(index=NAME)[f"{NAME}-000001"]["shards"]
-    (shard,) = (one for one in shards if not one["primary"])
+    (shard,) = (one for one in shards if one["target"]["name"] == second.name)
     assert shard["index"]["files"]["total"] == shard["index"]["files"]["reused"]
     assert shard["translog"]["recovered"] >= COUNT + 10  # by operations
     for copy in ("_primary", "_replica"):
