@@ -36,8 +36,8 @@ _GOES_ON = regex.compile(r"\s*(?!(?:\p{Ll}|[ivx]{1,4})[.)]\s)\p{Ll}")
 def flow(text: str, title: str = "") -> str:
     """Return `text`, wrapped lines and headings joined with what follows, a character by one.
 
-    A heading is a line marked as one (``#``), or a short line without an end, at the beginning of
-    the text or after a blank line or the end of a sentence. A `title` that the text begins with is
+    A heading is a line marked as one (``#``), or a short line without an end that begins with no
+    small letter, at the beginning of the text or after a blank line or the end of a sentence. A `title` that the text begins with is
     one too.
     """
     if "\n" not in text:
@@ -105,7 +105,8 @@ def _is_heading(line: str, before: str, alone: bool) -> bool:
     if _NUMBERED.match(line) and len(words) < _HEADING_WORDS:  # "2. Fees." is one, too
         return not before and line.rstrip()[-1] not in ",;" and any(map(str.isalpha, line))
     ended = _NO_HEADING.search(line) or (not alone and _ENDED.search(line))  # "What is covered?"
-    plain = not ended and not _LISTED.match(line)
+    # Of a transcript in small letters no turn is one.
+    plain = not ended and not _LISTED.match(line) and not words[0][0].islower()
     return plain and len(words) <= _HEADING_WORDS and any(map(str.isalpha, line))
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slice_os.corpus import count_words, split
+from slice_os.corpus import count_words, heading_of, split
 from slice_os.records import Document, Words
 from slice_os.spans import own_norms
 
@@ -260,3 +260,9 @@ def test_lines_that_go_on_are_not_cut() -> None:
     passages = list(split(Document("d", "\n".join(lines))))
     assert len(passages) > 8
     assert all(p.text.endswith("set.") for p in passages)
+
+
+def test_turns_in_small_letters_are_no_headings():
+    text = "hi\ni want to cancel that drink\nyes classic caesar and a soda"
+    assert heading_of(text) == ""
+    assert heading_of("Fees\n\nAll fees are due at once.") == "Fees"
