@@ -37,8 +37,8 @@ def flow(text: str, title: str = "") -> str:
     """Return `text`, wrapped lines and headings joined with what follows, a character by one.
 
     A heading is a line marked as one (``#``), or a short line without an end that begins with no
-    small letter, at the beginning of the text or after a blank line or the end of a sentence. A `title` that the text begins with is
-    one too.
+    small letter, at the beginning of the text or after a blank line or the end of a sentence. A
+    `title` that the text begins with is one too.
     """
     if "\n" not in text:
         return text
