@@ -7,7 +7,7 @@ SOURCES := pyproject.toml README.md LICENSE NOTICE $(shell find slice_os exporte
 RUN := .venv/bin/slice-os
 TEST := .venv-test/bin/python
 
-.PHONY: help demo test cluster lint types check docs bench encoder clean
+.PHONY: help demo test fuzz cluster lint types check docs bench encoder clean
 help: ## show this
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
 
@@ -39,6 +39,9 @@ demo: $(RUN) ## index the examples, mine them, search them
 
 test: .venv-test/.ready ## run the whole suite against the built wheel
 	.venv-test/bin/pytest $(PYTEST)
+
+fuzz: .venv-test/.ready ## damage 10,000 files of every format, lay out 1,000 pages; neither may be lost
+	SLICE_OS_FUZZ=10000 .venv-test/bin/pytest tests/unit/test_fuzz_corpus.py tests/unit/corpus/test_pdf.py
 
 cluster: .venv-test/.ready ## a real OpenSearch node to try, on port 9200 till Ctrl-C (NODES=3 for three)
 	@$(TEST) -m tests.cluster --nodes $(or $(NODES),1) --port $(or $(PORT),9200) || [ $$? -eq 130 ]

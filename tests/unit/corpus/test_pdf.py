@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 
@@ -10,6 +11,9 @@ import pytest
 from slice_os.corpus import read, split
 from slice_os.records import Document
 from support.pages import columns_of, prose
+
+BOOKS = 3 * int(os.environ.get("SLICE_OS_FUZZ", "1000")) // 1000
+"""Of each layout; with `make fuzz` they have more than a thousand pages."""
 
 
 def read_pdf(tmp_path, data: bytes) -> Document:
@@ -22,7 +26,7 @@ def read_pdf(tmp_path, data: bytes) -> Document:
 @pytest.mark.parametrize("columns", [1, 2, 3])
 def test_few_passages_begin_or_end_inside_a_sentence(tmp_path, columns, rows):
     pages = inside = count = 0
-    for seed in range(3):
+    for seed in range(BOOKS):
         rng = random.Random(seed)
         paragraphs = prose(rng, 1200)
         data, number = columns_of(paragraphs, columns, rng, rows=rows)
@@ -40,7 +44,7 @@ def test_few_passages_begin_or_end_inside_a_sentence(tmp_path, columns, rows):
             begins = re.match(r"\W*[A-Z]", passage.text)
             ends = re.search(r"[.!?]\W*$", passage.text)
             inside += not begins or not ends
-    assert pages >= 30
+    assert pages >= 10 * BOOKS
     assert inside <= 0.05 * count
 
 
