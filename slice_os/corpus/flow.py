@@ -22,8 +22,10 @@ _MOST_HEADINGS = 3
 
 _MARKED = regex.compile(r" {0,3}#{1,6}[ \t]+\S")
 _LISTED = regex.compile(r"\s*([-*+•–>|]|\(?[\p{L}\d]{1,4}\)\s)")
+_PLACE = r"(?:\d{1,3}(?:\.\d{1,3})*|[IVX]{1,5})"
+# A number alone needs a mark: "I want to cancel" and "2 pizzas" are no headings.
 _NUMBERED = regex.compile(
-    r"\s*(?:(?:article|section|chapter|part)\s+)?[(\[]?(?:\d{1,3}(?:\.\d{1,3})*|[IVX]{1,5})[.):]?\s+\S",
+    rf"\s*(?:(?:article|section|chapter|part)\s+{_PLACE}[.):]?|[(\[]?{_PLACE}[.):]|\d+(?:\.\d+)+)\s+\S",
     regex.I,
 )
 _RULE = regex.compile(r"\s*([=\-~])\1{2,}\s*")

@@ -265,4 +265,5 @@ def test_lines_that_go_on_are_not_cut() -> None:
 def test_turns_in_small_letters_are_no_headings():
     text = "hi\ni want to cancel that drink\nyes classic caesar and a soda"
     assert heading_of(text) == ""
+    assert heading_of("hello there\n\ni want to cancel\n\n2 pizzas, please.") == ""
     assert heading_of("Fees\n\nAll fees are due at once.") == "Fees"
