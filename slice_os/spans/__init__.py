@@ -1,4 +1,4 @@
-"""Spans: every run of 1..`max_words` words of a passage, in plain numpy (design 3).
+"""Spans: every run of 1..`max_words` words of a passage, in plain numpy (docs/architecture.md).
 
 SLICE is search with localized, informative context embeddings. Word indices are half-open,
 ``i < j``; tables of spans are ``[lengths, N]``, by length and start.

@@ -1,4 +1,4 @@
-"""Norms of every span of a passage from the Gram matrix of its words (design 3.1).
+"""Norms of every span of a passage from the Gram matrix of its words (docs/architecture.md).
 
 Nothing of size spans x dimensions is formed: the squared norm of a span is the sum of a square
 block of ``G = W W^T`` on its diagonal, so only the band of `max_words` diagonals matters.
@@ -44,7 +44,7 @@ def checked(vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def prefix_sums(vectors: npt.NDArray[Any]) -> Float64:
-    """Return ``P`` of design 3.1, float64 ``[N+1, d]``, of word vectors ``[N, d]``.
+    """Return ``P`` of docs/architecture.md, float64 ``[N+1, d]``, of word vectors ``[N, d]``.
 
     ``P[j] - P[i]`` is the vector of span ``i..j``. It is float64 because that difference cancels:
     in float32 its relative error grows with the passage, to 1e-3 at 50,000 words.

@@ -1,4 +1,4 @@
-"""Exact cosines of a query with every span of a passage (design 3.1), and degrees (design 2).
+"""Exact cosines of a query with every span of a passage and degrees (docs/architecture.md).
 
 Tables are ``[lengths, N]``: row r, column i is the span of ``lengths[r]`` words that starts at
 word i; -inf marks what is not a span, so it never wins and never reaches a threshold.
@@ -119,7 +119,7 @@ def contributions(
 ) -> Float64:
     """Return each word's share of the cosine of span ``i..j``, float64 ``[j - i]``.
 
-    Word k adds ``(q . w_k) / n_ij`` for a unit query q (design 3.1), and these sum to the cosine.
+    Word k adds ``(q . w_k) / n_ij`` for a unit query q, and these sum to the cosine.
     `word_scores` is ``[N]``, `norms` ``[L, N]``, as for `span_cosines`. A span of norm 0 gives
     zeros.
 

@@ -1,4 +1,4 @@
-"""Word vectors and span norms in few bytes (design 3.4): int8 codes and 16-bit inverse norms."""
+"""Word vectors and span norms in few bytes: int8 codes and 16-bit inverse norms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verification (design 3.4): the best spans, encoded alone, are compared with the query again."""
+"""Verification: the best spans, encoded alone, are compared with the query again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Span distillation (design 3.6): a span in its context learns what its words alone mean."""
+"""Span distillation (docs/training.md): a span in its context learns what its words alone mean."""
 
 from __future__ import annotations
 

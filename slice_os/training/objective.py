@@ -1,4 +1,4 @@
-"""SLICE's objective (design 3.6): a passage that answers the query beats one that does not.
+"""SLICE's objective (docs/training.md): a passage that answers the query beats one that does not.
 
 It sees of a passage its best span's cosine with the query alone, as `best_spans` gives it.
 """
@@ -16,7 +16,7 @@ SCALE = 30.0
 def slice_loss(positive: Tensor, negative: Tensor, scale: float = SCALE) -> Tensor:
     """Return SLICE's loss, a mean over the batch.
 
-    Of each query, design 3.6:
+    Of each query (docs/training.md):
 
         L = -scale s+ + log(e^(scale s+) + e^(scale s-)),    s = (1 + cos) / 2
 
@@ -46,7 +46,7 @@ def in_batch_loss(
 ) -> Tensor:
     """Return `slice_loss` with every other passage of the batch as a negative.
 
-    Of each query q, design 3.6 with more in its denominator:
+    Of each query q, that with more in its denominator:
 
         L = -scale s_qq + log(sum_b e^(scale s_qb) + sum_k e^(scale s_qk)),    s = (1 + cos) / 2
 

@@ -34,7 +34,7 @@ class Text(Part, frozen=True):
 
 
 class Distillation(Part, frozen=True):
-    """Span distillation (design 3.6): spans in context are drawn to the teacher's spans alone.
+    """Span distillation: spans in context are drawn to the teacher's spans alone.
 
     Attributes:
         teacher: An encoder folder or a checkpoint; the base itself if empty.
@@ -90,7 +90,7 @@ class Ranking(Part, frozen=True):
 
 
 class Slice(Part, frozen=True):
-    """SLICE's loss (design 3.6) over triples of query, positive and negative passage.
+    """SLICE's loss (docs/training.md) over triples of query, positive and negative passage.
 
     Attributes:
         triples: A file of triples, as MS MARCO's ``triples.train.small.tsv``, perhaps .gz.

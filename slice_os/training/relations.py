@@ -14,7 +14,7 @@ from slice_os.training.teacher import Teacher
 def matrix_loss(student: Tensor, teacher: Tensor, temperature: float = 0.05) -> Tensor:
     """Return the divergence of two matrices of cosines, a mean over rows.
 
-    KL(softmax(T / t) || softmax(S / t)) of each row (design 3.6): which texts are nearer than
+    KL(softmax(T / t) || softmax(S / t)) of each row (docs/training.md): which texts are nearer than
     others, whatever the cosines are.
 
     Args:
