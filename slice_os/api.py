@@ -178,8 +178,7 @@ class Index:
         if self._backend is None:
             return corpus.under({})
         known = self._backend.roots()
-        filled = any(True for _ in self._backend.sources())
-        if known is None and not corpus.names_root and filled:
+        if known is None and not corpus.names_root and any(True for _ in self._backend.sources()):
             raise PlaceError(
                 f"The index {self.place} was made before an index remembered where its ids start: "
                 "give --root FOLDER (for an id like docs/a.txt the folder that holds docs), or "

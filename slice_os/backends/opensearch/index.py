@@ -292,12 +292,17 @@ class OpenSearchBackend(Backend):
         on_progress: Callable[[float], object] = lambda share: None,
         exact: bool = False,
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
-        self._check_emptied()
         self.check_wording(filters)
         scan = Scan(self._cluster, self.settings, vectors, lengths, cosines, filters, on_progress)
         # The degree of fewer dimensions says too little.
         by_graph = not exact and self.settings.dimensions is None and scan.graph_pays()
-        yield from scan.by_graph() if by_graph else scan.every_word()
+        found = scan.by_graph() if by_graph else scan.every_word()
+        first = next(found, None)
+        if first is None:
+            self._check_emptied()
+            return
+        yield first
+        yield from found
 
     def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> OpenSearchWriter:
         return OpenSearchWriter(self._cluster, self.meta, self.settings, self._known, on_reject)

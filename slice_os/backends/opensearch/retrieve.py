@@ -74,7 +74,7 @@ class Retriever:
     """Answers retrievals from one index."""
 
     def __init__(self, cluster: Cluster, meta: IndexMeta, settings: ClusterSettings) -> None:
-        self._cluster, self._meta, self._settings = cluster, meta, settings
+        self._cluster = cluster
         self._vectors: dict[str, Any] = {
             "vector_type": settings.vector_type,
             "dimensions": settings.dimensions,
