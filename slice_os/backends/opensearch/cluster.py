@@ -147,36 +147,32 @@ class Cluster(Forkable):
     def entries(self, documents: Sequence[str]) -> dict[str, list[Entry]]:
         """Return what is stored of some documents, passage by passage."""
         found: dict[str, list[Entry]] = {}
-        body = {
-            "query": {"bool": {"filter": [{"terms": {"document": list(set(documents))}}]}},
-            "_source": False,
-            "docvalue_fields": list(_ENTRY),
-            "sort": [{"document": "asc"}, {"passage": "asc"}, {"content_hash": "asc"}],
-        }
-        after = None
-        while True:
-            page = {**body, "size": PAGE, **({"search_after": after} if after else {})}
-            hits = self.search(page, PATIENCE)["hits"]["hits"]
-            for hit in hits:
-                document, number, content, stamp, hash_, digest, words = (
-                    hit["fields"].get(name, (None,))[0] for name in _ENTRY
-                )
-                entry = Entry(hit["_id"], number, content, stamp, hash_, digest, words)
-                found.setdefault(document, []).append(entry)
-            if len(hits) < PAGE:
-                return found
-            after = hits[-1]["sort"]
+        query = {"bool": {"filter": [{"terms": {"document": list(set(documents))}}]}}
+        body = {"query": query, "_source": False, "docvalue_fields": list(_ENTRY)}
+        for hit in self._in_order(body, PATIENCE):
+            document, number, content, stamp, hash_, digest, words = (
+                hit["fields"].get(name, (None,))[0] for name in _ENTRY
+            )
+            entry = Entry(hit["_id"], number, content, stamp, hash_, digest, words)
+            found.setdefault(document, []).append(entry)
+        return found
 
     def fields(self, query: dict[str, Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield the given fields of all passages that a query finds, in their order."""
-        order = [{"document": "asc"}, {"passage": "asc"}]
-        body = {"query": query, "sort": order, "_source": list(names), "size": PAGE}
+        for hit in self._in_order({"query": query, "_source": list(names)}):
+            yield hit["_source"]
+
+    def _in_order(
+        self, body: dict[str, Any], seconds: float = SEARCH_PATIENCE
+    ) -> Iterator[dict[str, Any]]:
+        """Yield all hits of a query by document and passage."""
+        order = [{"document": "asc"}, {"passage": "asc"}, {"content_hash": "asc"}]
         after = None
         while True:
-            hits = self.search({**body, **({"search_after": after} if after else {})})["hits"][
-                "hits"
-            ]
-            yield from (hit["_source"] for hit in hits)
+            page = {**body, "sort": order, "size": PAGE}
+            page |= {"search_after": after} if after else {}
+            hits = self.search(page, seconds)["hits"]["hits"]
+            yield from hits
             if len(hits) < PAGE:
                 return
             after = hits[-1]["sort"]
