@@ -33,8 +33,8 @@ def run(data: Path | None) -> list[str]:
     """Load real text into a node."""
     texts = list(documents(WORDS))
     with _apart() as cluster, load_encoder() as encoder:
-        place = f"{cluster.url}/bench"
-        with slice_os.open(place, cluster=slice_os.ClusterSettings(replicas=0)) as index:
+        location = f"{cluster.url}/bench"
+        with slice_os.open(location, cluster=slice_os.ClusterSettings(replicas=0)) as index:
             index.add(texts[:5])
             backend = index._backend
             assert isinstance(backend, OpenSearchBackend)

@@ -200,8 +200,8 @@ def _size(
     settings = slice_os.ClusterSettings(
         tolerance, kind, None if dimensions == DIMENSIONS[0] else dimensions, replicas=0
     )
-    place = f"{url}/size-{kind}-{dimensions}-{round(100 * tolerance)}"
-    with slice_os.open(place, cluster=settings) as index:
+    location = f"{url}/size-{kind}-{dimensions}-{round(100 * tolerance)}"
+    with slice_os.open(location, cluster=settings) as index:
         index.add(documents)
         backend = index._backend
         assert isinstance(backend, OpenSearchBackend)

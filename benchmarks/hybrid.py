@@ -76,14 +76,14 @@ def run(data: Path | None) -> list[str]:
 
 @contextmanager
 def _index(documents: Any) -> Iterator[slice_os.Index]:
-    if place := os.environ.get("SLICE_OS_BENCH_INDEX"):
-        with slice_os.open(place) as index:
+    if location := os.environ.get("SLICE_OS_BENCH_INDEX"):
+        with slice_os.open(location) as index:
             yield index
         return
     with start_cluster(heap="2g") as cluster:
-        place = f"{cluster.url}/scifact"
+        location = f"{cluster.url}/scifact"
         with (
-            slice_os.open(place, cluster=slice_os.ClusterSettings(replicas=0)) as index,
+            slice_os.open(location, cluster=slice_os.ClusterSettings(replicas=0)) as index,
             patch.object(Cluster, "merge"),  # until it has been measured without
         ):
             index.add(documents)

@@ -58,14 +58,14 @@ def run(data: Path | None) -> list[str]:
     return rows
 
 
-def _rows(where: str, place: Callable[[int], str], sizes: tuple[int, ...]) -> list[str]:
+def _rows(where: str, location: Callable[[int], str], sizes: tuple[int, ...]) -> list[str]:
     rows = []
     for size in sizes:
-        words, seconds, peak = _measured(INDEX, place(size), size)
+        words, seconds, peak = _measured(INDEX, location(size), size)
         rate = words / seconds
         rows.append(f"| {words:,.0f} words into {where} | {peak:,.0f} MiB | {rate:,.0f} words/s |")
     for count in PHRASES:
-        matches, seconds, peak = _measured(MINE, place(sizes[-1]), count)
+        matches, seconds, peak = _measured(MINE, location(sizes[-1]), count)
         rows.append(
             f"| mining {count:,} phrases at {DEGREE} there, {matches:,.0f} matches | "
             f"{peak:,.0f} MiB | {seconds:,.0f} s |"

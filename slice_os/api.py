@@ -17,7 +17,7 @@ from slice_os.backends import Backend, ClusterSettings, IndexMeta, backend_for
 from slice_os.backends.base import IndexStatus, Mode
 from slice_os.corpus import Corpus
 from slice_os.encoder import Encoder, load_encoder
-from slice_os.errors import CorpusError, EncoderMismatchError, PlaceError, QueryError
+from slice_os.errors import CorpusError, EncoderMismatchError, LocationError, QueryError
 from slice_os.filters import Filter, parse_filters, unknown_field
 from slice_os.fusion import DEFAULT_FUSION, LATE
 from slice_os.lexical import parse_query
@@ -38,7 +38,7 @@ def _ignore(_: object) -> None:
 
 
 class Index:
-    """An index at a place, a folder or a cluster. It comes into being with the first `add`.
+    """An index at a location, a folder or a cluster. It comes into being with the first `add`.
 
     The encoder is loaded when it is first needed; `encoder` names its folder (None: the one that
     comes with slice-os), `device` is ``auto``, ``cpu`` or ``cuda``.
@@ -46,7 +46,7 @@ class Index:
 
     def __init__(
         self,
-        place: StrPath,
+        location: StrPath,
         *,
         encoder: StrPath | None = None,
         device: str = "auto",
@@ -55,13 +55,13 @@ class Index:
         store: Sequence[str] | None = None,
         cluster: ClusterSettings | Mapping[str, Any] | None = None,
     ) -> None:
-        self.place = os.fspath(place)  # TypeError, if it is none
+        self.location = os.fspath(location)  # TypeError, if it is none
         if passage_words is not None and passage_words < LEAST_PASSAGE_WORDS:
-            raise PlaceError(
+            raise LocationError(
                 f"Passages of {passage_words} words are too short: use at least "
                 f"{LEAST_PASSAGE_WORDS}."
             )
-        self._backend = backend_for(self.place).open(self.place)
+        self._backend = backend_for(self.location).open(self.location)
         self._encoder: Encoder | None = None
         self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
         given = _given(cluster)
@@ -75,27 +75,27 @@ class Index:
             raise
 
     def _check(self, given: Mapping[str, Any]) -> None:
-        """Raise PlaceError unless the index, if there is one, is as it is asked for."""
+        """Raise LocationError unless the index, if there is one, is as it is asked for."""
         if self._backend is None:
             return
         has, wanted = self._backend.meta.passage_words, self._passage_words
         if wanted not in (None, has):
-            raise PlaceError(
-                f"The index {self.place} has passages of {has} words, {wanted} were asked for: "
-                "leave the option out, or index to a new place."
+            raise LocationError(
+                f"The index {self.location} has passages of {has} words, {wanted} were asked for: "
+                "leave the option out, or index to a new location."
             )
         stores = self._backend.meta.store
         if self._store not in (None, stores):
             held = "all metadata" if stores is None else ", ".join(stores) or "none"
-            raise PlaceError(
-                f"The index {self.place} stores {held}, {', '.join(self._store or ())} was asked "
-                "for: leave the option out, or index to a new place."
+            raise LocationError(
+                f"The index {self.location} stores {held}, {', '.join(self._store or ())} was "
+                "asked for: leave the option out, or index to a new location."
             )
         if given:
             self._backend.check(given)
 
     def __repr__(self) -> str:
-        return f"Index({self.place!r})"
+        return f"Index({self.location!r})"
 
     def __enter__(self) -> Index:
         return self
@@ -123,18 +123,18 @@ class Index:
         if self._backend and self._backend.meta.family != self._encoder.info.family:
             meta, info = self._backend.meta, self._encoder.info
             raise EncoderMismatchError(
-                f"The index {self.place} was made by the encoder {meta.encoder} (family "
+                f"The index {self.location} was made by the encoder {meta.encoder} (family "
                 f"{meta.family[:12]}), not by {info.name} (family {info.family[:12]}): give that "
-                "encoder's folder, or index to a new place."
+                "encoder's folder, or index to a new location."
             )
         return self._encoder
 
     def _existing(self) -> Backend:
         if self._backend is None:
-            raise PlaceError(
-                f"There is no index at {self.place}: make one with "
-                f"'slice-os index PATHS --index {self.place}'"
-                f"{_or_address(self.place)}."
+            raise LocationError(
+                f"There is no index at {self.location}: make one with "
+                f"'slice-os index PATHS --index {self.location}'"
+                f"{_or_address(self.location)}."
             )
         return self._backend
 
@@ -143,7 +143,7 @@ class Index:
             info = self.encoder.info
             words = {} if self._passage_words is None else {"passage_words": self._passage_words}
             meta = IndexMeta(info.name, info.family, info.dimension, store=self._store, **words)
-            self._backend = backend_for(self.place).create(self.place, meta, self._cluster)
+            self._backend = backend_for(self.location).create(self.location, meta, self._cluster)
         return self._backend
 
     def add(
@@ -179,16 +179,16 @@ class Index:
             return corpus.under({})
         known = self._backend.roots()
         if known is None and not corpus.names_root and any(True for _ in self._backend.sources()):
-            raise PlaceError(
-                f"The index {self.place} was made before an index remembered where its ids start: "
-                "give --root FOLDER (for an id like docs/a.txt the folder that holds docs), or "
-                "index to a new place."
+            raise LocationError(
+                f"The index {self.location} was made before an index remembered where its ids "
+                "start: give --root FOLDER (for an id like docs/a.txt the folder that holds docs), "
+                "or index to a new location."
             )
         roots = corpus.under(known or {})
         for prefix in roots.keys() - (known or roots).keys():
             if prefix and any(id_.startswith(prefix) for id_, _ in self._backend.sources()):
                 raise CorpusError(
-                    f"The index {self.place} has ids that begin with {prefix!r}: give another "
+                    f"The index {self.location} has ids that begin with {prefix!r}: give another "
                     "--id-prefix."
                 )
         return None if roots == known else roots
@@ -198,7 +198,7 @@ class Index:
         backend, conditions = self._existing(), parse_filters(filters)
         for field in dict.fromkeys(name for one in conditions for name in one.fields):
             if not backend.has_field(field):
-                raise unknown_field(self.place, field, backend.fields())
+                raise unknown_field(self.location, field, backend.fields())
         return conditions
 
     def search(
@@ -350,14 +350,14 @@ def _given(cluster: ClusterSettings | Mapping[str, Any] | None) -> dict[str, Any
     return given
 
 
-def _or_address(place: str) -> str:
+def _or_address(location: str) -> str:
     """Return what to say of a folder's name that looks like a cluster without https://."""
-    looks = re.match(r"[\w.-]+:\d+/", place)
-    return f", or write https://{place} for one in a cluster" if looks else ""
+    looks = re.match(r"[\w.-]+:\d+/", location)
+    return f", or write https://{location} for one in a cluster" if looks else ""
 
 
 def open(
-    place: StrPath,
+    location: StrPath,
     *,
     encoder: StrPath | None = None,
     device: str = "auto",
@@ -366,14 +366,14 @@ def open(
     store: Sequence[str] | None = None,
     cluster: ClusterSettings | Mapping[str, Any] | None = None,
 ) -> Index:
-    """Open the index at a place (a folder, or ``https://host:9200/name`` in a cluster).
+    """Open the index at a location (a folder, or ``https://host:9200/name`` in a cluster).
 
     It is made when the first document is added; `store` names the metadata that its hits bring
     along (all, if it is None), and `cluster` says how it is made, where it is a cluster: all
     settings, or some by name. An index that exists has to be as they say.
     """
     return Index(
-        place,
+        location,
         encoder=encoder,
         device=device,
         threads=threads,
@@ -385,7 +385,7 @@ def open(
 
 def index(
     corpus: Corpus | Iterable[Document],
-    place: StrPath,
+    location: StrPath,
     *,
     encoder: StrPath | None = None,
     device: str = "auto",
@@ -397,9 +397,9 @@ def index(
     on_reject: Callable[[Reject], None] = _ignore,
     on_progress: Callable[[IndexReport], None] = _ignore,
 ) -> IndexReport:
-    """Bring the index at a place up to date with a corpus; see `Index.add`."""
+    """Bring the index at a location up to date with a corpus; see `Index.add`."""
     with open(
-        place,
+        location,
         encoder=encoder,
         device=device,
         threads=threads,

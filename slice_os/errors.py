@@ -43,15 +43,15 @@ class MissingExtraError(SliceOSError):
         self.extra = extra
 
 
-class PlaceError(SliceOSError):
+class LocationError(SliceOSError):
     """The place given as the index does not exist, or is not an index."""
 
 
-class IndexLockedError(PlaceError):
+class IndexLockedError(LocationError):
     """Another process is writing to the index."""
 
 
-class IndexDamagedError(PlaceError):
+class IndexDamagedError(LocationError):
     """The index misses files or holds files that are not what they should be."""
 
 

@@ -183,10 +183,10 @@ def field_of(metadata: Mapping[str, Any], name: str) -> Any:
     if name in metadata or "." not in name:
         return metadata.get(name)
     parts = name.split(".")
-    for place in range(1, len(parts)):
-        members = metadata.get(".".join(parts[:place]))
+    for location in range(1, len(parts)):
+        members = metadata.get(".".join(parts[:location]))
         if isinstance(members, list):
-            rest = ".".join(parts[place:])
+            rest = ".".join(parts[location:])
             objects = [flat_metadata(one) for one in members if isinstance(one, Mapping)]
             found = [field_of(one, rest) for one in objects]
             return [v for one in found for v in (one if isinstance(one, list) else [one])] or None
@@ -221,7 +221,7 @@ def field_names(metadata: Mapping[str, Any]) -> list[str]:
     return [name for name, _ in leaves(metadata)]
 
 
-def unknown_field(place: str, field: str, names: Iterable[str]) -> QueryError:
+def unknown_field(location: str, field: str, names: Iterable[str]) -> QueryError:
     """Return the error for a filter on a field that no document has."""
     known = sorted(names)
     near = difflib.get_close_matches(field, known, 3) or [
@@ -233,4 +233,4 @@ def unknown_field(place: str, field: str, names: Iterable[str]) -> QueryError:
         advice = f"they have {', '.join(known[:10])}{' …' if len(known) > 10 else ''}."
     else:
         advice = "they have no metadata."
-    return QueryError(f"No document of {place} has a field {field!r}: {advice}")
+    return QueryError(f"No document of {location} has a field {field!r}: {advice}")

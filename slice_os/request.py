@@ -12,7 +12,7 @@ from typing import Any, Literal
 from slice_os.backends import ClusterSettings, backend_for
 from slice_os.backends.base import Mode
 from slice_os.encoder import load_encoder
-from slice_os.errors import EncoderMismatchError, PlaceError, QueryError
+from slice_os.errors import EncoderMismatchError, LocationError, QueryError
 from slice_os.filters import Condition, Filter, parse_filters
 from slice_os.fusion import DEFAULT_FUSION, get_fusion
 from slice_os.lexical import parse_query
@@ -31,7 +31,7 @@ from slice_os.retrieval import encode_queries
 
 def build_request(
     text: str,
-    place: str | None = None,
+    location: str | None = None,
     *,
     must: str | Sequence[str] = (),
     must_not: str | Sequence[str] = (),
@@ -47,16 +47,16 @@ def build_request(
     """Return the body of a ``_search`` for a text, encoded; see `slice_os.query` for its parts.
 
     ``"exact words"`` and ``-word`` in the text, `must`, `must_not` and `literal` are as in
-    `Index.search`. `place` names an index whose settings (vector type, dimensions, tolerance) the
-    body fits; None stands for the defaults. `degree` is the threshold of the mode ``mining``. With
-    the fusions ``rrf`` and ``min_max`` the body holds its search pipeline and needs the
-    neural-search plugin.
+    `Index.search`. `location` names an index whose settings (vector type, dimensions, tolerance)
+    the body fits; None stands for the defaults. `degree` is the threshold of the mode
+    ``mining``. With the fusions ``rrf`` and
+    ``min_max`` the body holds its search pipeline and needs the neural-search plugin.
 
     Raises:
         QueryError: the text holds no word, or a setting is out of its range.
-        PlaceError: the place is a folder, or holds no index.
+        LocationError: the location is a folder, or holds no index.
         EncoderMismatchError: the index was made by another encoder.
-        QueryError: the cluster of the place cannot fuse so, for want of the plugin.
+        QueryError: the cluster of the location cannot fuse so, for want of the plugin.
     """
     fused = mode == "hybrid" and fusion != DEFAULT_FUSION
     asked = parse_query(text, must=must, must_not=must_not, literal=literal)
@@ -64,8 +64,8 @@ def build_request(
     conditions: list[Condition] = [*parse_filters(filters), *asked.wording]
     with load_encoder(encoder) as loaded:
         settings = ClusterSettings()
-        if place:
-            settings = _settings(place, loaded.info.family, mode, fused, conditions)
+        if location:
+            settings = _settings(location, loaded.info.family, mode, fused, conditions)
         vector = encode_queries(loaded, [text])[0]
     common: dict[str, Any] = {"size": size, "filters": conditions}
     vectors: dict[str, Any] = {
@@ -96,27 +96,29 @@ def build_request(
 
 
 def _settings(
-    place: str, family: str, mode: str, fused: bool, conditions: Sequence[Condition]
+    location: str, family: str, mode: str, fused: bool, conditions: Sequence[Condition]
 ) -> ClusterSettings:
     from slice_os.backends.opensearch import OpenSearchBackend
 
-    kind = backend_for(place)
+    kind = backend_for(location)
     if not issubclass(kind, OpenSearchBackend):
-        raise PlaceError(f"{place} is a folder: a request is for an index in a cluster.")
-    backend = kind.open(place)
+        raise LocationError(f"{location} is a folder: a request is for an index in a cluster.")
+    backend = kind.open(location)
     if backend is None:
-        raise PlaceError(f"There is no index at {place}: leave --index out, or index to it first.")
+        raise LocationError(
+            f"There is no index at {location}: leave --index out, or index to it first."
+        )
     try:
         if backend.meta.family != family:
             raise EncoderMismatchError(
-                f"The index {place} was made by the encoder {backend.meta.encoder} (family "
+                f"The index {location} was made by the encoder {backend.meta.encoder} (family "
                 f"{backend.meta.family[:12]}), not by one of family {family[:12]}: give its folder."
             )
         if fused and not backend.has_hybrid:
             raise QueryError(
-                f"The cluster of {place} cannot run a hybrid query, as not all its nodes have the "
-                f"neural-search plugin: choose the fusion {DEFAULT_FUSION}, or 'slice-os search', "
-                "which fuses here."
+                f"The cluster of {location} cannot run a hybrid query, as not all its nodes have "
+                f"the neural-search plugin: choose the fusion {DEFAULT_FUSION}, or 'slice-os "
+                "search', which fuses here."
             )
         backend.check_wording(conditions)
         if mode == "mining":
@@ -126,17 +128,17 @@ def _settings(
         backend.close()
 
 
-def as_curl(body: dict[str, Any], place: str | None) -> str:
+def as_curl(body: dict[str, Any], location: str | None) -> str:
     """Return the curl command that sends a body, for a POSIX shell.
 
     The credentials that the environment names are taken from it when it runs; those of AWS cannot
     be.
     """
     path = "_search?include_named_queries_score=true"
-    if place:
-        from slice_os.backends.opensearch.connection import curl, parse_place
+    if location:
+        from slice_os.backends.opensearch.connection import curl, parse_location
 
-        address = parse_place(place)
+        address = parse_location(location)
         command = curl(address, f"/{address.name}/{path}")
     else:
         command = f"curl -sS 'http://localhost:9200/NAME/{path}'"

@@ -29,7 +29,8 @@ def show_document(
     passages = backend.passages(document)
     if not passages:
         raise QueryError(
-            f"There is no document {document!r} in {backend.place}: 'slice-os list' shows the ids."
+            f"There is no document {document!r} in {backend.location}: 'slice-os list' shows the "
+            "ids."
         )
     if at is not None:
         end = max(passage.end for passage in passages)

@@ -9,7 +9,7 @@ from typing import Any
 
 from slice_os.backends import ClusterSettings, IndexMeta
 from slice_os.encoder import encoder_info
-from slice_os.errors import PlaceError
+from slice_os.errors import LocationError
 
 FOLDERS = ("opensearch",)
 
@@ -37,34 +37,34 @@ def show_template(
     It is the body of ``PUT _index_template/NAME``; its ``template`` that of ``PUT NAME-000001``.
 
     Raises:
-        PlaceError: there is no such template, or a setting is out of its range.
+        LocationError: there is no such template, or a setting is out of its range.
     """
-    from slice_os.backends.opensearch.connection import parse_place
+    from slice_os.backends.opensearch.connection import parse_location
     from slice_os.backends.opensearch.template import render_template
 
     if name not in list_templates():
         known = ", ".join(list_templates())
-        raise PlaceError(f"There is no template {name!r}: choose {known}.")
-    parse_place(f"http://localhost/{alias}")  # refuses what names no index
+        raise LocationError(f"There is no template {name!r}: choose {known}.")
+    parse_location(f"http://localhost/{alias}")  # refuses what names no index
     info = encoder_info(encoder)
     meta = IndexMeta(info.name, info.family, info.dimension)
     return render_template(alias, meta, cluster or ClusterSettings())
 
 
 def apply_template(
-    place: str,
+    location: str,
     name: str = "opensearch/passages",
     *,
     encoder: str | Path | None = None,
     cluster: ClusterSettings | None = None,
 ) -> dict[str, Any]:
-    """Put a template into the cluster of a place, under the place's name; return its body.
+    """Put a template into the cluster of a location, under the location's name; return its body.
 
     Indexes that match it are made by it from then on: those that exist stay as they are.
     """
-    from slice_os.backends.opensearch.connection import connect, parse_place, patiently
+    from slice_os.backends.opensearch.connection import connect, parse_location, patiently
 
-    address = parse_place(place)
+    address = parse_location(location)
     body = show_template(name, alias=address.name, encoder=encoder, cluster=cluster)
     with connect(address) as client:
         patiently(

@@ -1,4 +1,4 @@
-"""The backends: one row each, found by how the place of the index is written."""
+"""The backends: one row each, found by how the location of the index is written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import import_module
 from urllib.parse import urlsplit
 
 from slice_os.backends.base import Backend, ClusterSettings, IndexMeta
-from slice_os.errors import PlaceError
+from slice_os.errors import LocationError
 
 __all__ = ["Backend", "ClusterSettings", "IndexMeta", "backend_for"]
 
@@ -15,14 +15,14 @@ BACKENDS = {
     "http": "slice_os.backends.opensearch:OpenSearchBackend",
     "https": "slice_os.backends.opensearch:OpenSearchBackend",
 }
-"""URL scheme -> module and class, loaded when used; a place without a scheme is a folder."""
+"""URL scheme -> module and class, loaded when used; a location without a scheme is a folder."""
 
 
-def backend_for(place: str) -> type[Backend]:
-    """Return the backend that keeps indexes at such a place, or raise PlaceError."""
-    scheme = urlsplit(place).scheme if "://" in place else ""
+def backend_for(location: str) -> type[Backend]:
+    """Return the backend that keeps indexes at such a location, or raise LocationError."""
+    scheme = urlsplit(location).scheme if "://" in location else ""
     if scheme not in BACKENDS:
-        raise PlaceError(
+        raise LocationError(
             f"An index at {scheme}:// is not known to this version of slice-os: name a folder, or "
             "https://host:9200/name."
         )

@@ -74,7 +74,7 @@ class ClusterSettings:
 class IndexStatus:
     """The size and state of an index."""
 
-    place: str
+    location: str
     backend: str
     meta: IndexMeta
     documents: int
@@ -209,24 +209,28 @@ class Writer(ABC):
 class Backend(ABC):
     """An index that exists."""
 
-    place: str
+    location: str
     meta: IndexMeta
 
     @classmethod
     @abstractmethod
-    def open(cls, place: str) -> Backend | None:
-        """Open the index at a place; None if there is none, PlaceError if it is something else."""
+    def open(cls, location: str) -> Backend | None:
+        """Open the index at a location; None if there is none.
+
+        Raises:
+            LocationError: there is something else.
+        """
 
     @classmethod
     @abstractmethod
     def create(
-        cls, place: str, meta: IndexMeta, settings: ClusterSettings | None = None
+        cls, location: str, meta: IndexMeta, settings: ClusterSettings | None = None
     ) -> Backend:
-        """Make an empty index at a place, or open the one that another has made meanwhile."""
+        """Make an empty index at a location, or open the one that another has made meanwhile."""
 
     @abstractmethod
     def check(self, settings: Mapping[str, Any]) -> None:
-        """Raise PlaceError unless the index is as these fields of ClusterSettings say.
+        """Raise LocationError unless the index is as these fields of ClusterSettings say.
 
         The number of replicas, which may change, is made what it should be.
         """

@@ -68,11 +68,11 @@ def show(name: str, alias: str, encoder: str | None, cluster: dict[str, Any]) ->
 @index_option
 @encoder_option
 @cluster_options
-def apply(name: str, place: str, encoder: str | None, cluster: dict[str, Any]) -> None:
+def apply(name: str, location: str, encoder: str | None, cluster: dict[str, Any]) -> None:
     """Put a template into a cluster, for the indexes that will be made there."""
     from slice_os.templates import apply_template
 
-    body = apply_template(place, name, encoder=encoder, cluster=ClusterSettings(**cluster))
+    body = apply_template(location, name, encoder=encoder, cluster=ClusterSettings(**cluster))
     click.echo(f"Indexes called {', '.join(body['index_patterns'])} are made by it from now on.")
 
 
@@ -117,7 +117,7 @@ Examples:
 @filter_option
 @click.option("--curl", "as_command", is_flag=True, help="Print the whole curl command.")
 def query(
-    text: str, place: str | None, filters: tuple[str, ...], as_command: bool, **options: Any
+    text: str, location: str | None, filters: tuple[str, ...], as_command: bool, **options: Any
 ) -> None:
     """Print the request that a search is, for curl or any client of OpenSearch.
 
@@ -128,8 +128,8 @@ def query(
     from slice_os.filters import parse_filters
     from slice_os.request import as_curl
 
-    body = build_request(text, place, filters=parse_filters(filters), **options)
+    body = build_request(text, location, filters=parse_filters(filters), **options)
     if as_command:
-        click.echo(as_curl(body, place))
+        click.echo(as_curl(body, location))
     else:
         echo_json(body, indent=None)

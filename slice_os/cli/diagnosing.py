@@ -40,14 +40,14 @@ Examples:
     "spans are made anew from its words.",
 )
 @json_option
-def doctor(place: str, encoder: str | None, deep: bool, repair: bool, as_json: bool) -> None:
+def doctor(location: str, encoder: str | None, deep: bool, repair: bool, as_json: bool) -> None:
     """Examine an index and its cluster: what is wrong, and what to do about it.
 
     Nothing is changed, but by --repair. The exit code is 1 if there is an error among the findings.
     """
     from slice_os.diagnosis import doctor as examine
 
-    diagnosis = examine(place, encoder=encoder, deep=deep, repair=repair)
+    diagnosis = examine(location, encoder=encoder, deep=deep, repair=repair)
     if as_json:
         echo_json(diagnosis.to_dict())
     else:

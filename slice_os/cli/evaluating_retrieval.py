@@ -31,7 +31,7 @@ Examples:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
     "--index",
-    "place",
+    "location",
     metavar="PLACE",
     help="Where the collection is indexed, or was: a folder, or https://host:9200/name.  "
     "[default: one that is removed afterwards]",
@@ -81,7 +81,7 @@ Examples:
 @json_option
 def retrieval(
     folder: Path,
-    place: str | None,
+    location: str | None,
     update: bool,
     encoder: str | None,
     device: str,
@@ -121,7 +121,7 @@ def retrieval(
     with bar:
         report = evaluate_retrieval(
             folder,
-            place,
+            location,
             settings=settings or (() if runs else SETTINGS),
             encoder=encoder,
             device=device,

@@ -42,7 +42,7 @@ Examples:
 @json_option
 def spans(
     file: Path,
-    place: str,
+    location: str,
     encoder: str | None,
     device: str,
     threads: int | None,
@@ -59,7 +59,7 @@ def spans(
     from slice_os.evaluation.spans import evaluate_spans
 
     with (
-        open_index(place, encoder=encoder, device=device, threads=threads) as index,
+        open_index(location, encoder=encoder, device=device, threads=threads) as index,
         _share() as told,
     ):
         report = evaluate_spans(file, index, degree=degree, verify=verify, progress=told)
@@ -114,7 +114,7 @@ Examples:
 @json_option
 def calibrate(
     file: Path,
-    place: str | None,
+    location: str | None,
     encoder: str | None,
     precision: float | None,
     recall: float | None,
@@ -136,9 +136,9 @@ def calibrate(
     from slice_os.evaluation.plots import check_picture
 
     if draw:
-        if output is None or place is None:
+        if output is None or location is None:
             raise EvaluationError("A sample needs --output and --index.")
-        with _mined(file, place, encoder, degree, verify) as (index, matches):
+        with _mined(file, location, encoder, degree, verify) as (index, matches):
             count = evaluation.draw_sample(matches, output, draw, index=index)
         click.echo(
             f"{counted(count, 'match', 'matches')} in {output}: write yes or no "
@@ -148,10 +148,10 @@ def calibrate(
     check_wanted(precision, recall)
     if plot:
         check_picture(plot)
-    if place is not None and not evaluation.is_labelled(file):
+    if location is not None and not evaluation.is_labelled(file):
         from slice_os import open as open_index
 
-        with open_index(place, encoder=encoder) as index, _share() as told:
+        with open_index(location, encoder=encoder) as index, _share() as told:
             labels = evaluation.labels_from_gold(file, index, degree, verify=verify, progress=told)
         _warn(labels.missing)
     else:
@@ -201,13 +201,13 @@ def _share() -> Iterator[Callable[[float], object]]:
 
 @contextmanager
 def _mined(
-    file: Path, place: str, encoder: str | None, degree: float, verify: bool
+    file: Path, location: str, encoder: str | None, degree: float, verify: bool
 ) -> Iterator[tuple[Index, Iterator[Match]]]:
     """Give an index and what the phrases of a file match in it."""
     from slice_os import open as open_index
     from slice_os.phrases import read_phrases
 
-    with open_index(place, encoder=encoder) as index, _share() as told:
+    with open_index(location, encoder=encoder) as index, _share() as told:
         yield (
             index,
             index.mine(read_phrases(file), degree=degree, verify=verify, on_progress=told),

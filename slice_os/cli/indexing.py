@@ -98,7 +98,7 @@ Examples:
 def index(
     paths: tuple[str, ...],
     from_index: str | None,
-    place: str,
+    location: str,
     encoder: str | None,
     device: str,
     threads: int | None,
@@ -130,7 +130,7 @@ def index(
     if not paths and not from_index:
         raise click.UsageError(
             "Nothing to index: give files, folders, globs or - (stdin), as in 'slice-os index "
-            f"my-texts/ --index {place}', or --from-index URL."
+            f"my-texts/ --index {location}', or --from-index URL."
         )
     if paths and from_index:
         raise click.UsageError("Give paths to index, or --from-index, not both.")
@@ -138,7 +138,7 @@ def index(
         raise click.UsageError("--root, --id-prefix, --id and --follow are for paths.")
     if stdin_id and "-" not in paths:
         raise click.UsageError("--id is the id of - (stdin): give - among the paths.")
-    file = rejects or Path(f"{_local_name(place)}.rejects.jsonl")
+    file = rejects or Path(f"{_local_name(location)}.rejects.jsonl")
     with _Rejects(file, ours=rejects is None) as rejected:
         # Beside an index inside its own corpus, the file would be read while it is written.
         reader = (
@@ -170,7 +170,7 @@ def index(
             try:
                 report = index_corpus(
                     corpus,
-                    place,
+                    location,
                     encoder=encoder,
                     device=device,
                     threads=threads,
@@ -194,7 +194,7 @@ def index(
     ignored = {"ignored": corpus.ignored, "unfollowed": corpus.unfollowed}
     result = {**report.to_dict(), "rejected": rejected.count, **ignored}
     if as_json:
-        echo_json({"index": place, **result, "rejects": str(file) if rejected.count else None})
+        echo_json({"index": location, **result, "rejects": str(file) if rejected.count else None})
     else:
         encoded = ""
         if report.encoded_words:
@@ -202,7 +202,7 @@ def index(
             encoded = f" {counted(report.encoded_words, 'word')} encoded, {rate:,.0f} words/s."
         replaced = f" ({report.replaced:,} replaced)" if report.replaced else ""
         click.echo(
-            f"{place}: {counted(report.documents, 'document')} indexed{replaced}, "
+            f"{location}: {counted(report.documents, 'document')} indexed{replaced}, "
             f"{report.unchanged:,} unchanged, {report.pruned:,} pruned in {report.seconds:.1f} s."
             f"{encoded}"
         )
@@ -235,10 +235,10 @@ def _agreed(bar: tqdm[NoReturn], gone: int, total: int) -> bool:
     )
 
 
-def _local_name(place: str) -> str:
+def _local_name(location: str) -> str:
     """Return what files beside an index are called after: those of a cluster's lie here."""
-    place = place.rstrip("/")
-    return place.rpartition("/")[2] if "://" in place else str(Path(place).expanduser())
+    location = location.rstrip("/")
+    return location.rpartition("/")[2] if "://" in location else str(Path(location).expanduser())
 
 
 class _Rejects:
@@ -292,18 +292,18 @@ def _advance(bar: tqdm[NoReturn], bytes_read: int, now: IndexReport) -> None:
 @click.command(epilog="\b\nExample:\n  slice-os status --index demo.slice --json\n")
 @index_option
 @json_option
-def status(place: str, as_json: bool) -> None:
+def status(location: str, as_json: bool) -> None:
     """Show the size and state of an index."""
     from slice_os import open as open_index
 
-    with open_index(place) as opened_index:
+    with open_index(location) as opened_index:
         state = opened_index.status()
     if as_json:
         echo_json(state.to_dict())
         return
     echo_table(
         [
-            ("index", f"{state.place} ({state.backend})"),
+            ("index", f"{state.location} ({state.backend})"),
             (
                 "encoder",
                 f"{state.meta.encoder} (family {state.meta.family[:12]}, "
@@ -337,17 +337,17 @@ Examples:
 @click.option("--yes", is_flag=True, help="Do not ask before deleting by filter.")
 @json_option
 def delete(
-    documents: tuple[str, ...], place: str, filters: tuple[str, ...], yes: bool, as_json: bool
+    documents: tuple[str, ...], location: str, filters: tuple[str, ...], yes: bool, as_json: bool
 ) -> None:
     """Delete documents by id, or those that meet a filter."""
     from slice_os import open as open_index
 
     if filters and not yes:
         click.confirm(f"Delete every document with {' and '.join(filters)}?", abort=True, err=True)
-    with open_index(place) as opened_index:
+    with open_index(location) as opened_index:
         deleted = opened_index.delete(documents, filters=filters)
     if as_json:
-        echo_json({"index": place, "deleted": deleted})
+        echo_json({"index": location, "deleted": deleted})
     else:
         click.echo(f"{counted(deleted, 'document')} deleted.")
     missing = 0 if filters else len(set(documents)) - deleted

@@ -87,7 +87,7 @@ Examples:
 @lines_option
 def mine(
     file: Path | None,
-    place: str,
+    location: str,
     encoder: str | None,
     device: str,
     threads: int | None,
@@ -131,7 +131,7 @@ def mine(
     collected: list[dict[str, Any]] = []
     unknown: list[str] = []
     with (
-        open_index(place, encoder=encoder, device=device, threads=threads) as index,
+        open_index(location, encoder=encoder, device=device, threads=threads) as index,
         _matches_to(output, collected if as_json else None, as_lines) as write,
         tqdm(
             total=1.0,

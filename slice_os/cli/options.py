@@ -15,7 +15,7 @@ from slice_os.encoder.providers import DEVICES
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 POSITIVE = click.FloatRange(min=0, min_open=True)
 
-an_index = partial(click.option, "--index", "place", envvar="SLICE_OS_INDEX", show_envvar=True)
+an_index = partial(click.option, "--index", "location", envvar="SLICE_OS_INDEX", show_envvar=True)
 index_option: Decorator = an_index(
     required=True,
     metavar="PLACE",

@@ -45,7 +45,7 @@ Examples:
 @json_option
 @lines_option
 def list_(
-    place: str,
+    location: str,
     filters: tuple[str, ...],
     size: int,
     offset: int,
@@ -55,7 +55,7 @@ def list_(
     """List documents: their ids, words and titles, in the order of the ids."""
     from slice_os import open as open_index
 
-    with open_index(place) as index:
+    with open_index(location) as index:
         found = index.list(filters=filters, size=size + 1, offset=offset)
     shown, more = found[:size], len(found) > size
     if as_json:
@@ -96,7 +96,7 @@ Examples:
 @context_option(1, help="With --at: passages to show before and after it.")
 @json_option
 def show(
-    document: str, place: str, at: tuple[int, int] | None, context: int, as_json: bool
+    document: str, location: str, at: tuple[int, int] | None, context: int, as_json: bool
 ) -> None:
     """Show a document's text, or what stands around a place in it.
 
@@ -105,7 +105,7 @@ def show(
     """
     from slice_os import open as open_index
 
-    with open_index(place) as index:
+    with open_index(location) as index:
         excerpt = index.show(document, at=at and at[0], context=context)
     if as_json:
         echo_json(excerpt.to_dict())

@@ -83,7 +83,7 @@ Examples:
 @lines_option
 def search(
     query: str,
-    place: str,
+    location: str,
     encoder: str | None,
     device: str,
     threads: int | None,
@@ -116,7 +116,7 @@ def search(
     """
     from slice_os import open as open_index
 
-    with open_index(place, encoder=encoder, device=device, threads=threads) as index:
+    with open_index(location, encoder=encoder, device=device, threads=threads) as index:
         hits = index.search(
             query,
             must=must,

@@ -8,7 +8,7 @@ from slice_os.backends.opensearch.connection import (
     Address,
     connect,
     curl,
-    parse_place,
+    parse_location,
     patiently,
 )
 from slice_os.diagnosis.findings import Diagnosis, Notes
@@ -67,17 +67,17 @@ class Asker:
 
 
 def examine_cluster(
-    place: str, info: EncoderInfo, deep: bool = False, repair: bool = False
+    location: str, info: EncoderInfo, deep: bool = False, repair: bool = False
 ) -> Diagnosis:
-    """Examine a cluster, and the index that the place names if it names one."""
+    """Examine a cluster, and the index that the location names if it names one."""
     from slice_os.diagnosis.index import examine_index
     from slice_os.diagnosis.spans import repair_spans
 
-    named = bool(place.partition("://")[2].partition("/")[2].strip("/"))
-    address = parse_place(place, named=named)
+    named = bool(location.partition("://")[2].partition("/")[2].strip("/"))
+    address = parse_location(location, named=named)
     notes = Notes(facts={"cluster": address.url})
     if repair:
-        repair_spans(place, notes, deep)
+        repair_spans(location, notes, deep)
     with connect(address) as client:
         asker = Asker(client, address, notes)
         if not _is_opensearch(asker, notes):
@@ -88,7 +88,7 @@ def examine_cluster(
         _graphs(asker.get("/_plugins/_knn/stats") if KNN in has else None, notes)
         _health(asker, notes, named)
         if named:
-            notes.facts["index"] = place
+            notes.facts["index"] = location
             examine_index(asker, notes, info, nodes, deep)
     return notes.done()
 

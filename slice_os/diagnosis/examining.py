@@ -18,7 +18,7 @@ GONE_SHARE = 0.3
 
 
 def doctor(
-    place: str | Path,
+    location: str | Path,
     *,
     encoder: str | Path | None = None,
     deep: bool = False,
@@ -27,7 +27,8 @@ def doctor(
     """Examine an index and, where it is in a cluster, the cluster; only `repair` changes anything.
 
     Args:
-        place: A folder, ``https://host:9200/name``, or ``https://host:9200`` for the cluster alone.
+        location: A folder, ``https://host:9200/name``, or ``https://host:9200`` for
+            the cluster alone.
         encoder: The folder of the encoder that the index is to fit; None: the one inside slice-os.
         deep: Compare all that is stored, a folder with its checksums, the spans of a cluster with
             its words; else what is free, and a sample.
@@ -35,31 +36,34 @@ def doctor(
             from the stored words.
 
     Raises:
-        PlaceError: the place is no address, or a folder that holds something else.
+        LocationError: the location is no address, or a folder that holds something else.
         IndexLockedError: somebody is writing to the index that is to be repaired.
         ClusterError: the cluster cannot be reached, or does not let these credentials in.
         EncoderError: the encoder folder is not whole.
     """
-    place, info = os.fspath(place), encoder_info(encoder)
-    if "://" in place:
-        backend_for(place)
+    location, info = os.fspath(location), encoder_info(encoder)
+    if "://" in location:
+        backend_for(location)
         from slice_os.diagnosis.cluster import examine_cluster
 
-        return examine_cluster(place, info, deep, repair)
-    return _examine_folder(place, info, encoder, deep or repair, repair)
+        return examine_cluster(location, info, deep, repair)
+    return _examine_folder(location, info, encoder, deep or repair, repair)
 
 
 def _examine_folder(
-    place: str, info: EncoderInfo, encoder: str | Path | None, deep: bool, mend: bool
+    location: str, info: EncoderInfo, encoder: str | Path | None, deep: bool, mend: bool
 ) -> Diagnosis:
-    notes, folder = Notes(facts={"index": place, "backend": "local"}), Path(place).expanduser()
+    notes, folder = (
+        Notes(facts={"index": location, "backend": "local"}),
+        Path(location).expanduser(),
+    )
     try:
-        backend = backend_for(place).open(place)
+        backend = backend_for(location).open(location)
         if backend is None:
             notes.find(
                 "error",
-                f"There is no index at {place}",
-                f"make one with 'slice-os index PATHS --index {place}'.",
+                f"There is no index at {location}",
+                f"make one with 'slice-os index PATHS --index {location}'.",
             )
             return notes.done()
         try:
@@ -125,7 +129,8 @@ def _check(notes: Notes, folder: Path, condition: checking.Condition, deep: bool
         notes.find(
             "notice",
             f"Segments from before there were checksums: {condition.unchecked:,}",
-            "they work, but a changed byte in them is not seen; index to a new place to have them.",
+            "they work, but a changed byte in them is not seen; index to a new location to have "
+            "them.",
         )
 
 
@@ -147,7 +152,7 @@ def fit(notes: Notes, meta: IndexMeta, info: EncoderInfo) -> None:
         f"The index was made by the encoder {meta.encoder} (family {meta.family[:12]}, "
         f"{meta.dimension} dimensions), not by {info.name} (family {info.family[:12]}, "
         f"{info.dimension} dimensions)",
-        "give that encoder's folder with --encoder, or index to a new place.",
+        "give that encoder's folder with --encoder, or index to a new location.",
     )
 
 

@@ -14,7 +14,7 @@ from slice_os.diagnosis.examining import complete, fit
 from slice_os.diagnosis.findings import Notes
 from slice_os.diagnosis.shards import check_shards
 from slice_os.diagnosis.spans import check_spans
-from slice_os.errors import PlaceError
+from slice_os.errors import LocationError
 
 if TYPE_CHECKING:
     from slice_os.diagnosis.cluster import Asker
@@ -32,15 +32,15 @@ def examine_index(
     name = asker.address.name
     found = asker.get(f"/{name}", ignore_unavailable="true")
     if not found:
-        place = str(asker.address)
+        location = str(asker.address)
         notes.find(
             "error",
             f"There is no index {name} that these credentials see",
-            f"make one with 'slice-os index PATHS --index {place}'.",
+            f"make one with 'slice-os index PATHS --index {location}'.",
         )
         return
     if name in found:
-        notes.find_error(PlaceError(whole_index(name, found[name])))
+        notes.find_error(LocationError(whole_index(name, found[name])))
         return
     if len(found) > 1:
         notes.find(
@@ -53,7 +53,7 @@ def examine_index(
     notes.facts["generation"] = index
     try:
         meta, settings = read_meta(index, said["mappings"], said["settings"])
-    except PlaceError as exc:
+    except LocationError as exc:
         notes.find_error(exc)
         return
     fit(notes, meta, info)

@@ -39,7 +39,7 @@ def check_shards(
         notes.find(
             "warning",
             f"A shard holds {size_of(max(stored))}: searches wait for it, and it is slow to move",
-            f"index to a new place with --shards {number}.",
+            f"index to a new location with --shards {number}.",
         )
     elif len(first) > 1 and 0 < sum(stored) / len(first) < SMALL_SHARD:
         notes.find(
@@ -81,7 +81,7 @@ def _full(notes: Notes, documents: int) -> None:
             "error" if share > 0.95 else "warning",
             f"A shard holds {documents:,} documents, spans counted, of the {MOST_DOCUMENTS:,} "
             "that Lucene can hold",
-            "index to a new place with more --shards, or a lower --tolerance.",
+            "index to a new location with more --shards, or a lower --tolerance.",
         )
 
 
@@ -93,6 +93,6 @@ def _memory(notes: Notes, stored: int, nodes: Sequence[dict[str, Any]]) -> None:
             "notice",
             f"The index takes {size_of(stored)}, replicas included, and the data nodes have "
             f"{size_of(room)} of memory beside their heaps: searches will read from the disk",
-            "add memory or nodes, or index to a new place with --vector-type byte, fewer "
+            "add memory or nodes, or index to a new location with --vector-type byte, fewer "
             "--dimensions or a lower --tolerance.",
         )

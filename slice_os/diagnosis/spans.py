@@ -53,9 +53,9 @@ def check_spans(
         notes.find("ok", "The stored spans that were looked at are those of their words.")
 
 
-def repair_spans(place: str, notes: Notes, deep: bool) -> None:
+def repair_spans(location: str, notes: Notes, deep: bool) -> None:
     """Make anew what `check_spans` would find wrong, and say how much it was."""
-    backend = OpenSearchBackend.open(place)
+    backend = OpenSearchBackend.open(location)
     if backend is not None:
         mended = backend.mend(everything=deep)
         backend.close()

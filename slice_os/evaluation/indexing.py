@@ -62,7 +62,7 @@ def survey(collection: Collection) -> Survey:
 
 @contextmanager
 def collection_index(
-    place: str | None,
+    location: str | None,
     collection: Collection,
     surveyed: Survey,
     update: bool,
@@ -70,7 +70,7 @@ def collection_index(
     tell: Callable[[int, int], None],
     **encoding: Any,
 ) -> Iterator[Index]:
-    """Give an index of the collection: at `place`, or one that goes when it is closed.
+    """Give an index of the collection: at `location`, or one that goes when it is closed.
 
     What is not there is made, what is there is used as it is unless it is to be brought up to date
     (`update`). `tell` is called with how many documents are done, of how many; `encoding` are the
@@ -79,7 +79,7 @@ def collection_index(
     Raises:
         EvaluationError: There is an index, and it holds none of the judged documents.
     """
-    if place is None:
+    if location is None:
         with (
             tempfile.TemporaryDirectory(prefix="slice-os-") as folder,
             open_index(f"{folder}/collection.slice", **encoding) as index,
@@ -87,8 +87,8 @@ def collection_index(
             _add(index, collection, surveyed, warn, tell)
             yield index
         return
-    used = False if update else _is_used(place, surveyed, warn)
-    with open_index(place, **encoding) as index:
+    used = False if update else _is_used(location, surveyed, warn)
+    with open_index(location, **encoding) as index:
         if not used:
             _add(index, collection, surveyed, warn, tell)
         yield index
@@ -116,9 +116,9 @@ def _add(
         )
 
 
-def _is_used(place: str, surveyed: Survey, warn: Callable[[str], object]) -> bool:
-    """Tell whether there is an index at a place, and warn of what it misses."""
-    backend = backend_for(place).open(place)
+def _is_used(location: str, surveyed: Survey, warn: Callable[[str], object]) -> bool:
+    """Tell whether there is an index at a location, and warn of what it misses."""
+    backend = backend_for(location).open(location)
     if backend is None:
         return False
     ids = iter(surveyed.judged)
@@ -128,13 +128,13 @@ def _is_used(place: str, surveyed: Survey, warn: Callable[[str], object]) -> boo
             held += len(backend.stored(some))
     if not held:
         raise EvaluationError(
-            f"The index {place} holds none of the documents that are judged: give another place, "
-            "or --update to add the collection."
+            f"The index {location} holds none of the documents that are judged: give another "
+            "location, or --update to add the collection."
         )
     missing = len(surveyed.judged) - held
     if missing:
         warn(
-            f"The index {place} misses {missing:,} of {len(surveyed.judged):,} judged documents, "
-            "which count as never found: give --update to add them."
+            f"The index {location} misses {missing:,} of {len(surveyed.judged):,} judged "
+            "documents, which count as never found: give --update to add them."
         )
     return True

@@ -48,7 +48,7 @@ def evaluate_retrieval(
 
     Args:
         folder: The collection: a BEIR, TREC or SMART folder (`read_collection`).
-        index: A place. Where there is no index, the collection is indexed into it; one that is
+        index: A location. Where there is no index, the collection is indexed into it; one that is
             there is used as it is. None: an index for this evaluation alone.
         settings: What is compared, in short (`parse_setting`) or as `Setting`.
         encoder: The encoder's folder; None: the one that comes with slice-os.
@@ -86,14 +86,14 @@ def evaluate_retrieval(
     if target is not None:
         make_folder(target)
     if chosen:
-        place = None if index is None else str(index)
+        location = None if index is None else str(index)
 
         def tell(done: int, total: int) -> None:
             progress(EvaluationProgress("indexing", done, total))
 
         encoding = {"encoder": encoder, "device": device, "threads": threads}
         with collection_index(
-            place, collection, surveyed, update, warnings.append, tell, **encoding
+            location, collection, surveyed, update, warnings.append, tell, **encoding
         ) as opened:
             for setting in chosen:
                 found[setting.label] = search_queries(

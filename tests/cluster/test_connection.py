@@ -16,8 +16,8 @@ import pytest
 from opensearchpy import OpenSearch
 
 import slice_os
-from slice_os.backends.opensearch.connection import connect, parse_place
-from slice_os.errors import MissingExtraError, PlaceError
+from slice_os.backends.opensearch.connection import connect, parse_location
+from slice_os.errors import LocationError, MissingExtraError
 from support.credentials import KEY, LOGIN, PASSWORD, SECRETS, USER, refused, use
 
 pytestmark = pytest.mark.usefixtures("no_credentials")
@@ -112,7 +112,7 @@ def test_credentials_that_cannot_be_sent_are_not_shown(servers, monkeypatch, giv
     ],
 )
 def test_a_password_in_the_address_is_refused_and_not_repeated(place):
-    said = refused(place, PlaceError)
+    said = refused(place, LocationError)
     assert "SLICE_OS_PASSWORD" in said
     assert "hunter2" not in said
 
@@ -121,14 +121,14 @@ def test_nothing_shows_a_secret(servers, name, monkeypatch, caplog, capfd):
     use(monkeypatch, SLICE_OS_CA_CERTS=servers.ca, **LOGIN)
     with caplog.at_level(logging.DEBUG):
         place = f"{servers.password.url}/{name}"
-        client = connect(parse_place(place))
+        client = connect(parse_location(place))
         with slice_os.open(place) as index:
             index.search("cancel", mode="lexical")
             shown = [index, index._backend, client, client.transport, *vars(client.transport)]
             shown += client.transport.connection_pool.connections
             text = " ".join(f"{one!r} {one}" for one in shown)
         refused(f"{servers.key.url}/{name}")
-        assert connect(parse_place("HTTPS://h/x")).transport.get_connection().use_ssl
+        assert connect(parse_location("HTTPS://h/x")).transport.get_connection().use_ssl
     text += caplog.text + "".join(capfd.readouterr())
     assert "_search" in text
     assert not [secret for secret in SECRETS if secret in text]

@@ -19,7 +19,7 @@ from slice_os.diagnosis.findings import Notes, size_of
 from slice_os.diagnosis.index import check_settings, seconds
 from slice_os.diagnosis.nodes import check_disk, check_heap, passes
 from slice_os.diagnosis.shards import check_shards
-from slice_os.errors import ClusterError, PlaceError
+from slice_os.errors import ClusterError, LocationError
 from support.local import put
 from support.proxy import closed, proxied
 
@@ -174,7 +174,7 @@ def test_what_is_no_opensearch(cluster):
     assert "is Elasticsearch: give the address of an OpenSearch cluster" in found.stdout
     with pytest.raises(ClusterError, match="No cluster answers"):
         doctor(f"{closed()}/x")
-    with pytest.raises(PlaceError, match="not known"):
+    with pytest.raises(LocationError, match="not known"):
         doctor("ftp://h/x")
 
 

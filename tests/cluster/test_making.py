@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import slice_os
-from slice_os.errors import EncoderMismatchError, PlaceError
+from slice_os.errors import EncoderMismatchError, LocationError
 from support.verbs import TEXTS, request, run
 
 
@@ -29,7 +29,7 @@ def test_the_templates_make_an_index_with_curl_alone(cluster, name):
     with slice_os.open(place) as index:
         assert index.search("cancel my subscription")[0].document == "a"
         assert index.status().details["generation"] == f"{name}-000001"
-    with pytest.raises(PlaceError, match="has analyzer standard, english was asked for"):
+    with pytest.raises(LocationError, match="has analyzer standard, english was asked for"):
         slice_os.open(place, cluster=slice_os.ClusterSettings())
 
 
@@ -76,7 +76,7 @@ def test_an_index_made_before_exact_words_goes_on_working_without(cluster, name)
             lambda: slice_os.build_request("cancel", place, must="plan"),
         ]
         for ask in asked:
-            with pytest.raises(PlaceError, match=r"before exact words .* index to a new place"):
+            with pytest.raises(LocationError, match=r"before exact words .* index to a new place"):
                 ask()
         assert index.search('cancel my "subscription"', literal=True)
 
@@ -98,7 +98,7 @@ def test_a_mapping_made_by_hand_is_refused(cluster, name, path, value, said):
         field = field[key]
     field[path[-1]] = value
     request("PUT", f"{cluster.url}/{name}-000001", body)
-    with pytest.raises(PlaceError, match=said):
+    with pytest.raises(LocationError, match=said):
         slice_os.open(f"{cluster.url}/{name}")
 
 
@@ -107,7 +107,7 @@ def test_the_file_itself_works_with_curl_alone(cluster):
     body = json.loads(Path(file).read_text())
     request("PUT", f"{cluster.url}/_index_template/passages", body)
     request("PUT", f"{cluster.url}/passages-000001", {"aliases": {"passages": {}}})
-    with pytest.raises(PlaceError, match="names no encoder"):
+    with pytest.raises(LocationError, match="names no encoder"):
         slice_os.open(f"{cluster.url}/passages")
     request("DELETE", f"{cluster.url}/passages-000001")
     request("DELETE", f"{cluster.url}/_index_template/passages")
@@ -186,7 +186,9 @@ def test_an_empty_generation_beside_a_full_one_is_named(cluster, name):
     request("POST", f"{place}/_rollover", {})
     with slice_os.open(place) as index:
         for ask in (index.search, lambda text: list(index.mine([text]))):
-            with pytest.raises(PlaceError, match=f"names the empty {name}-000002.*{name}-000001"):
+            with pytest.raises(
+                LocationError, match=f"names the empty {name}-000002.*{name}-000001"
+            ):
                 ask("cancel my subscription")
     advice = run("doctor", "--index", place, ok=1).stdout
     assert f"{name} names the empty {name}-000002" in advice

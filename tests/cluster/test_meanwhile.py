@@ -13,8 +13,8 @@ from opensearchpy import NotFoundError, OpenSearch, SSLError
 import slice_os
 from slice_os.backends.opensearch import bulk
 from slice_os.backends.opensearch.cluster import Cluster
-from slice_os.backends.opensearch.connection import connect, parse_place, patiently
-from slice_os.errors import ClusterError, PlaceError
+from slice_os.backends.opensearch.connection import connect, parse_location, patiently
+from slice_os.errors import ClusterError, LocationError
 from support.faults import make_like, settings
 from support.verbs import TEXTS, run
 
@@ -81,7 +81,7 @@ def test_an_alias_that_is_moved_is_noticed(client, place, name):
 def test_an_alias_with_a_filter_is_refused(client, place, name):
     term = {"filter": {"term": {"document": "old"}}}
     client.indices.put_alias(index=f"{name}-000001", name=name, body=term)
-    with pytest.raises(PlaceError, match=r"a setting that slice-os does not go by \(filter\)"):
+    with pytest.raises(LocationError, match=r"a setting that slice-os does not go by \(filter\)"):
         slice_os.open(place)
 
 
@@ -137,9 +137,9 @@ def test_changed_metadata_reads_stored_words_page_by_page(place, monkeypatch):
 
 def test_somebody_who_leaves_does_not_wait_for_a_cluster_that_is_away(place, monkeypatch):
     monkeypatch.setattr(bulk, "HURRY", 0.5)
-    url, began = parse_place(place).url, time.monotonic()
+    url, began = parse_location(place).url, time.monotonic()
     patiently(lambda: 1, f"{url}-away")  # one that has answered: it is waited for
-    with connect(parse_place("http://127.0.0.1:1/nothing")) as client:
+    with connect(parse_location("http://127.0.0.1:1/nothing")) as client:
         sender = bulk.BulkSender(client, f"{url}-away", "nothing", lambda reject: None)
         sender.send(bulk.Operation("d", "d#0", b"{}\n{}\n"))
         sender.hurry()
@@ -175,7 +175,7 @@ def test_templates_of_others_are_named(cluster, client, name):
     run("templates", "apply", "--index", f"{place}-b")
     over = {"index_patterns": [f"{name}-b-*"], "priority": 900, "template": {}}
     client.indices.put_index_template(name=f"{name}-over", body=over)
-    with pytest.raises(PlaceError, match=r"templates make .* another index than slice-os needs"):
+    with pytest.raises(LocationError, match=r"templates make .* another index than slice-os needs"):
         slice_os.index(documents(1), f"{place}-b")
     assert not client.indices.exists(index=f"{name}-b-000001")
 

@@ -191,16 +191,16 @@ def test_an_index_made_before_is_found_and_mended(monkeypatch, two_nodes, client
     client.update_by_query(
         index=NAME, body={"script": {"source": "ctx._source.title = 'other'"}}, refresh=True
     )
-    found = doctor(backend.place)
+    found = doctor(backend.location)
     errors = {one.what: one.advice for one in found.findings if one.severity == "error"}
     (advice,) = (advice for what, advice in errors.items() if "more than 149 spans: 8." in what)
-    assert f"slice-os doctor --repair --index {backend.place}" in advice
-    done = CliRunner().invoke(main, ["doctor", "--repair", "--index", backend.place])
+    assert f"slice-os doctor --repair --index {backend.location}" in advice
+    done = CliRunner().invoke(main, ["doctor", "--repair", "--index", backend.location])
     assert "Repaired: 8 passages were written anew" in done.stdout
     assert "not those" not in done.stdout
     assert mending.count_crowded(backend._cluster) == 0
     sound(client, before)
-    with closing(OpenSearchBackend.open(backend.place)) as opened:
+    with closing(OpenSearchBackend.open(backend.location)) as opened:
         assert opened.meta.format == 2
         assert opened.mend() == 0
         assert opened.stored(["d1"])["d1"].hash  # complete, as it was
@@ -212,12 +212,12 @@ def test_vectors_and_filters_that_do_not_follow_are_found(client, backend, befor
     script = "for (s in ctx._source.spans) { s.vector = ctx._source.spans[0].vector }"
     client.update(index=NAME, id=first, body={"script": script})
     client.update(index=NAME, id=second, body={"doc": {"metadata": {"kind": "b"}}}, refresh=True)
-    found = " ".join(one.what for one in doctor(backend.place, deep=True).findings)
+    found = " ".join(one.what for one in doctor(backend.location, deep=True).findings)
     assert "stored spans are not those of their words: 1 of the 8" in found
     assert "their filters were not: 1 of the 8" in found
-    assert doctor(backend.place, repair=True).healthy
+    assert doctor(backend.location, repair=True).healthy
     sound(client, before)
-    with closing(OpenSearchBackend.open(backend.place)) as opened:
+    with closing(OpenSearchBackend.open(backend.location)) as opened:
         assert len(opened.matching(parse_filters(["kind=b"]))) == 1
 
 

@@ -11,7 +11,7 @@ import pytest
 import slice_os
 from slice_os.backends.opensearch import retrieve, scan
 from slice_os.backends.opensearch.scan import Scan
-from slice_os.errors import ClusterError, PlaceError, QueryError
+from slice_os.errors import ClusterError, LocationError, QueryError
 from slice_os.query import read_hits
 from slice_os.request import as_curl
 from support.retrieval_set import QUERIES, write_beir
@@ -82,10 +82,10 @@ def test_pages_beyond_the_window_of_a_cluster(filled, monkeypatch):
 def test_what_does_not_fit_is_refused_with_both_sides(cluster, name, filled):
     hand = f"{cluster.url}/{name}-hand"
     request("PUT", hand, {"mappings": {"properties": {"text": {"type": "text"}}}})
-    with pytest.raises(PlaceError, match="was not made by slice-os"):
+    with pytest.raises(LocationError, match="was not made by slice-os"):
         slice_os.open(hand)
     request("PUT", f"{cluster.url}/{name}-2", {"aliases": {name: {}}})
-    with pytest.raises(PlaceError, match=f"names 2 indexes .*{name}-000001.*let it name one"):
+    with pytest.raises(LocationError, match=f"names 2 indexes .*{name}-000001.*let it name one"):
         slice_os.open(filled)
     request("DELETE", f"{cluster.url}/{name}-2")
     mapping = request("GET", f"{cluster.url}/{name}-000001")[f"{name}-000001"]["mappings"]
@@ -95,20 +95,20 @@ def test_what_does_not_fit_is_refused_with_both_sides(cluster, name, filled):
         request("PUT", f"{cluster.url}/{name}-000001/_mapping", {"_meta": meta})
 
     says(format=3)
-    with pytest.raises(PlaceError, match="has format 3, this slice-os reads up to 2"):
+    with pytest.raises(LocationError, match="has format 3, this slice-os reads up to 2"):
         slice_os.open(filled)
     says(vector={"type": "float", "dimension": 384})
     with pytest.raises(
-        PlaceError, match="has byte vectors of 384 dimensions, its _meta says float"
+        LocationError, match="has byte vectors of 384 dimensions, its _meta says float"
     ):
         slice_os.open(filled)
     says(encoder={"name": "x"})
-    with pytest.raises(PlaceError, match="not the one that slice-os makes"):
+    with pytest.raises(LocationError, match="not the one that slice-os makes"):
         slice_os.open(filled)
     says()
     request("POST", f"{cluster.url}/_aliases", {
         "actions": [{"remove": {"index": f"{name}-000001", "alias": name}}]})  # fmt: skip
-    with pytest.raises(PlaceError, match=r"exists and the alias .* does not"):
+    with pytest.raises(LocationError, match=r"exists and the alias .* does not"):
         slice_os.index([slice_os.Document("a", "text")], filled)
 
 
@@ -144,9 +144,9 @@ def test_only_the_settings_that_are_given_must_fit(cluster, name):
     documents = [slice_os.Document("a", TEXTS[0])]
     slice_os.index(documents, place, cluster={"tolerance": 0.8, "dimensions": 384, "replicas": 0})
     slice_os.index(documents, place, cluster={"shards": 1, "dimensions": 384})
-    with pytest.raises(PlaceError, match=r"has tolerance 0\.8, 0\.9 was asked for"):
+    with pytest.raises(LocationError, match=r"has tolerance 0\.8, 0\.9 was asked for"):
         slice_os.open(place, cluster={"tolerance": 0.9})
-    with pytest.raises(PlaceError, match="choose the engine lucene, or the vector type float"):
+    with pytest.raises(LocationError, match="choose the engine lucene, or the vector type float"):
         slice_os.index(documents, f"{place}-f", cluster={"engine": "faiss"})
 
 

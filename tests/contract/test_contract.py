@@ -13,7 +13,7 @@ import slice_os
 from slice_os.backends.opensearch.scan import Scan
 from slice_os.corpus import count_words, split
 from slice_os.encoder.info import DEFAULT_FOLDER
-from slice_os.errors import CorpusError, EncoderMismatchError, PlaceError, QueryError
+from slice_os.errors import CorpusError, EncoderMismatchError, LocationError, QueryError
 from slice_os.filters import parse_filters
 from slice_os.spans import (
     degree,
@@ -461,13 +461,13 @@ def test_what_cannot_be_asked_is_one_sentence(index, place, new_place):
     for degree_ in (-1, 1.5, float("nan")):
         with pytest.raises(QueryError):
             list(index.mine(["ship"], degree=degree_))
-    with pytest.raises(PlaceError, match="There is no index"):
+    with pytest.raises(LocationError, match="There is no index"):
         slice_os.open(new_place()).search("ship")
-    with pytest.raises(PlaceError, match="too short"):
+    with pytest.raises(LocationError, match="too short"):
         slice_os.open(new_place(), passage_words=0)
-    with pytest.raises(PlaceError, match="110 were asked for"):
+    with pytest.raises(LocationError, match="110 were asked for"):
         slice_os.open(place, passage_words=110)
-    with pytest.raises(PlaceError, match="not known to this version"):
+    with pytest.raises(LocationError, match="not known to this version"):
         slice_os.open("ftp://localhost:9200/index")
 
 
@@ -815,5 +815,5 @@ def test_stored_fields_are_what_a_hit_brings_along(new_place):
         with slice_os.open(place) as own:
             (hit,) = own.search("text", filters=["labels.name=bug", "kind.of=x", "year=2020"])
             assert hit.metadata == wanted
-        with pytest.raises(PlaceError, match="was asked for"):
+        with pytest.raises(LocationError, match="was asked for"):
             slice_os.open(place, store=["other"])

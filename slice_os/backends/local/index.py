@@ -44,7 +44,7 @@ from slice_os.backends.local.schema import (
 from slice_os.backends.local.segment import Segment
 from slice_os.backends.local.tidy import segment_file
 from slice_os.backends.local.writer import LOCK, LocalWriter
-from slice_os.errors import PlaceError
+from slice_os.errors import LocationError
 from slice_os.filters import Condition, Filter
 from slice_os.records import DocumentInfo, Float32, Passage, Reject
 from slice_os.spans import reaching
@@ -60,7 +60,7 @@ class LocalBackend(Backend, Forkable):
     def __init__(self, folder: Path) -> None:
         """Open the index in `folder`, which exists."""
         self._folder = folder
-        self.place = str(folder)
+        self.location = str(folder)
         database = connect(folder)
         self._database: Database | None = database
         self.meta: IndexMeta = load_meta(database, folder)
@@ -87,28 +87,28 @@ class LocalBackend(Backend, Forkable):
         self._pool = _pool()
 
     @classmethod
-    def open(cls, place: str) -> LocalBackend | None:
-        folder = Path(place).expanduser()
+    def open(cls, location: str) -> LocalBackend | None:
+        folder = Path(location).expanduser()
         if (folder / DATABASE).is_file():
             return cls(folder)
         if folder.is_file() or (folder.is_dir() and _foreign(folder)):
-            raise PlaceError(f"{folder} exists and is not a slice-os index: name a new folder.")
+            raise LocationError(f"{folder} exists and is not a slice-os index: name a new folder.")
         return None
 
     @classmethod
     def create(
-        cls, place: str, meta: IndexMeta, settings: ClusterSettings | None = None
+        cls, location: str, meta: IndexMeta, settings: ClusterSettings | None = None
     ) -> LocalBackend:
-        folder = Path(place).expanduser()
+        folder = Path(location).expanduser()
         if settings:
-            raise _no_cluster(place)
+            raise _no_cluster(location)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with FileLock(folder / LOCK, timeout=60):
                 if not (folder / DATABASE).is_file():
                     create(folder, meta)
         except (OSError, sqlite3.Error) as exc:
-            raise PlaceError(f"The index {folder} cannot be made: {exc}.") from exc
+            raise LocationError(f"The index {folder} cannot be made: {exc}.") from exc
         return cls(folder)
 
     @contextmanager
@@ -151,7 +151,7 @@ class LocalBackend(Backend, Forkable):
         return mapped
 
     def check(self, settings: Mapping[str, Any]) -> None:
-        raise _no_cluster(self.place)
+        raise _no_cluster(self.location)
 
     def status(self) -> IndexStatus:
         with self._snapshot() as database:
@@ -167,7 +167,7 @@ class LocalBackend(Backend, Forkable):
             ).fetchone()
             roots = load_roots(database) or {}
         return IndexStatus(
-            self.place,
+            self.location,
             "local",
             self.meta,
             documents,
@@ -319,8 +319,8 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1, "slice-os-scan")
 
 
-def _no_cluster(place: str) -> PlaceError:
-    return PlaceError(f"{place} is a folder: leave out the settings that are for a cluster.")
+def _no_cluster(location: str) -> LocationError:
+    return LocationError(f"{location} is a folder: leave out the settings that are for a cluster.")
 
 
 def _foreign(folder: Path) -> bool:

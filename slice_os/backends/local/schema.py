@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from slice_os.backends.base import FORMAT, IndexMeta
 from slice_os.backends.local.segment import Recorded, mending, sync_folder
-from slice_os.errors import IndexDamagedError, PlaceError
+from slice_os.errors import IndexDamagedError, LocationError
 from slice_os.filters import Filter, field_names, field_of
 from slice_os.lexical import stands
 
@@ -101,7 +101,7 @@ def connect(folder: Path) -> Database:
                 database.close()
                 state = state_of(folder)
                 if state.logged:
-                    raise PlaceError(
+                    raise LocationError(
                         f"A run that wrote to {folder} was killed: open the index once with the "
                         "right to write into its folder."
                     ) from exc
@@ -137,7 +137,7 @@ def is_outdated(database: Database, folder: Path) -> bool:
 
 @contextmanager
 def reading(database: Database, folder: Path) -> Iterator[None]:
-    """Raise what SQLite's errors mean, and PlaceError if what was read is outdated by now."""
+    """Raise what SQLite's errors mean, and LocationError if what was read is outdated by now."""
     try:
         yield
     except sqlite3.Error as exc:
@@ -148,7 +148,7 @@ def reading(database: Database, folder: Path) -> Iterator[None]:
 
 def _check_sealed(database: Database, folder: Path) -> None:
     if is_outdated(database, folder):
-        raise PlaceError(
+        raise LocationError(
             f"The index {folder} was written to while it was read without the right to write "
             "beside it: run this again."
         )
@@ -162,20 +162,20 @@ def is_full(folder: Path, exc: sqlite3.Error | OSError) -> bool:
     return "I/O" in str(exc) and shutil.disk_usage(folder).free < _SHARED_FILE
 
 
-def as_error(folder: Path, exc: sqlite3.Error | OSError) -> PlaceError:
+def as_error(folder: Path, exc: sqlite3.Error | OSError) -> LocationError:
     """Return what to raise for an error of SQLite or the file system."""
     if any(sign in str(exc) for sign in ("malformed", "not a database", "disk image")):
         return IndexDamagedError(
             f"The index {folder} is damaged ({exc}): delete the folder and index again."
         )
     if is_full(folder, exc):
-        return PlaceError(
+        return LocationError(
             f"The disk that holds {folder} is full: make room and run this again. What was "
             "committed is kept, and searching goes on."
         )
     if "readonly" in str(exc):
-        return PlaceError(f"The index {folder} cannot be written: get the right to, or copy it.")
-    return PlaceError(f"The index {folder} cannot be used: {exc}.")
+        return LocationError(f"The index {folder} cannot be written: get the right to, or copy it.")
+    return LocationError(f"The index {folder} cannot be used: {exc}.")
 
 
 def recorded_segments(database: sqlite3.Connection) -> dict[int, Recorded]:
@@ -231,7 +231,7 @@ def load_meta(database: sqlite3.Connection, folder: Path) -> IndexMeta:
         (text,) = database.execute("SELECT value FROM meta WHERE name = 'index'").fetchone()
         values = json.loads(text)
         if values["format"] > FORMAT:
-            raise PlaceError(
+            raise LocationError(
                 f"The index {folder} has format {values['format']}, this slice-os reads up to "
                 f"{FORMAT}: install a newer slice-os."
             )

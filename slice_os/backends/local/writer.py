@@ -33,7 +33,7 @@ from slice_os.backends.local.schema import (
 )
 from slice_os.backends.local.segment import PackedPassage, Recorded, pack, write_segment
 from slice_os.backends.local.tidy import remove_orphans, segment_file, tidy_segments
-from slice_os.errors import IndexDamagedError, IndexLockedError, PlaceError
+from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError
 from slice_os.filters import flat_metadata
 from slice_os.records import Document, EncodedPassage, Passage
 from slice_os.spans import shared_words
@@ -67,7 +67,7 @@ def lock(folder: Path) -> FileLock:
             f"Another process is writing to {folder}: wait for it to end, or stop it."
         ) from None
     except OSError as exc:
-        raise PlaceError(f"{folder} cannot be written to: {exc.strerror}.") from exc
+        raise LocationError(f"{folder} cannot be written to: {exc.strerror}.") from exc
     return found
 
 
@@ -119,7 +119,7 @@ class LocalWriter(Writer):
     def step(self) -> Iterator[None]:
         """Do all of a step or nothing of it, whatever interrupts it."""
         if self._broken:
-            raise PlaceError(f"{self._folder} could not be written earlier in this run.")
+            raise LocationError(f"{self._folder} could not be written earlier in this run.")
         packed, words = len(self._packed), self._words
         try:
             self._database.execute("SAVEPOINT step")
@@ -290,7 +290,7 @@ class LocalWriter(Writer):
             self._broken = True
             if is_full(self._folder, exc):
                 raise as_error(self._folder, exc) from exc
-            raise PlaceError(f"{self._folder} could not be written: {exc}.") from exc
+            raise LocationError(f"{self._folder} could not be written: {exc}.") from exc
 
     def close(self, *, tidy: bool = True) -> None:
         """Commit and tidy. A document that was begun and not finished stays hidden.

@@ -1,4 +1,4 @@
-"""Reaching a cluster: its place, and a client for it."""
+"""Reaching a cluster: its location, and a client for it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from slice_os.backends.opensearch.credentials import (
     signer,
     trust,
 )
-from slice_os.errors import ClusterError, PlaceError
+from slice_os.errors import ClusterError, LocationError
 
 if TYPE_CHECKING:
     from opensearchpy import OpenSearch
 
 __all__ = [
-    "BUSY", "PATIENCE", "SEARCH_PATIENCE", "Address", "as_error", "connect", "curl", "parse_place",
+    "BUSY", "PATIENCE", "SEARCH_PATIENCE", "Address", "as_error", "connect", "curl",
+    "parse_location",
     "patiently", "reason_of",
 ]  # fmt: skip
 
@@ -60,26 +61,26 @@ class Address:
         return f"{self.url}/{self.name}"
 
 
-def parse_place(place: str, *, named: bool = True) -> Address:
+def parse_location(location: str, *, named: bool = True) -> Address:
     """Return the parts of ``https://host:9200/name``; hosts may be joined by commas.
 
     Raises:
-        PlaceError: it is no such address, or it holds a user's name or password.
+        LocationError: it is no such address, or it holds a user's name or password.
     """
-    scheme, separator, rest = place.partition("://")
+    scheme, separator, rest = location.partition("://")
     if not separator:
-        raise PlaceError(f"{place} is no address of a cluster: write https://host:9200/name.")
+        raise LocationError(f"{location} is no address of a cluster: write https://host:9200/name.")
     scheme = scheme.lower()  # HTTPS:// is to be encrypted too
     hosts, _, path = rest.partition("/")
     if "@" in rest:  # and not only in the hosts: a password may hold a slash
-        raise PlaceError(
+        raise LocationError(
             "Leave the user and the password out of the address: set SLICE_OS_USER and "
             "SLICE_OS_PASSWORD instead."
         )
     *prefix, name = path.strip("/").split("/") if named else (*path.strip("/").split("/"), "")
     if named and (not _NAME.fullmatch(name) or len(name.encode()) > 200):
-        raise PlaceError(
-            f"{place} names no index: write {scheme}://{hosts or 'host:9200'}/name, the name in "
+        raise LocationError(
+            f"{location} names no index: write {scheme}://{hosts or 'host:9200'}/name, the name in "
             "small letters."
         )
     try:
@@ -87,9 +88,9 @@ def parse_place(place: str, *, named: bool = True) -> Address:
         # Without a port, OpenSearch's own: 443 must be written.
         pairs = tuple((one.hostname or "", one.port or 9200) for one in parsed)
     except ValueError as exc:
-        raise PlaceError(f"{place} is no address: {exc}.") from exc
+        raise LocationError(f"{location} is no address: {exc}.") from exc
     if not all(host for host, _ in pairs):
-        raise PlaceError(f"{place} names no host: write {scheme}://host:9200/name.")
+        raise LocationError(f"{location} names no host: write {scheme}://host:9200/name.")
     return Address(scheme, pairs, "".join(f"/{part}" for part in prefix if part), name)
 
 

@@ -19,7 +19,7 @@ from slice_os.backends.base import (
     StoredPassage,
 )
 from slice_os.backends.opensearch.cluster import PAGE, Cluster
-from slice_os.backends.opensearch.connection import Address, connect, parse_place, patiently
+from slice_os.backends.opensearch.connection import Address, connect, parse_location, patiently
 from slice_os.backends.opensearch.documents import Entry, stored_document, stored_metadata
 from slice_os.backends.opensearch.loading import put_replicas
 from slice_os.backends.opensearch.mending import mend
@@ -38,7 +38,7 @@ from slice_os.backends.opensearch.template import (
     whole_index,
 )
 from slice_os.backends.opensearch.writer import OpenSearchWriter
-from slice_os.errors import ClusterError, EncoderMismatchError, PlaceError
+from slice_os.errors import ClusterError, EncoderMismatchError, LocationError
 from slice_os.filters import Condition, Filter, flat_metadata
 from slice_os.lexical import Wording
 from slice_os.query import filter_clauses
@@ -53,13 +53,13 @@ class OpenSearchBackend(Backend):
     ) -> None:
         self._cluster, self.meta, self.settings = cluster, meta, settings
         self._has_exact = has_exact
-        self.place = str(cluster.address)
+        self.location = str(cluster.address)
         self._retriever = Retriever(cluster, meta, settings)
         self._known: dict[str, list[Entry]] = {}
 
     @classmethod
-    def open(cls, place: str) -> OpenSearchBackend | None:
-        address = parse_place(place)
+    def open(cls, location: str) -> OpenSearchBackend | None:
+        address = parse_location(location)
         with ExitStack() as on_failure:
             client = on_failure.enter_context(closing(connect(address)))
             params = {"ignore_unavailable": "true"}
@@ -69,15 +69,15 @@ class OpenSearchBackend(Backend):
             if not found:
                 return None
             if len(found) > 1:
-                raise PlaceError(
+                raise LocationError(
                     f"The alias {address.name} names {len(found)} indexes "
                     f"({', '.join(sorted(found))}): let it name one."
                 )
             ((index, said),) = found.items()
             if index == address.name:
-                raise PlaceError(whole_index(index, said))
+                raise LocationError(whole_index(index, said))
             if narrow := set(said["aliases"][address.name]) - {"is_write_index", "is_hidden"}:
-                raise PlaceError(
+                raise LocationError(
                     f"The alias {address.name} has a setting that slice-os does not go by "
                     f"({', '.join(sorted(narrow))}): make it again without."
                 )
@@ -89,9 +89,9 @@ class OpenSearchBackend(Backend):
 
     @classmethod
     def create(
-        cls, place: str, meta: IndexMeta, settings: ClusterSettings | None = None
+        cls, location: str, meta: IndexMeta, settings: ClusterSettings | None = None
     ) -> OpenSearchBackend:
-        address = parse_place(place)
+        address = parse_location(location)
         index = GENERATION.format(address.name, 1)
         body: dict[str, Any] = {"aliases": {address.name: {}}}
         with closing(connect(address)) as client:
@@ -102,7 +102,7 @@ class OpenSearchBackend(Backend):
                     settings = replace(settings, dimensions=None)
                 body |= render_template(address.name, meta, settings)["template"]
             elif not applied["family"]:
-                raise PlaceError(
+                raise LocationError(
                     f"The template {address.name} names no encoder: 'slice-os templates apply "
                     f"--index {address}' puts one there that does."
                 )
@@ -114,17 +114,17 @@ class OpenSearchBackend(Backend):
                 )
             made = patiently(lambda: _make(client, index, body), address.url)
             try:
-                opened = cls.open(place)
-            except PlaceError as exc:
+                opened = cls.open(location)
+            except LocationError as exc:
                 if not made:
                     raise
                 patiently(lambda: client.indices.delete(index=index), address.url)
-                raise PlaceError(
+                raise LocationError(
                     f"The cluster's templates make {index} another index than slice-os needs: look "
                     f"at those that match its name, or apply one again. ({exc})"
                 ) from exc
         if opened is None:
-            raise PlaceError(
+            raise LocationError(
                 f"The index {index} exists and the alias {address.name} does not: add the "
                 "alias, delete the index, or give another name."
             )
@@ -151,9 +151,9 @@ class OpenSearchBackend(Backend):
             if name == "replicas":
                 put_replicas(self._cluster, wanted)
             elif wanted != has:
-                raise PlaceError(
-                    f"The index {self.place} has {name.replace('_', ' ')} {has}, {wanted} was "
-                    "asked for: leave the option out, or index to a new place."
+                raise LocationError(
+                    f"The index {self.location} has {name.replace('_', ' ')} {has}, {wanted} was "
+                    "asked for: leave the option out, or index to a new location."
                 )
 
     def mend(
@@ -166,11 +166,11 @@ class OpenSearchBackend(Backend):
         return mend(self._cluster, self.meta, self.settings, on_progress, everything=everything)
 
     def check_wording(self, conditions: Sequence[Condition]) -> None:
-        """Raise PlaceError if exact words are asked for and the index does not hold them."""
+        """Raise LocationError if exact words are asked for and the index does not hold them."""
         if not self._has_exact and any(isinstance(one, Wording) for one in conditions):
-            raise PlaceError(
-                f"The index {self.place} was made before exact words could be asked for: index to "
-                "a new place, or ask without quotes, must and must not ('--literal')."
+            raise LocationError(
+                f"The index {self.location} was made before exact words could be asked for: "
+                "index to a new location, or ask without quotes, must and must not ('--literal')."
             )
 
     def status(self) -> IndexStatus:
@@ -192,7 +192,7 @@ class OpenSearchBackend(Backend):
         counts = found["aggregations"]
         complete, begun = int(counts["complete"]["value"]), int(counts["begun"]["doc_count"])
         return IndexStatus(
-            self.place,
+            self.location,
             "opensearch",
             self.meta,
             complete,
@@ -277,10 +277,10 @@ class OpenSearchBackend(Backend):
     def _check_emptied(self) -> None:
         """Raise if the alias names an empty generation beside a full one: _rollover does that."""
         if full := self._cluster.fuller():
-            raise PlaceError(
-                f"{self.place} names the empty {self._cluster.index}, and {full} holds documents "
-                f"(_rollover does that): 'slice-os doctor --index {self.place}' says how to go "
-                "back."
+            raise LocationError(
+                f"{self.location} names the empty {self._cluster.index}, and {full} holds "
+                f"documents (_rollover does that): 'slice-os doctor --index {self.location}' says "
+                "how to go back."
             )
 
     def scan(

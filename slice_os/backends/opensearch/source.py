@@ -8,12 +8,12 @@ from operator import itemgetter
 from typing import Any
 
 from slice_os.backends.opensearch.cluster import Cluster
-from slice_os.backends.opensearch.connection import connect, parse_place
+from slice_os.backends.opensearch.connection import connect, parse_location
 from slice_os.backends.opensearch.documents import stored_metadata
 from slice_os.backends.opensearch.retrieve import PLACED, stored_place
 from slice_os.corpus import joined
 from slice_os.corpus.rows import TEXT_FIELDS, TITLE_FIELD, Fields, flatten, to_document
-from slice_os.errors import CorpusError, PlaceError
+from slice_os.errors import CorpusError, LocationError
 from slice_os.records import Document, Reject
 
 PAGE = 50
@@ -95,7 +95,7 @@ class OwnCorpus(IndexCorpus):
 
 
 def read_index(
-    place: str,
+    location: str,
     *,
     id_field: str | None = None,
     title_field: str | None = None,
@@ -112,12 +112,12 @@ def read_index(
     its text fields, if it has one, or a title. The index is only read.
 
     Raises:
-        PlaceError: there is no such index, or its text fields must be named.
+        LocationError: there is no such index, or its text fields must be named.
         ClusterError: the cluster cannot be reached or refuses.
     """
     from opensearchpy import NotFoundError
 
-    address = parse_place(place)
+    address = parse_location(location)
     client = connect(address)
     names = (text_fields,) if isinstance(text_fields, str) else text_fields
     fields = Fields(id_field or "_id", title_field, tuple(names) if names else None)
@@ -131,14 +131,14 @@ def read_index(
 
     found = cluster.ask(mappings)
     if not found:
-        raise PlaceError(f"There is no index {address.name} at {address.url}: check its name.")
+        raise LocationError(f"There is no index {address.name} at {address.url}: check its name.")
     if any("slice_os" in (one["mappings"].get("_meta") or {}) for one in found.values()):
         return OwnCorpus(cluster, fields, None, on_reject)
     mapped = [name for one in found.values() for name in one["mappings"].get("properties", {})]
     usual = next((name for name in TEXT_FIELDS if name in mapped), None)
     if mapped and not (fields.text or usual):
-        raise PlaceError(
-            f"{place} has no field {' or '.join(TEXT_FIELDS)}: name its text fields "
+        raise LocationError(
+            f"{location} has no field {' or '.join(TEXT_FIELDS)}: name its text fields "
             f"(--text-field); it has {', '.join(sorted(set(mapped)))}."
         )
     return IndexCorpus(cluster, fields, usual, on_reject)

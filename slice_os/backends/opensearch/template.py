@@ -10,7 +10,7 @@ from typing import Any
 import regex
 
 from slice_os.backends.base import ClusterSettings, IndexMeta
-from slice_os.errors import PlaceError
+from slice_os.errors import LocationError
 
 FORMAT = 2
 """1: passages could have more spans than the k-NN plugin can derive (`documents.MOST_SPANS`)."""
@@ -38,23 +38,23 @@ def render_template(name: str, meta: IndexMeta, settings: ClusterSettings) -> di
     """Return the composable index template for the generations of the alias `name`.
 
     Raises:
-        PlaceError: the settings are out of their range.
+        LocationError: the settings are out of their range.
     """
     dimension = settings.dimensions or meta.dimension
     if not 0 < settings.tolerance <= 1:
-        raise PlaceError(f"The tolerance {settings.tolerance} must be above 0 and at most 1.")
+        raise LocationError(f"The tolerance {settings.tolerance} must be above 0 and at most 1.")
     if not 1 <= dimension <= meta.dimension:
-        raise PlaceError(
+        raise LocationError(
             f"{dimension} dimensions were asked for: the encoder {meta.encoder} has "
             f"{meta.dimension}."
         )
     if meta.passage_words > MOST_WORDS:
-        raise PlaceError(
+        raise LocationError(
             f"Passages of {meta.passage_words} words are too long for a cluster, which stores at "
             f"most 149 spans of each: use at most {MOST_WORDS}."
         )
     if settings.engine == "faiss" and settings.vector_type == "byte":
-        raise PlaceError(
+        raise LocationError(
             "The engine faiss has no cosine similarity of bytes: choose the engine lucene, or the "
             "vector type float."
         )
@@ -80,12 +80,12 @@ def _typed(fields: Mapping[str, str]) -> dict[str, Any]:
     """Return the mapping of the fields that users declare."""
     for name, kind in fields.items():
         if kind not in FIELD_TYPES:
-            raise PlaceError(
+            raise LocationError(
                 f"The field {name} cannot have the type {kind!r}: choose one of "
                 f"{', '.join(FIELD_TYPES)}."
             )
         if not _FIELD_NAME.fullmatch(name):
-            raise PlaceError(f"{name!r} cannot be the name of a field in a cluster.")
+            raise LocationError(f"{name!r} cannot be the name of a field in a cluster.")
     return {name: {"type": kind} for name, kind in fields.items()}
 
 
@@ -140,17 +140,17 @@ def read_meta(
     """Return what an index's mapping and settings (as the cluster answers them) say of it.
 
     Raises:
-        PlaceError: the index was not made by slice-os, by a newer one, or was altered by hand.
+        LocationError: the index was not made by slice-os, by a newer one, or was altered by hand.
     """
     said = mappings.get("_meta", {}).get("slice_os")
     if said is None:
-        raise PlaceError(
+        raise LocationError(
             f"The index {index} was not made by slice-os: give another name, and "
             f"'--from-index' to take its documents over."
         )
     try:
         if said["format"] > FORMAT:
-            raise PlaceError(
+            raise LocationError(
                 f"The index {index} has format {said['format']}, this slice-os reads up to "
                 f"{FORMAT}: install a newer slice-os."
             )
@@ -183,18 +183,18 @@ def read_meta(
             mappings = {**mappings, "properties": {**ADDED, **mappings["properties"]}}
         odd = _odd(ours, mappings)
     except (KeyError, TypeError, ValueError) as exc:
-        raise PlaceError(
+        raise LocationError(
             f"The mapping of {index} is not the one that slice-os makes ({exc} is not as it should "
             "be): index to a new name."
         ) from exc
     if mapped != wanted:
-        raise PlaceError(
+        raise LocationError(
             f"The mapping of {index} has {mapped[1]} vectors of {mapped[0]} dimensions, its _meta "
             f"says {wanted[1]} of {wanted[0]}: index to a new name."
         )
     if odd or not known:
         what = odd or "names no encoder in its _meta"
-        raise PlaceError(f"The mapping of {index} {what}: index to a new name.")
+        raise LocationError(f"The mapping of {index} {what}: index to a new name.")
     return meta, options
 
 

@@ -14,7 +14,7 @@ import pytest
 from slice_os.backends.base import IndexMeta, Retrieval
 from slice_os.backends.local import LocalBackend, tidy, writer
 from slice_os.backends.local.schema import as_error
-from slice_os.errors import IndexDamagedError, IndexLockedError, PlaceError
+from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError
 from slice_os.records import Document, EncodedPassage, Passage
 from support.local import DIMENSION, SENTENCES, encode, naive_degree, put, search, unit
 
@@ -129,7 +129,7 @@ def test_places_that_are_no_index(tmp_path, index, folder):
     assert LocalBackend.open(str(tmp_path / "nothing")) is None
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("mine")
-    with pytest.raises(PlaceError, match="is not a slice-os index"):
+    with pytest.raises(LocationError, match="is not a slice-os index"):
         LocalBackend.open(str(tmp_path / "notes"))
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "index.sqlite").write_bytes(b"SQLite format 3\0" + b"x" * 5000)
@@ -139,7 +139,7 @@ def test_places_that_are_no_index(tmp_path, index, folder):
     database.execute("UPDATE meta SET value = json_set(value, '$.format', 99) WHERE name='index'")
     database.commit()
     database.close()
-    with pytest.raises(PlaceError, match="install a newer slice-os"):
+    with pytest.raises(LocationError, match="install a newer slice-os"):
         LocalBackend(folder)
 
 
@@ -186,7 +186,7 @@ def test_whatever_interrupts_the_writer_the_index_stays_whole(index, monkeypatch
                 for n in range(6):
                     put(out, f"d{n}", SENTENCES[: 1 + n % 4])
                 out.delete(["old"])
-        except (KeyboardInterrupt, OSError, PlaceError):
+        except (KeyboardInterrupt, OSError, LocationError):
             pass
     for mode in ("dense", "lexical", "hybrid"):
         search(index, text="customer", mode=mode)
@@ -227,7 +227,7 @@ def test_an_index_that_may_only_be_read(tmp_path):
             index = LocalBackend.open(str(folder))
             assert {d for d, _ in search(index, mode="dense", size=9)} == {"a"}
             assert list(index.scan(unit(1)[None], [range(1, 4)], np.zeros(1, np.float32)))
-            with pytest.raises(PlaceError, match="cannot be written"):
+            with pytest.raises(LocationError, match="cannot be written"):
                 index.writer()
         with index.writer() as out:
             put(out, "b", SENTENCES[:3])
@@ -238,12 +238,12 @@ def test_an_index_that_may_only_be_read(tmp_path):
             next(scan)
         with index.writer() as out:
             put(out, "c", SENTENCES[:1])
-        with pytest.raises(PlaceError, match="was written to while it was read"):
+        with pytest.raises(LocationError, match="was written to while it was read"):
             list(scan)
         index.close()
         again.close()
         (folder / "index.sqlite-wal").write_bytes(b"of a run that was killed")
-        with no_right_to_write(folder), pytest.raises(PlaceError, match="open the index once"):
+        with no_right_to_write(folder), pytest.raises(LocationError, match="open the index once"):
             LocalBackend.open(str(folder))
     error = as_error(folder, sqlite3.OperationalError("attempt to write a readonly database"))
     assert "cannot be written: get the right to" in str(error)
@@ -299,7 +299,7 @@ def test_an_interrupt_after_a_statement_leaves_the_index_whole(index, monkeypatc
 def test_a_full_database_leaves_the_last_commit(index, folder):
     with index.writer() as out:
         put(out, "a", SENTENCES)
-    with pytest.raises(PlaceError, match="full"), index.writer() as out:  # noqa: PT012
+    with pytest.raises(LocationError, match="full"), index.writer() as out:  # noqa: PT012
         (pages,) = out._database.execute("PRAGMA page_count").fetchone()
         out._database.execute(f"PRAGMA max_page_count = {pages + 8}")
         for n in range(3000):
