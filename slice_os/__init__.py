@@ -24,8 +24,8 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 if TYPE_CHECKING:
     from slice_os.api import Index, index
     from slice_os.api import open as open
-    from slice_os.backends import ClusterSettings
-    from slice_os.backends.opensearch.source import read_index
+    from slice_os.backends.cluster.settings import ClusterSettings
+    from slice_os.backends.cluster.source import read_index
     from slice_os.corpus import read
     from slice_os.diagnosis import doctor
     from slice_os.encoder import encoder_info, load_encoder
@@ -62,7 +62,7 @@ _HOMES = {
     "apply_template": "templates",
     "list_templates": "templates",
     "show_template": "templates",
-    "ClusterSettings": "backends",
+    "ClusterSettings": "backends.cluster.settings",
     "Document": "records",
     "DocumentInfo": "records",
     "Excerpt": "records",
@@ -84,7 +84,7 @@ _HOMES = {
     "load_encoder": "encoder",
     "open": "api",
     "read": "corpus",
-    "read_index": "backends.opensearch.source",
+    "read_index": "backends.cluster.source",
     "train": "training",
 }
 

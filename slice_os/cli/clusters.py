@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from slice_os.backends import ClusterSettings
 from slice_os.cli.options import (
     an_index,
     cluster_options,
@@ -18,6 +17,9 @@ from slice_os.cli.options import (
 )
 from slice_os.cli.output import echo_json, echo_table
 from slice_os.fusion import DEFAULT_FUSION, FUSIONS
+
+if TYPE_CHECKING:
+    from slice_os.backends.cluster.settings import ClusterSettings
 
 NAME = "opensearch/passages"
 
@@ -54,11 +56,11 @@ def list_(as_json: bool) -> None:
 )
 @encoder_option
 @cluster_options
-def show(name: str, alias: str, encoder: str | None, cluster: dict[str, Any]) -> None:
+def show(name: str, alias: str, encoder: str | None, cluster: ClusterSettings) -> None:
     """Print a template, rendered: the body of PUT _index_template/NAME."""
     from slice_os.templates import show_template
 
-    echo_json(show_template(name, alias=alias, encoder=encoder, cluster=ClusterSettings(**cluster)))
+    echo_json(show_template(name, alias=alias, encoder=encoder, cluster=cluster))
 
 
 @templates.command(
@@ -68,11 +70,11 @@ def show(name: str, alias: str, encoder: str | None, cluster: dict[str, Any]) ->
 @index_option
 @encoder_option
 @cluster_options
-def apply(name: str, location: str, encoder: str | None, cluster: dict[str, Any]) -> None:
+def apply(name: str, location: str, encoder: str | None, cluster: ClusterSettings) -> None:
     """Put a template into a cluster, for the indexes that will be made there."""
     from slice_os.templates import apply_template
 
-    body = apply_template(location, name, encoder=encoder, cluster=ClusterSettings(**cluster))
+    body = apply_template(location, name, encoder=encoder, cluster=cluster)
     click.echo(f"Indexes called {', '.join(body['index_patterns'])} are made by it from now on.")
 
 

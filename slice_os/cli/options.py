@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial, wraps
 from typing import Any
 
 import click
 
-from slice_os.backends import ClusterSettings
+from slice_os.backends.cluster.settings import ClusterSettings
 from slice_os.encoder.providers import DEVICES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -149,7 +148,7 @@ def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def gathered(**arguments: Any) -> Any:
-        names = [field.name for field in fields(ClusterSettings)]
+        names = ClusterSettings.__annotations__
         given = {name: arguments.pop(name) for name in names}
         chosen = {name: value for name, value in given.items() if value is not None}
         return function(**arguments, cluster=chosen)

@@ -16,7 +16,7 @@ from cluster.launcher import start_cluster
 from slice_os.backends import ClusterSettings, IndexMeta
 from slice_os.backends.opensearch import OpenSearchBackend, documents, mending
 from slice_os.backends.opensearch.encoding import unpack_words
-from slice_os.backends.opensearch.scan import Scan
+from slice_os.backends.cluster.scan import Scan
 from slice_os.cli import main
 from slice_os.diagnosis import doctor
 from slice_os.encoder import encoder_info

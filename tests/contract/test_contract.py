@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import slice_os
-from slice_os.backends.opensearch.scan import Scan
+from slice_os.backends.cluster.scan import Scan
 from slice_os.corpus import count_words, split
 from slice_os.encoder.info import DEFAULT_FOLDER
 from slice_os.errors import CorpusError, EncoderMismatchError, LocationError, QueryError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import slice_os
-from slice_os.backends.opensearch.scan import Scan
+from slice_os.backends.cluster.scan import Scan
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STORED = [{}, {"vector_type": "float", "tolerance": 0.8}, {"dimensions": 192}]

@@ -13,32 +13,33 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from slice_os.backends.base import ClusterSettings, IndexMeta, Writer
-from slice_os.backends.opensearch import documents as made
-from slice_os.backends.opensearch.answers import PATIENCE
-from slice_os.backends.opensearch.bulk import BulkSender, Operation
-from slice_os.backends.opensearch.cluster import WORDS_PAGE, Cluster
-from slice_os.backends.opensearch.loading import Loading
-from slice_os.backends.opensearch.template import ADDED, FORMAT
-from slice_os.errors import ClusterError, IndexDamagedError
-from slice_os.records import Document, EncodedPassage, Passage, Reject
-from slice_os.spans import shared_words
+from slice_os.backends.base import IndexMeta, Writer
+from slice_os.backends.cluster import documents as made
+from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT
+from slice_os.backends.cluster.bulk import BulkSender, Operation
+from slice_os.backends.cluster.loading import Loading
+from slice_os.backends.cluster.requests import WORDS_PAGE, Cluster
+from slice_os.backends.cluster.settings import Layout
+from slice_os.backends.cluster.template import ADDED, FORMAT
+from slice_os.errors import ClusterError, GoneError, IndexDamagedError
+from slice_os.records import Document, Passage, Reject
+from slice_os.spans import PackedPassage
 
 DELETED_AT_ONCE = 500
 
 
-class OpenSearchWriter(Writer):
+class ClusterWriter(Writer):
     """A writer of an index of a cluster; see `Writer` for the contract."""
 
     def __init__(
         self,
         cluster: Cluster,
         meta: IndexMeta,
-        settings: ClusterSettings,
+        layout: Layout,
         known: dict[str, list[made.Entry]],
         on_reject: Callable[[Reject], None],
     ) -> None:
-        self._cluster, self._meta, self._settings, self._known = cluster, meta, settings, known
+        self._cluster, self._layout, self._known = cluster, layout, known
         self._on_reject = on_reject
         self._seen = sqlite3.connect("")  # on disk, should it grow
         self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
@@ -46,11 +47,11 @@ class OpenSearchWriter(Writer):
         self._check_generation()
         if meta.format < FORMAT:
             cluster.put_mapping({"properties": ADDED})
-        cluster.refresh(PATIENCE)
+        cluster.refresh(WRITE_RETRY_TIMEOUT)
         self._loading = Loading(cluster)
         try:
             self._loading.begin()
-            self._sender = BulkSender(cluster.client, cluster.url, cluster.index, self._refused)
+            self._sender = BulkSender(cluster, self._refused)
         except BaseException:  # Ctrl-C too: nobody else knows that it has begun
             self._loading.end(merge=False)
             raise
@@ -84,21 +85,21 @@ class OpenSearchWriter(Writer):
         self._ids = {entry.id for entry in known}
         self._dropped = set(self._ids)
         self._occurrences: Counter[str] = Counter()
-        self._stamps: list[str] = []
+        self._fingerprints: list[str] = []
         self._words = 0
-        self._held: tuple[Passage, EncodedPassage | made.Entry] | None = None
+        self._held: tuple[Passage, PackedPassage | made.Entry] | None = None
         return True
 
-    def add(self, passage: EncodedPassage) -> None:
-        self._take(passage.passage, passage)
+    def put(self, passage: Passage, packed: PackedPassage) -> None:
+        self._take(passage, packed)
 
     def keep(self, passage: Passage) -> None:
         self._take(passage, self._stored[passage.hash].pop())
 
-    def _take(self, passage: Passage, source: EncodedPassage | made.Entry) -> None:
+    def _take(self, passage: Passage, source: PackedPassage | made.Entry) -> None:
         """Hold a passage back until the next comes: the last one says that all are there."""
         if self._held is not None:
-            self._put(*self._held, {})
+            self._put_held({})
         self._held = passage, source
 
     def finish(self) -> int:
@@ -106,37 +107,36 @@ class OpenSearchWriter(Writer):
         if self._held is not None:
             end = {
                 "document_hash": self._document.hash,
-                "document_digest": made.digest(self._stamps),
+                "document_digest": made.digest(self._fingerprints),
             }
-            self._put(*self._held, end)
+            self._put_held(end)
         self._stale += [(self._document.id, id_) for id_ in sorted(self._dropped)]
         if len(self._stale) >= DELETED_AT_ONCE:
             self._complete()
         self._document = None
         return self._words
 
-    def _put(
-        self, passage: Passage, source: EncodedPassage | made.Entry, end: Mapping[str, str]
-    ) -> None:
-        """Send a passage, unless the cluster holds the very same."""
+    def _put_held(self, end: Mapping[str, str]) -> None:
+        """Send the passage held back, unless the cluster holds the very same."""
         assert self._document is not None
-        document, declared = self._document, self._settings.fields
+        assert self._held is not None
+        passage, source = self._held
+        document, declared = self._document, self._layout.fields
         body = {**made.fields(passage, document.metadata, document.source, declared), **end}
-        body["stamp"] = made.stamp(body)
-        self._stamps.append(body["stamp"])
+        body["stamp"] = made.fingerprint(body)
+        self._fingerprints.append(body["stamp"])
         if isinstance(source, made.Entry):
             id_, self._words = source.id, self._words + source.words
             self._dropped.discard(id_)
-            if source.stamp == body["stamp"]:
+            if source.fingerprint == body["stamp"]:
                 return
             self._moved[id_] = passage, body
             if len(self._moved) >= WORDS_PAGE:
                 self._send_moved()
             return
         id_ = self._free_id(passage)
-        self._words += len(source.words) - shared_words(source.words, passage)[0]
-        words = made.packed_words(source.words, self._meta.max_words, passage)
-        self._send(passage, id_, body, words)
+        self._words += source.own_words(passage)
+        self._send(passage, id_, body, source)
 
     def _send_moved(self) -> None:
         """Send kept passages of which something else has changed, with the vectors they have."""
@@ -147,11 +147,13 @@ class OpenSearchWriter(Writer):
                     f"A passage of {passage.document} vanished from {self._cluster.address} while "
                     "it was read: is another run writing to it? Run this again."
                 )
-            self._send(passage, id_, body, found[id_])
+            self._send(passage, id_, body, made.packed_passage(found[id_]))
         self._moved.clear()
 
-    def _send(self, passage: Passage, id_: str, body: dict[str, Any], words: str) -> None:
-        vectors = made.vector_fields(words, self._meta.max_words, self._settings, passage)
+    def _send(
+        self, passage: Passage, id_: str, body: dict[str, Any], packed: PackedPassage
+    ) -> None:
+        vectors = made.vector_fields(packed, self._layout, passage)
         place = f"{passage.document}#{passage.number}"
         operation = made.index_operation(id_, {**body, **vectors})
         self._sender.send(Operation(passage.document, place, operation))
@@ -210,27 +212,27 @@ class OpenSearchWriter(Writer):
         self._complete()
         self._sender.flush()
         self._check_generation()
-        self._cluster.refresh(PATIENCE)
+        self._cluster.refresh(WRITE_RETRY_TIMEOUT)
 
     def _check_generation(self) -> None:
         """Raise unless the alias names this very index: one that is gone, a cluster makes anew."""
         now = self._cluster.generations()
         if now != self._generation or list(now) != [self._cluster.index]:
-            raise ClusterError(
+            raise GoneError(
                 f"{self._cluster.address} no longer names the index {self._cluster.index} that "
                 f"was opened, but {', '.join(now) or 'nothing'}: run this again, or open it anew. "
                 "If an index has come about that nobody made, delete it first."
             )
 
-    def close(self, *, tidy: bool = True) -> None:
+    def close(self, *, merge: bool = True) -> None:
         """Send what is left of finished documents and put the index's settings back."""
         whole = False
         try:
-            if not tidy:  # something has gone wrong, or somebody wants to leave
-                self._sender.hurry()
+            if not merge:  # something has gone wrong, or somebody wants to leave
+                self._sender.stop_retrying()
             self._complete()
             self._sender.close()
-            whole = tidy
+            whole = merge
         except BaseException:
             with suppress(ClusterError):
                 self._sender.close(abandon=True)

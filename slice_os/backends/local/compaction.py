@@ -1,4 +1,4 @@
-"""Keeping the folder of an embedded index clean: orphans of a crash, small and holed segments."""
+"""Merging small segments, rewriting those with many deleted words, removing orphans of a crash."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from slice_os.backends.local.schema import (
     recorded_segments,
     segment_missing,
 )
-from slice_os.backends.local.segment import PackedPassage, Recorded, Segment, write_segment
+from slice_os.backends.local.segment import Recorded, Segment, write_segment
+from slice_os.spans import PackedPassage
 
 MANY_SEGMENTS = 8
 """So many segments less than half full are merged into full ones."""
-MOST_HOLES = 0.3
+DELETED_RATIO = 0.3
 """Segments are rewritten once this share of all stored words is hidden."""
 
 
@@ -41,9 +42,9 @@ def _unlink(file: Path) -> None:
         file.unlink()
 
 
-def tidy_segments(database: sqlite3.Connection, folder: Path, segment_words: int) -> None:
-    """Merge small segments and rewrite holed ones; ends the open transaction."""
-    old = _worn(database, segment_words)
+def merge_segments(database: sqlite3.Connection, folder: Path, segment_words: int) -> None:
+    """Merge small segments and rewrite those with many deleted words; ends the open transaction."""
+    old = _to_merge(database, segment_words)
     rewrite(database, folder, old, _survivors(database, folder, old), segment_words)
 
 
@@ -85,7 +86,7 @@ def rewrite(
     for key, segment, ordinal, packed in passages:
         rows.append((key, segment, ordinal))
         batch.append(packed)
-        words += len(packed.starts)
+        words += len(packed)
         if words >= segment_words:
             flush()
     if batch:
@@ -98,18 +99,18 @@ def rewrite(
         _unlink(segment_file(folder, number))
 
 
-def _worn(database: sqlite3.Connection, segment_words: int) -> list[int]:
-    """Return the segments to rewrite: many small ones, or those with holes if much is hidden."""
+def _to_merge(database: sqlite3.Connection, segment_words: int) -> list[int]:
+    """Return the segments to rewrite: many small ones, or those with many deleted words."""
     sizes = database.execute(
         "SELECT number, words, (SELECT total(h.words) FROM hidden h WHERE h.segment = number"
         " AND NOT EXISTS (SELECT 1 FROM passages p WHERE p.segment = h.segment"
         " AND p.ordinal = h.ordinal)) FROM segments ORDER BY number"
     ).fetchall()
-    small = [number for number, words, holes in sizes if words - holes < segment_words / 2]
-    worn = set(small) if len(small) >= MANY_SEGMENTS else set()
-    if sum(holes for *_, holes in sizes) > MOST_HOLES * sum(words for _, words, _ in sizes):
-        worn |= {number for number, words, holes in sizes if holes > MOST_HOLES * words}
-    return [number for number, *_ in sizes if number in worn]
+    small = [number for number, words, deleted in sizes if words - deleted < segment_words / 2]
+    chosen = set(small) if len(small) >= MANY_SEGMENTS else set()
+    if sum(deleted for *_, deleted in sizes) > DELETED_RATIO * sum(words for _, words, _ in sizes):
+        chosen |= {number for number, words, deleted in sizes if deleted > DELETED_RATIO * words}
+    return [number for number, *_ in sizes if number in chosen]
 
 
 def _survivors(
@@ -121,4 +122,4 @@ def _survivors(
         for key, ordinal in database.execute(
             "SELECT key, ordinal FROM passages WHERE segment = ? ORDER BY ordinal", (number,)
         ).fetchall():
-            yield key, number, ordinal, segment.packed(ordinal)
+            yield key, number, ordinal, segment.passage(ordinal)

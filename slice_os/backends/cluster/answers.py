@@ -1,4 +1,4 @@
-"""What the errors of a cluster mean, each in one sentence that names the fix; and trying again."""
+"""What the errors of a cluster mean, each in one sentence that names the fix; and retrying."""
 
 from __future__ import annotations
 
@@ -6,16 +6,26 @@ from collections.abc import Callable, Mapping
 from threading import Event
 from typing import TypeVar
 
-from slice_os.backends.opensearch.credentials import forget_secrets
-from slice_os.errors import ClusterError
+from slice_os.backends.cluster.credentials import forget_secrets
+from slice_os.errors import (
+    BlockedError,
+    BusyError,
+    ClusterError,
+    ClusterTimeoutError,
+    GoneError,
+    RefusedError,
+    UnauthorizedError,
+    UnreachableError,
+)
 
 T = TypeVar("T")
-PATIENCE = 300.0
-"""Seconds for which a write that the cluster cannot take now is tried again."""
-SEARCH_PATIENCE = 20.0
-FIRST_PATIENCE = 2.0
+WRITE_RETRY_TIMEOUT = 300.0
+"""Seconds for which a write that the cluster cannot take now is retried."""
+RETRY_TIMEOUT = 20.0
+FIRST_RETRY_TIMEOUT = 2.0
 """Seconds for an address where nothing has answered yet: it is wrong more often than busy."""
 BUSY = (429, 502, 503, 504)
+TOO_LARGE = 413
 _GATEWAY = (502, 504)
 """From something in front of a cluster that does not find it."""
 _CUT = "UNEXPECTED_EOF"
@@ -64,55 +74,59 @@ def as_error(url: str, exc: Exception) -> ClusterError:
     from opensearchpy import ConnectionTimeout, SSLError, TransportError
 
     if isinstance(exc, ConnectionTimeout):
-        return ClusterError(
+        return ClusterTimeoutError(
             f"{url} did not answer in time: look at its load, or set SLICE_OS_TIMEOUT to more "
             "seconds."
         )
     if isinstance(exc, NoConnection):
         if type(exc.info).__module__.startswith("botocore"):
-            return ClusterError(f"A request to {url} cannot be signed: {reason_of(exc.info)}.")
+            return UnauthorizedError(f"A request to {url} cannot be signed: {reason_of(exc.info)}.")
         text = str(exc.info)
         cut = url in _answered and _CUT in text  # it spoke TLS before
         meanings = _TLS if isinstance(exc, SSLError) and not cut else _AWAY
         meaning = next(say for marks, say in meanings if any(mark in text for mark in marks))
-        return ClusterError(meaning.format(url=url))
+        return UnreachableError(meaning.format(url=url))
     if not isinstance(exc, TransportError):
         return foreign_error(url, type(exc).__name__)
-    if exc.status_code == 401:
+    status, reason = int(exc.status_code), reason_of(exc.info)
+    if status == 401:
         forget_secrets()
-        return ClusterError(
+        return UnauthorizedError(
             f"{url} asks who you are: set SLICE_OS_USER and SLICE_OS_PASSWORD, or "
-            "SLICE_OS_API_KEY, to credentials that it accepts."
+            "SLICE_OS_API_KEY, to credentials that it accepts.",
+            status,
         )
-    reason = reason_of(exc.info)
     if blocked := blocked_error(url, reason):
         return blocked
-    if exc.status_code == 403:
-        return ClusterError(f"{url} does not allow this to these credentials: {reason}.")
-    if exc.status_code in BUSY:
-        return ClusterError(f"{url} is too busy or not ready: {reason}. Try again.")
-    if not isinstance(exc.info, Mapping) and exc.status_code != 413:
-        return foreign_error(url, f"status {exc.status_code}")
+    if status == 403:
+        denied = f"{url} does not allow this to these credentials: {reason}."
+        return UnauthorizedError(denied, status)
+    if status in BUSY:
+        return BusyError(f"{url} is too busy or not ready: {reason}. Try again.", status)
+    if not isinstance(exc.info, Mapping) and status != TOO_LARGE:
+        return foreign_error(url, f"status {status}", status)
+    error = GoneError if status == 404 else RefusedError
     for mark, meaning in _STATES:
         if mark in str(exc.info):
-            return ClusterError(meaning.format(url=url, reason=reason))
-    return ClusterError(f"{url} refused a request ({exc.status_code}): {reason}.")
+            return error(meaning.format(url=url, reason=reason), status)
+    return error(f"{url} refused a request ({status}): {reason}.", status, str(exc.error))
 
 
-def foreign_error(url: str, what: str) -> ClusterError:
+def foreign_error(url: str, what: str, status: int | None = None) -> ClusterError:
     """Return the error of an address where something else answers."""
-    return ClusterError(f"What answers at {url} is not OpenSearch ({what}): check the address.")
+    said = f"What answers at {url} is not OpenSearch ({what}): check the address."
+    return UnreachableError(said, status)
 
 
 def blocked_error(url: str, reason: str) -> ClusterError | None:
     """Return what to raise if `reason` is that of a block on an index, which no waiting lifts."""
     if "read-only-allow-delete" in reason:
-        return ClusterError(
+        return BlockedError(
             f"{url} takes no documents, as a disk is or was too full ({reason}): free disk; if the "
             "block stays, 'slice-os doctor' says how to lift it."
         )
     if "blocked by: [FORBIDDEN/" in reason:
-        return ClusterError(f"{url}: {reason}: 'slice-os doctor' says how to lift it.")
+        return BlockedError(f"{url}: {reason}: 'slice-os doctor' says how to lift it.")
     return None
 
 
@@ -137,16 +151,16 @@ def reason_of(info: object) -> str:
     return " ".join((said if said in field else field + said).split()).rstrip(".;:")[:300]
 
 
-def patiently(
-    work: Callable[[], T], url: str, seconds: float = SEARCH_PATIENCE, given_up: Event | None = None
+def with_retries(
+    work: Callable[[], T], url: str, timeout: float = RETRY_TIMEOUT, given_up: Event | None = None
 ) -> T:
-    """Run a request; again, after growing random waits, while the cluster is busy or away.
+    """Run a request; retry it, with backoff and jitter, while the cluster is busy or away.
 
     Where nothing has answered yet, a cluster that is away is soon given up; any, once `given_up`
     is set.
 
     Raises:
-        ClusterError: it is still busy or away, or it refuses.
+        ClusterError: after `timeout` seconds it is still busy or away, or it refuses.
     """
     import orjson
     from opensearchpy import ConnectionError as NoConnection
@@ -176,7 +190,7 @@ def patiently(
         exc = state.outcome.exception() if state.outcome else None
         soon = away(exc) and url not in _answered
         return (state.seconds_since_start or 0) >= (
-            min(seconds, FIRST_PATIENCE) if soon else seconds
+            min(timeout, FIRST_RETRY_TIMEOUT) if soon else timeout
         )
 
     try:

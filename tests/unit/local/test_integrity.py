@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import slice_os
-from slice_os.backends.base import IndexMeta
+from slice_os.backends.base import IndexMeta, MiningQuery
 from slice_os.backends.local import LocalBackend, writer
-from slice_os.backends.local.checking import examine, repair
+from slice_os.backends.local.integrity import examine, repair
 from slice_os.errors import IndexDamagedError, IndexLockedError
-from support.local import DIMENSION, SENTENCES, encode, put, search, unit
+from support.local import DIMENSION, SENTENCES, encode, put, put_passage, search, unit
 
 ADVICE = r"'slice-os doctor --repair --index .*' encodes what it held anew\.$"
 WORDS = sum(len(f"{sentence} Number 1.".split()) for sentence in SENTENCES)
@@ -38,16 +38,9 @@ def filled(index, folder):
 def content(folder):
     """Everything that is found: document and number -> text and vectors."""
     with closing(LocalBackend(folder)) as backend:
-        vector = np.eye(1, backend.meta.dimension, dtype=np.float32)
-        found = backend.scan(vector, [range(1, 21)], np.array([-1], np.float32))
         return {
-            (s.passage.document, s.passage.number): (
-                s.passage.text,
-                s.words.vectors.tobytes(),
-                s.norms.tobytes(),
-                s.words.starts.tobytes(),
-            )
-            for s, _ in found
+            (s.passage.document, s.passage.number): (s.passage.text, s.packed.to_bytes())
+            for s in backend.passages()
         }
 
 
@@ -118,7 +111,11 @@ def test_every_flipped_byte_is_found_and_none_is_a_traceback(filled, folder):
             try:
                 with np.errstate(all="ignore"):
                     search(backend, mode="dense", lengths=range(2, 5))
-                    list(backend.scan(unit(1)[None], [range(1, 21)], np.array([0], np.float32)))
+                    list(
+                        backend.scan(
+                            MiningQuery(unit(1)[None], [range(1, 21)], np.array([0], np.float32))
+                        )
+                    )
             except IndexDamagedError:
                 seen += 1
     assert seen > 40  # what is in the headers is seen when the index is opened
@@ -137,12 +134,12 @@ def test_only_what_a_lost_segment_held_is_encoded(filled, folder):
 
 
 def test_what_is_deleted_or_not_complete_stays_so_when_it_is_mended(filled, index, folder):
-    from slice_os.records import Document, EncodedPassage, Passage
+    from slice_os.records import Document
 
     with index.writer() as out:
         out.delete(["d1"])
         assert out.begin(Document("half", SENTENCES[0]))
-        out.add(EncodedPassage(Passage("half", 0, 0, 9, SENTENCES[0]), encode(SENTENCES[0])))
+        put_passage(out, "half", 0, 0, SENTENCES[0])
         out.commit()
     whole = content(folder)
     for file in (folder / "segments").iterdir():
@@ -202,14 +199,14 @@ def test_segments_of_other_passages_are_seen_without_checksums(folder, index, mo
     assert set(examine(folder, deep=True).damaged) == {1, 2}
 
 
-def test_tidying_leaves_a_damaged_segment_and_says_so(index, folder, caplog):
+def test_merging_leaves_a_damaged_segment_and_says_so(index, folder, caplog):
     for n in range(9):
         with LocalBackend(folder).writer() as out:
             put(out, f"d{n}", SENTENCES[:1])
         if n == 3:
             file = sorted((folder / "segments").iterdir())[0]
             file.write_bytes(b"x" * file.stat().st_size)
-    assert "could not be tidied" in caplog.text
+    assert "could not be merged" in caplog.text
     assert "--repair" in caplog.text
     assert index.status().documents == 9
 

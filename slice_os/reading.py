@@ -7,7 +7,19 @@ from collections.abc import Sequence
 from slice_os.backends.base import Backend
 from slice_os.corpus import joined
 from slice_os.errors import QueryError
-from slice_os.records import Excerpt, Passage
+from slice_os.records import Document, Excerpt, Passage
+
+
+def get_document(backend: Backend, document: str) -> Document | None:
+    """Return a document as an index holds it, None if it does not.
+
+    White space between passages is not stored: there are as many line ends, so that offsets hold.
+    """
+    metadata, passages = backend.read(document)
+    if not passages:
+        return None
+    text = "\n" * passages[0].start + joined(passages)
+    return Document(document, text, passages[0].title, metadata)
 
 
 def show_document(
@@ -22,11 +34,11 @@ def show_document(
     """
     if passage is not None:
         some = range(max(passage - context, 0), max(passage, 0) + context + 1)
-        passages = backend.passages(document, some)
+        _, passages = backend.read(document, some)
         if not any(one.number == passage for one in passages):
             raise QueryError(f"There is no passage {passage} of a document {document!r}.")
         return join(passages)
-    passages = backend.passages(document)
+    _, passages = backend.read(document)
     if not passages:
         raise QueryError(
             f"There is no document {document!r} in {backend.location}: 'slice-os list' shows the "

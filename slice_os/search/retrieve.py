@@ -1,23 +1,24 @@
-"""Search: a backend's best passages, their best spans found exactly and verified."""
+"""Search: what a query asks of a backend, and which of the hits it found are returned."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
-from slice_os.backends.base import Backend, Mode, Retrieval
+from slice_os.backends.base import Backend, Mode, SearchQuery
 from slice_os.corpus import count_words
 from slice_os.encoder import Encoder
 from slice_os.errors import QueryError
-from slice_os.explaining import explain
 from slice_os.filters import Condition
 from slice_os.fusion import DEFAULT_FUSION, LATE, get_fusion
 from slice_os.lexical import Query
 from slice_os.records import Float32, Hit
+from slice_os.search.rerank import ranked_passages
+from slice_os.search.verify import Hits, verified
 from slice_os.spans import QueryWords, full_range, length_window, query_words
 from slice_os.threads import one_blas_thread
 
@@ -35,7 +36,7 @@ ROUNDING = 1e-6
 def search_passages(
     backend: Backend,
     encoder: Encoder,
-    query: str | Query,
+    queries: Sequence[str | Query],
     *,
     mode: Mode = "hybrid",
     fusion: str = DEFAULT_FUSION,
@@ -48,13 +49,15 @@ def search_passages(
     late: float = LATE,
     min_degree: float = 0.0,
     group: bool = False,
-) -> list[Hit]:
-    """Return the best passages for a query, ranked by their score.
+) -> list[Hits]:
+    """Return the best passages for each of some queries, ranked by their score.
 
-    A text is taken as it is; `slice_os.lexical.parse_query` reads the operators that one may hold.
+    The queries are encoded in one run of the encoder, and so are the spans that are verified; an
+    embedded index is read once for all of them. A text is taken as it is;
+    `slice_os.lexical.parse_query` reads the operators that one may hold.
 
     The dense part of a score is the degree of the best span in context and, for a share of `late`,
-    how near each word of the query has its nearest word in the passage (`backends.relevance`;
+    how near each word of the query has its nearest word in the passage (`search.rerank`;
     the fusions of rankings, rrf and min_max, go by the degree alone).
 
     The degree of a hit is that of its best span: of `verify` spans a hit encoded alone, or, with
@@ -94,42 +97,52 @@ def search_passages(
             f"A hybrid search ranks the best {DEPTH:,} passages of each leg: ask for no more than "
             "that, or use the mode dense or lexical."
         )
-    asked = Query(query) if isinstance(query, str) else query
+    asked = [Query(query) if isinstance(query, str) else query for query in queries]
+    options: dict[str, Any] = {"mode": mode, "fusion": fusion, "weight": weight, "late": late}
     with one_blas_thread():
-        vector, words = encode_query(encoder, asked.text)
-        known = encoder.knows(asked.text)
-        if mode != "lexical":
-            _known(asked.text, known)
-        lengths = query_lengths(asked.text, backend.meta.max_words, all_lengths)
-        wanted = Retrieval(
-            asked.text,
-            vector,
-            lengths,
-            mode=mode,
-            fusion=fusion,
-            weight=weight,
-            filters=[*filters, *asked.wording],
-            depth=DEPTH,
-            words=words,
-            late=late,
-            reach=DEPTH if onward else 0,
-        )
-        # To the encoder an unknown word is like every other: no span can be shown for one.
-        shown = lengths if known else range(1, 1)
+        wanted = [
+            SearchQuery(
+                query.text,
+                vector,
+                _lengths(encoder, query.text, mode, backend.meta.max_words, all_lengths),
+                filters=[*filters, *query.wording],
+                reach=DEPTH if onward else 0,
+                words=words,
+                **options,
+            )
+            for query, (vector, words) in zip(asked, _encoded(encoder, asked), strict=True)
+        ]
 
-        def read(offset: int, size: int) -> list[Hit]:
-            found = backend.retrieve(replace(wanted, offset=offset, size=size))
-            hits = explain(found, vector, shown, encoder, verify)
-            return [replace(hit, metadata=backend.meta.stored(hit.metadata)) for hit in hits]
+        def read(some: Sequence[SearchQuery], offset: int, size: int) -> list[Hits]:
+            return _page(backend, encoder, some, range(offset, offset + size), verify)
 
         if not onward:
-            return read(offset, size)
-        end = offset + size
-        hits = _through_ranks(read, min_degree, end)
-        if group:
-            documents = _by_document(hits, end)[offset:]
-            return [hit for some in documents for hit in some]
-        return list(islice(hits, offset, end))
+            return read(wanted, offset, size)
+        found = []
+        for query in wanted:
+            hits = _through_ranks(
+                lambda at, count, query=query: read([query], at, count)[0],  # type: ignore[misc]
+                min_degree,
+                offset + size,
+            )
+            documents = _by_document(hits, offset + size) if group else ([hit] for hit in hits)
+            some = islice(documents, offset, offset + size)
+            found.append(Hits(hit for hits in some for hit in hits))
+        return found
+
+
+def _page(
+    backend: Backend, encoder: Encoder, queries: Sequence[SearchQuery], ranks: range, verify: int
+) -> list[Hits]:
+    """Return the hits of some ranks of each query: retrieved, reranked, verified."""
+    wanted = max(DEPTH, ranks.stop)
+    asked = [replace(query, depth=wanted, reach=max(query.reach, ranks.stop)) for query in queries]
+    ranked = ranked_passages(backend, asked, ranks)
+    stored = backend.meta.stored
+    return [
+        Hits(replace(hit, metadata=stored(hit.metadata)) for hit in hits)
+        for hits in verified(ranked, [query.vector for query in queries], encoder, verify)
+    ]
 
 
 def _through_ranks(
@@ -163,19 +176,32 @@ def _by_document(hits: Iterator[Hit], count: int) -> list[list[Hit]]:
     return list(found.values())
 
 
-def encode_query(encoder: Encoder, query: str) -> tuple[Float32, QueryWords]:
-    """Return the unit vector of a query, float32 ``[d]``, and its words, in one encoder run.
+def _encoded(encoder: Encoder, queries: Sequence[Query]) -> Iterator[tuple[Float32, QueryWords]]:
+    """Yield the unit vector, float32 ``[d]``, and the words of each query, in one encoder run.
 
     Raises:
-        QueryError: it is empty or holds no word.
+        QueryError: one is empty or holds no word.
     """
-    _not_empty(query)
-    (words,) = encoder.encode_words([query])
-    whole = words.vectors.sum(axis=0)
-    norm = np.linalg.norm(whole)
-    if not norm > 0:
-        raise QueryError(f"The query {query[:60]!r} holds no word that the encoder knows.")
-    return whole / norm, query_words(words.vectors)
+    texts = [query.text for query in queries]
+    for text in texts:
+        _not_empty(text)
+    for text, words in zip(texts, encoder.encode_words(texts), strict=True):
+        whole = words.vectors.sum(axis=0)
+        norm = np.linalg.norm(whole)
+        if not norm > 0:
+            raise QueryError(f"The query {text[:60]!r} holds no word that the encoder knows.")
+        yield whole / norm, query_words(words.vectors)
+
+
+def _lengths(encoder: Encoder, query: str, mode: Mode, max_words: int, all_lengths: bool) -> range:
+    """Return the span lengths that a query is compared with, none if it is of unknown words.
+
+    To the encoder an unknown word is like every other: no span can be shown for one.
+    """
+    known = encoder.knows(query)
+    if mode != "lexical":
+        _known(query, known)
+    return query_lengths(query, max_words, all_lengths) if known else range(1, 1)
 
 
 def encode_queries(encoder: Encoder, queries: Sequence[str]) -> Float32:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import regex
 from tenacity import (
@@ -16,25 +16,14 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from slice_os.backends.opensearch.connection import (
-    BUSY,
-    PATIENCE,
-    SEARCH_PATIENCE,
-    Address,
-    connect,
-    patiently,
-    reason_of,
-)
-from slice_os.backends.opensearch.documents import Entry
-from slice_os.errors import ClusterError
+from slice_os.backends.cluster.answers import BUSY, RETRY_TIMEOUT, WRITE_RETRY_TIMEOUT, reason_of
+from slice_os.backends.cluster.client import Client
+from slice_os.backends.cluster.dialect import Dialect
+from slice_os.backends.cluster.documents import Entry
+from slice_os.errors import BusyError, ClusterError, ClusterTimeoutError, RefusedError
 from slice_os.query.filtering import field_name, last_token
 from slice_os.query.hits import missing_shards
-from slice_os.threads import Forkable
 
-if TYPE_CHECKING:
-    from opensearchpy import OpenSearch
-
-T = TypeVar("T")
 PAGE = 1000
 WORDS_PAGE = 100
 """Passages whose vectors are fetched at once: some 5 MB."""
@@ -47,48 +36,48 @@ _ENTRY = (
 )  # fmt: skip
 
 
-class IncompleteError(ClusterError):
+class IncompleteError(BusyError):
     """Some shards are away, so that an answer is not the whole."""
 
 
-class Cluster(Forkable):
-    """Requests to one index (a generation); errors are `ClusterError`."""
+class Cluster:
+    """Requests to one index (a generation) of a cluster; errors are `ClusterError`."""
 
-    def __init__(self, client: OpenSearch, address: Address, index: str) -> None:
-        self._client: OpenSearch | None = client
-        self.address, self.index = address, index
-        self.url = address.url
-        self.watch_forks()
+    def __init__(self, client: Client, dialect: Dialect, index: str) -> None:
+        self.client, self.dialect, self.index = client, dialect, index
+        self.address, self.url = client.address, client.url
 
-    @property
-    def client(self) -> OpenSearch:
-        """The client, with connections that belong to this process alone."""
-        if self._client is None:
-            self._client = connect(self.address)
-        return self._client
-
-    def forked(self) -> None:
-        """Leave the connections to the parent: two that read from one would mix up answers."""
-        self._client = None
-
-    def ask(self, work: Callable[[], T], seconds: float = SEARCH_PATIENCE) -> T:
-        """Run a request of the client, again while the cluster is busy."""
-        return patiently(work, self.url, seconds)
+    def ask(
+        self,
+        method: str,
+        what: str = "",
+        body: Any = None,
+        retry_timeout: float = RETRY_TIMEOUT,
+        **params: Any,
+    ) -> Any:
+        """Return the answer to a request about the index: ``/INDEX/what``."""
+        path = f"/{self.index}/{what}".rstrip("/")
+        return self.client.request(method, path, body, retry_timeout=retry_timeout, **params)
 
     def search(
-        self, body: dict[str, Any], seconds: float = SEARCH_PATIENCE, **params: Any
+        self, body: dict[str, Any], retry_timeout: float = RETRY_TIMEOUT, **params: Any
     ) -> dict[str, Any]:
         """Return the answer of _search; a partial one is an error."""
-        index = None if "pit" in body else self.index
-        return self._whole(
-            lambda: self.client.search(body=body, index=index, params=dict(params)), seconds
-        )
+        where = "/_search" if "pit" in body else f"/{self.index}/_search"
+        return self._whole("POST", where, body, retry_timeout, **params)
 
-    def _whole(self, work: Callable[[], Any], seconds: float) -> dict[str, Any]:
-        """Run a request, again while shards are away: their node may be starting."""
+    def _whole(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        retry_timeout: float = RETRY_TIMEOUT,
+        **params: Any,
+    ) -> dict[str, Any]:
+        """Make a request, again while shards are away: their node may be starting."""
 
         def attempt() -> dict[str, Any]:
-            answer = self.ask(work, seconds)
+            answer = self.client.request(method, path, body, retry_timeout=retry_timeout, **params)
             for one in answer.get("responses", (answer,)):
                 check_whole(one, self.url)
             return dict(answer)
@@ -96,25 +85,24 @@ class Cluster(Forkable):
         return Retrying(
             retry=retry_if_exception_type(IncompleteError),
             wait=wait_random_exponential(multiplier=0.2, max=5),
-            stop=stop_after_delay(seconds),
+            stop=stop_after_delay(retry_timeout),
             reraise=True,
         )(attempt)
 
     def msearch(self, bodies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the answers of several searches in one request."""
         lines = [line for body in bodies for line in ({}, body)]
-        answer = self._whole(
-            lambda: self.client.msearch(body=lines, index=self.index), SEARCH_PATIENCE
-        )
-        return list(answer["responses"])
+        return list(self._whole("POST", f"/{self.index}/_msearch", lines)["responses"])
 
     def pages(
-        self, body: dict[str, Any], size: int = PAGE
+        self, body: dict[str, Any], size: int = PAGE, after: Sequence[Any] | None = None
     ) -> Generator[list[dict[str, Any]], None, None]:
-        """Yield all hits of a query, page by page, from one state of the index."""
-        pit = self._whole(self._make_pit, SEARCH_PATIENCE)["pit_id"]
+        """Yield all hits of a query, or those after some sort values, page by page.
+
+        They are from one state of the index.
+        """
+        pit = self._open_pit()
         try:
-            after = None
             while True:
                 page = {"sort": ["_shard_doc"], **body, "size": size, "track_total_hits": False}
                 page["pit"] = {"id": pit, "keep_alive": KEEP_ALIVE}
@@ -127,29 +115,41 @@ class Cluster(Forkable):
                     return
                 after = hits[-1]["sort"]
         finally:
-            self._drop_pit(pit)
+            self._close_pit(pit)
 
-    def _make_pit(self) -> dict[str, Any]:
-        answer: dict[str, Any] = self.client.create_pit(
-            index=self.index, params={"keep_alive": KEEP_ALIVE}
-        )
-        try:
-            check_whole(answer, self.url)
-        except IncompleteError:
-            self._drop_pit(answer["pit_id"])
-            raise
-        return answer
+    def _open_pit(self) -> str:
+        """Return a point in time: what keeps one state of the index."""
+        dialect = self.dialect
 
-    def _drop_pit(self, pit: str) -> None:
+        def attempt() -> str:
+            path = f"/{self.index}/{dialect.pit_path}"
+            answer = self.client.request("POST", path, keep_alive=KEEP_ALIVE)
+            pit: str = answer[dialect.pit_field]
+            try:
+                check_whole(answer, self.url)
+            except IncompleteError:
+                self._close_pit(pit)
+                raise
+            return pit
+
+        return Retrying(
+            retry=retry_if_exception_type(IncompleteError),
+            wait=wait_random_exponential(multiplier=0.2, max=5),
+            stop=stop_after_delay(RETRY_TIMEOUT),
+            reraise=True,
+        )(attempt)
+
+    def _close_pit(self, pit: str) -> None:
+        path, body = f"/{self.dialect.pit_path}", self.dialect.closing(pit)
         with suppress(ClusterError):  # it ends by itself
-            self.ask(lambda: self.client.delete_pit(body={"pit_id": [pit]}), seconds=0)
+            self.client.request("DELETE", path, body, retry_timeout=0)
 
     def entries(self, documents: Sequence[str]) -> dict[str, list[Entry]]:
         """Return what is stored of some documents, passage by passage."""
         found: dict[str, list[Entry]] = {}
         query = {"bool": {"filter": [{"terms": {"document": list(set(documents))}}]}}
         body = {"query": query, "_source": False, "docvalue_fields": list(_ENTRY)}
-        for hit in self._in_order(body, PATIENCE):
+        for hit in self._in_order(body, WRITE_RETRY_TIMEOUT):
             document, number, content, stamp, hash_, digest, words = (
                 hit["fields"].get(name, (None,))[0] for name in _ENTRY
             )
@@ -163,7 +163,7 @@ class Cluster(Forkable):
             yield hit["_source"]
 
     def _in_order(
-        self, body: dict[str, Any], seconds: float = SEARCH_PATIENCE
+        self, body: dict[str, Any], retry_timeout: float = RETRY_TIMEOUT
     ) -> Iterator[dict[str, Any]]:
         """Yield all hits of a query by document and passage."""
         order = [{"document": "asc"}, {"passage": "asc"}, {"content_hash": "asc"}]
@@ -171,7 +171,7 @@ class Cluster(Forkable):
         while True:
             page = {**body, "sort": order, "size": PAGE}
             page |= {"search_after": after} if after else {}
-            hits = self.search(page, seconds)["hits"]["hits"]
+            hits = self.search(page, retry_timeout)["hits"]["hits"]
             yield from hits
             if len(hits) < PAGE:
                 return
@@ -238,18 +238,20 @@ class Cluster(Forkable):
     def delete_documents(self, documents: Sequence[str]) -> None:
         """Delete all passages of documents."""
         body = {"query": {"terms": {"document": list(documents)}}}
-        params = {"conflicts": "proceed", "refresh": "true", "request_timeout": PATIENCE}
 
         def attempt() -> int:
             """Return how many passages somebody else has just written."""
             answer = self.ask(
-                lambda: self.client.delete_by_query(
-                    index=self.index, body=body, params=dict(params)
-                ),
-                PATIENCE,
+                "POST",
+                "_delete_by_query",
+                body,
+                WRITE_RETRY_TIMEOUT,
+                conflicts="proceed",
+                refresh="true",
+                request_timeout=WRITE_RETRY_TIMEOUT,
             )
             if answer["failures"]:
-                raise ClusterError(f"{self.url} could not delete everything: {reason_of(answer)}.")
+                raise RefusedError(f"{self.url} could not delete everything: {reason_of(answer)}.")
             return int(answer["version_conflicts"])
 
         if not documents:
@@ -258,19 +260,22 @@ class Cluster(Forkable):
             Retrying(
                 retry=retry_if_result(bool),
                 wait=wait_random_exponential(multiplier=0.2, max=5),
-                stop=stop_after_delay(PATIENCE),
+                stop=stop_after_delay(WRITE_RETRY_TIMEOUT),
             )(attempt)
         except RetryError:
-            raise ClusterError(
+            raise BusyError(
                 f"Somebody else keeps writing what is to be deleted from {self.address}: let that "
                 "end, then run this again."
             ) from None
 
     def generations(self) -> dict[str, str]:
         """Return what the alias names now: index -> what tells it from another of its name."""
-        params = {"ignore_unavailable": "true", "filter_path": "*.settings.index.uuid"}
-        answer = self.ask(
-            lambda: self.client.indices.get(index=self.address.name, params=params), PATIENCE
+        answer = self.client.request(
+            "GET",
+            f"/{self.address.name}",
+            retry_timeout=WRITE_RETRY_TIMEOUT,
+            ignore_unavailable="true",
+            filter_path="*.settings.index.uuid",
         )
         return {name: one["settings"]["index"]["uuid"] for name, one in answer.items()}
 
@@ -278,33 +283,52 @@ class Cluster(Forkable):
         """Return the generation that holds documents where this one holds none, if there is one."""
         if not self.is_empty():
             return None
-        what = {"index": f"{self.address.name}-0*", "params": {"format": "json"}}
         try:
-            rows = self.ask(lambda: self.client.cat.indices(**what))
+            rows = self.client.request(
+                "GET", f"/_cat/indices/{self.address.name}-0*", format="json"
+            )
         except ClusterError:  # it may not be ours to know
             return None
         generation = regex.compile(regex.escape(self.address.name) + r"-\d{6}")
         full = (row["index"] for row in rows if int(row.get("docs.count") or 0))
         return next((index for index in full if generation.fullmatch(index)), None)
 
+    def count(self, retry_timeout: float = RETRY_TIMEOUT) -> int:
+        """Return how many passages the index holds."""
+        path = f"/{self.index}/_count"
+        return int(self._whole("GET", path, retry_timeout=retry_timeout)["count"])
+
     def is_empty(self) -> bool:
         """Tell whether the index holds nothing."""
-        answer = self._whole(lambda: self.client.count(index=self.index), PATIENCE)
-        return int(answer["count"]) == 0
+        return self.count(WRITE_RETRY_TIMEOUT) == 0
 
     def describe(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the index's mappings and settings."""
-        answer = self.ask(lambda: self.client.indices.get(index=self.index))[self.index]
+        answer = self.ask("GET")[self.index]
         return answer["mappings"], answer["settings"]
 
-    def put_settings(self, settings: dict[str, Any], seconds: float = PATIENCE) -> None:
+    def put_settings(
+        self, settings: dict[str, Any], retry_timeout: float = WRITE_RETRY_TIMEOUT
+    ) -> None:
         """Change settings; None brings back the default."""
-        body = {"index": settings}
-        self.ask(lambda: self.client.indices.put_settings(index=self.index, body=body), seconds)
+        self.ask("PUT", "_settings", {"index": settings}, retry_timeout)
 
     def put_mapping(self, body: dict[str, Any]) -> None:
         """Add fields to the mapping, or replace its _meta."""
-        self.ask(lambda: self.client.indices.put_mapping(index=self.index, body=body), PATIENCE)
+        self.ask("PUT", "_mapping", body, WRITE_RETRY_TIMEOUT)
+
+    def bulk(self, lines: Any, retry_timeout: float, **options: Any) -> dict[str, Any]:
+        """Return the answer of _bulk, which says of each operation what became of it."""
+        path = f"/{self.index}/_bulk"
+        answer: dict[str, Any] = self.client.request(
+            "POST",
+            path,
+            lines,
+            retry_timeout=retry_timeout,
+            filter_path="items.*.status,items.*.error",
+            **options,
+        )
+        return answer
 
     def merge(self) -> None:
         """Have the cluster merge the segments of each shard, and do not wait for it.
@@ -312,21 +336,18 @@ class Cluster(Forkable):
         A search goes through a graph a segment; but one of more than 5 GB is too large to take part
         in what a cluster merges by itself later on.
         """
-        stats = self.ask(
-            lambda: self.client.indices.stats(index=self.index, metric="segments,store")
-        )
+        stats = self.ask("GET", "_stats/segments,store")
         shards = max(stats["_shards"]["successful"], 1)
         first = stats["_all"]["primaries"]
         most = 1 + first["store"]["size_in_bytes"] // (shards * LARGEST_SEGMENT)
         if first["segments"]["count"] > shards * most:
-            params = {"max_num_segments": most, "wait_for_completion": "false"}
-            self.ask(lambda: self.client.indices.forcemerge(index=self.index, params=params))
+            self.ask("POST", "_forcemerge", **self.dialect.merge_options, max_num_segments=most)
 
-    def refresh(self, seconds: float = SEARCH_PATIENCE) -> None:
+    def refresh(self, retry_timeout: float = RETRY_TIMEOUT) -> None:
         """Make what was written visible to searches."""
         # A refresh waits a minute for a shard that is away, and does not say which.
-        self._whole(lambda: self.client.count(index=self.index), seconds)
-        self.ask(lambda: self.client.indices.refresh(index=self.index), seconds)
+        self.count(retry_timeout)
+        self.ask("POST", "_refresh", retry_timeout=retry_timeout)
 
 
 def check_whole(answer: dict[str, Any], url: str) -> None:
@@ -334,9 +355,9 @@ def check_whole(answer: dict[str, Any], url: str) -> None:
     if "error" in answer:
         if answer.get("status") in BUSY:
             raise IncompleteError(f"{url} is too busy: {reason_of(answer)}. Try again.")
-        raise ClusterError(f"{url} refused a search: {reason_of(answer)}.")
+        raise RefusedError(f"{url} refused a search: {reason_of(answer)}.", answer.get("status"))
     if answer.get("timed_out"):
-        raise ClusterError(
+        raise ClusterTimeoutError(
             f"{url} broke a search off that took too long: look at its load and try again."
         )
     if missing := missing_shards(answer):

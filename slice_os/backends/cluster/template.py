@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
 import regex
 
-from slice_os.backends.base import ClusterSettings, IndexMeta
+from slice_os.backends.base import IndexMeta
+from slice_os.backends.cluster.dialect import Dialect
+from slice_os.backends.cluster.settings import Engine, Layout
 from slice_os.errors import LocationError
 
 FORMAT = 2
@@ -22,19 +24,20 @@ FIELD_TYPES = (
     "keyword", "text", "boolean", "date", "integer", "long", "float", "double", "ip",
 )  # fmt: skip
 _FIELD_NAME = regex.compile(r"[^\s.*,:\"\\]+(\.[^\s.*,:\"\\]+)*")
-TEMPLATE = "opensearch/passages.json"
 GENERATION = "{}-{:06d}"
 """Data lives in numbered indexes behind the alias that applications name."""
 
 
-def load_template(name: str = TEMPLATE) -> dict[str, Any]:
+def load_template(name: str) -> dict[str, Any]:
     """Return a template of index_templates/ as it is in the file."""
     text = files("slice_os").joinpath(f"index_templates/{name}").read_text(encoding="utf-8")
     template: dict[str, Any] = json.loads(text)
     return template
 
 
-def render_template(name: str, meta: IndexMeta, settings: ClusterSettings) -> dict[str, Any]:
+def render_template(
+    name: str, meta: IndexMeta, settings: Layout, dialect: Dialect
+) -> dict[str, Any]:
     """Return the composable index template for the generations of the alias `name`.
 
     Raises:
@@ -53,12 +56,8 @@ def render_template(name: str, meta: IndexMeta, settings: ClusterSettings) -> di
             f"Passages of {meta.passage_words} words are too long for a cluster, which stores at "
             f"most 149 spans of each: use at most {MOST_WORDS}."
         )
-    if settings.engine == "faiss" and settings.vector_type == "byte":
-        raise LocationError(
-            "The engine faiss has no cosine similarity of bytes: choose the engine lucene, or the "
-            "vector type float."
-        )
-    body = load_template()
+    dialect.check(settings)
+    body = load_template(dialect.template)
     body["index_patterns"] = [f"{name}-0*"]
     body["priority"] += len(name)  # of sales and sales-07 the longer one is meant
     index = body["template"]["settings"]["index"]
@@ -70,9 +69,7 @@ def render_template(name: str, meta: IndexMeta, settings: ClusterSettings) -> di
         properties[field]["analyzer"] = settings.analyzer
     if settings.fields:
         properties["fields"] = {"properties": _typed(settings.fields)}
-    vector = properties["spans"]["properties"]["vector"]
-    vector |= {"dimension": dimension, "data_type": settings.vector_type}
-    vector["method"]["engine"] = settings.engine
+    dialect.put_vector(properties["spans"]["properties"]["vector"], dimension, settings)
     return body
 
 
@@ -100,7 +97,7 @@ def declared(properties: Mapping[str, Any], inside: str = "") -> dict[str, str]:
     return found
 
 
-def describe(meta: IndexMeta, settings: ClusterSettings) -> dict[str, Any]:
+def describe(meta: IndexMeta, settings: Layout) -> dict[str, Any]:
     """Return ``_meta.slice_os``."""
     dimension = settings.dimensions or meta.dimension
     return {
@@ -135,8 +132,8 @@ def whole_index(index: str, said: dict[str, Any]) -> str:
 
 
 def read_meta(
-    index: str, mappings: dict[str, Any], settings: dict[str, Any]
-) -> tuple[IndexMeta, ClusterSettings]:
+    index: str, mappings: dict[str, Any], settings: dict[str, Any], dialect: Dialect
+) -> tuple[IndexMeta, Layout]:
     """Return what an index's mapping and settings (as the cluster answers them) say of it.
 
     Raises:
@@ -156,6 +153,7 @@ def read_meta(
             )
         encoder, vector = said["encoder"], said["vector"]
         field = mappings["properties"]["spans"]["properties"]["vector"]
+        *mapped, engine = dialect.read_vector(field)
         meta = IndexMeta(
             encoder["name"],
             encoder["family"],
@@ -165,20 +163,19 @@ def read_meta(
             said["format"],
             None if said.get("store") is None else tuple(said["store"]),
         )
-        options = ClusterSettings(
+        layout = Layout(
             said["tolerance"],
             vector["type"],
             None if vector["dimension"] == meta.dimension else vector["dimension"],
-            field.get("method", {}).get("engine", "lucene"),
+            cast(Engine, engine),
             mappings["properties"]["text"].get("analyzer", "standard"),
             int(settings["index"]["number_of_shards"]),
             int(settings["index"]["number_of_replicas"]),
             declared(mappings["properties"].get("fields", {}).get("properties", {})),
         )
-        mapped = field["dimension"], field.get("data_type", "float").lower()
-        wanted = vector["dimension"], vector["type"]
+        wanted = [vector["dimension"], vector["type"]]
         known = bool(encoder["family"])
-        ours = load_template()["template"]["mappings"]
+        ours = load_template(dialect.template)["template"]["mappings"]
         if meta.format < FORMAT:
             mappings = {**mappings, "properties": {**ADDED, **mappings["properties"]}}
         odd = _odd(ours, mappings)
@@ -195,7 +192,7 @@ def read_meta(
     if odd or not known:
         what = odd or "names no encoder in its _meta"
         raise LocationError(f"The mapping of {index} {what}: index to a new name.")
-    return meta, options
+    return meta, layout
 
 
 def _odd(ours: dict[str, Any], theirs: dict[str, Any], inside: str = "") -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from slice_os.backends.local.compaction import rewrite, segment_file
 from slice_os.backends.local.schema import (
     as_error,
     connect,
@@ -17,11 +18,11 @@ from slice_os.backends.local.schema import (
     reading,
     recorded_segments,
 )
-from slice_os.backends.local.segment import PackedPassage, Recorded, Segment, is_intact, pack
-from slice_os.backends.local.tidy import rewrite, segment_file
+from slice_os.backends.local.segment import Recorded, Segment, is_intact
 from slice_os.backends.local.writer import SEGMENT_WORDS, lock
 from slice_os.errors import IndexDamagedError
 from slice_os.records import Passage, Words
+from slice_os.spans import PackedPassage
 
 # With the characters that it shares with its neighbours.
 _PASSAGE = """
@@ -66,7 +67,7 @@ def examine(folder: Path, *, deep: bool = False) -> Condition:
             found.altered = _altered(database)
             said = [line for (line,) in database.execute("PRAGMA integrity_check(3)")]
             found.database = "" if said == ["ok"] else "; ".join(said)
-        left = recorded_segments(database)  # a writer may have tidied some away meanwhile
+        left = recorded_segments(database)  # a writer may have merged some meanwhile
     found.segments = len(left)
     found.unchecked = sum(one.checksum is None for one in left.values())
     found.damaged = {number: why for number, why in found.damaged.items() if number in left}
@@ -146,7 +147,7 @@ def _repair(
                         "folder and index again."
                     )
                 passages, words = passages + 1, words + len(own)
-                yield key, number, ordinal, pack(own, max_words, one)
+                yield key, number, ordinal, PackedPassage.pack(own, max_words, one)
 
     rewrite(database, folder, lost, encoded(), SEGMENT_WORDS)
     return passages, words

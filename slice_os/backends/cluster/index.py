@@ -1,9 +1,9 @@
-"""An index in a cluster: opening and making it, and what it says of itself."""
+"""An index in a cluster: BM25 fields and span vectors side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -11,61 +11,64 @@ from typing import Any
 from slice_os.backends.base import (
     Backend,
     Candidate,
-    ClusterSettings,
     IndexMeta,
     IndexStatus,
-    Retrieval,
+    MiningQuery,
+    SearchQuery,
     StoredDocument,
     StoredPassage,
 )
-from slice_os.backends.opensearch.cluster import PAGE, Cluster
-from slice_os.backends.opensearch.connection import Address, connect, parse_location, patiently
-from slice_os.backends.opensearch.documents import Entry, stored_document, stored_metadata
-from slice_os.backends.opensearch.loading import put_replicas
-from slice_os.backends.opensearch.mending import mend
-from slice_os.backends.opensearch.retrieve import (
+from slice_os.backends.cluster.address import parse_location
+from slice_os.backends.cluster.client import Client
+from slice_os.backends.cluster.dialect import dialect_of
+from slice_os.backends.cluster.documents import Entry, stored_document, stored_metadata
+from slice_os.backends.cluster.loading import put_replicas
+from slice_os.backends.cluster.mending import mend
+from slice_os.backends.cluster.requests import PAGE, WORDS_PAGE, Cluster
+from slice_os.backends.cluster.retrieve import (
     DESCRIBED,
-    PLACED,
+    STORED,
+    TEXT,
     Retriever,
-    plugins,
-    stored_place,
+    stored_passage,
+    stored_text,
 )
-from slice_os.backends.opensearch.scan import Scan, usual_tolerance
-from slice_os.backends.opensearch.template import (
+from slice_os.backends.cluster.scan import Scan, usual_tolerance
+from slice_os.backends.cluster.settings import Layout
+from slice_os.backends.cluster.template import (
     GENERATION,
     read_meta,
     render_template,
     whole_index,
 )
-from slice_os.backends.opensearch.writer import OpenSearchWriter
-from slice_os.errors import ClusterError, EncoderMismatchError, LocationError
+from slice_os.backends.cluster.writer import ClusterWriter
+from slice_os.errors import ClusterError, EncoderMismatchError, LocationError, RefusedError
 from slice_os.filters import Condition, Filter, flat_metadata
 from slice_os.lexical import Wording
 from slice_os.query import filter_clauses
-from slice_os.records import DocumentInfo, Float32, Passage, Reject
+from slice_os.records import DocumentInfo, Metadata, Passage, Reject
+
+LAST = 1 << 62
+"""After all passages of a shard."""
 
 
-class OpenSearchBackend(Backend):
-    """An index in an OpenSearch cluster; see `Backend` for the contract. Threads may share it."""
+class ClusterBackend(Backend):
+    """An index in a cluster; see `Backend` for the contract. Threads may share it."""
 
-    def __init__(
-        self, cluster: Cluster, meta: IndexMeta, settings: ClusterSettings, has_exact: bool
-    ) -> None:
-        self._cluster, self.meta, self.settings = cluster, meta, settings
+    def __init__(self, cluster: Cluster, meta: IndexMeta, layout: Layout, has_exact: bool) -> None:
+        self._cluster, self.meta, self.layout = cluster, meta, layout
         self._has_exact = has_exact
         self.location = str(cluster.address)
-        self._retriever = Retriever(cluster, meta, settings)
+        self._retriever = Retriever(cluster, meta, layout)
         self._known: dict[str, list[Entry]] = {}
 
     @classmethod
-    def open(cls, location: str) -> OpenSearchBackend | None:
+    def open(cls, location: str, **options: Any) -> ClusterBackend | None:
         address = parse_location(location)
         with ExitStack() as on_failure:
-            client = on_failure.enter_context(closing(connect(address)))
-            params = {"ignore_unavailable": "true"}
-            found = patiently(
-                lambda: client.indices.get(index=address.name, params=params), address.url
-            )
+            client = on_failure.enter_context(Client(address, **options))
+            dialect = dialect_of(client)
+            found = client.request("GET", f"/{address.name}", ignore_unavailable="true")
             if not found:
                 return None
             if len(found) > 1:
@@ -81,26 +84,32 @@ class OpenSearchBackend(Backend):
                     f"The alias {address.name} has a setting that slice-os does not go by "
                     f"({', '.join(sorted(narrow))}): make it again without."
                 )
-            meta, settings = read_meta(index, said["mappings"], said["settings"])
+            meta, layout = read_meta(index, said["mappings"], said["settings"], dialect)
             has_exact = "exact" in said["mappings"]["properties"]["text"].get("fields", {})
-            opened = cls(Cluster(client, address, index), meta, settings, has_exact)
+            opened = cls(Cluster(client, dialect, index), meta, layout, has_exact)
             on_failure.pop_all()
-            return opened
+        return opened
 
     @classmethod
     def create(
-        cls, location: str, meta: IndexMeta, settings: ClusterSettings | None = None
-    ) -> OpenSearchBackend:
+        cls,
+        location: str,
+        meta: IndexMeta,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> ClusterBackend:
         address = parse_location(location)
         index = GENERATION.format(address.name, 1)
         body: dict[str, Any] = {"aliases": {address.name: {}}}
-        with closing(connect(address)) as client:
-            applied = None if settings else _applied(client, address)
+        with Client(address, **options) as client:
+            applied = None if settings else _applied(client)
             if applied is None:
-                settings = settings or ClusterSettings()
-                if settings.dimensions == meta.dimension:
-                    settings = replace(settings, dimensions=None)
-                body |= render_template(address.name, meta, settings)["template"]
+                layout = Layout.of(settings or {})
+                if layout.dimensions == meta.dimension:
+                    layout = replace(layout, dimensions=None)
+                rendered = render_template(address.name, meta, layout, dialect_of(client))
+                body |= rendered["template"]
             elif not applied["family"]:
                 raise LocationError(
                     f"The template {address.name} names no encoder: 'slice-os templates apply "
@@ -112,13 +121,13 @@ class OpenSearchBackend(Backend):
                     f"{applied['family'][:12]}), not for {meta.encoder} (family "
                     f"{meta.family[:12]}): apply one for it, or give the other encoder's folder."
                 )
-            made = patiently(lambda: _make(client, index, body), address.url)
+            made = _make(client, index, body)
             try:
-                opened = cls.open(location)
+                opened = cls.open(location, **options)
             except LocationError as exc:
                 if not made:
                     raise
-                patiently(lambda: client.indices.delete(index=index), address.url)
+                client.request("DELETE", f"/{index}")
                 raise LocationError(
                     f"The cluster's templates make {index} another index than slice-os needs: look "
                     f"at those that match its name, or apply one again. ({exc})"
@@ -133,19 +142,17 @@ class OpenSearchBackend(Backend):
     @property
     def has_hybrid(self) -> bool:
         """Whether every node can answer a `hybrid` query."""
-        try:
-            return "opensearch-neural-search" in plugins(self._cluster)
-        except ClusterError:  # it may not be ours to know
-            return False
+        return self._cluster.dialect.has_hybrid(self._cluster.client)
 
     @property
     def usual_tolerance(self) -> float:
         """The tolerance that the stored spans of 99 % of the passages keep."""
-        return usual_tolerance(self._cluster, self.settings)
+        return usual_tolerance(self._cluster, self.layout)
 
     def check(self, settings: Mapping[str, Any]) -> None:
+        Layout.of(settings)
         for name, wanted in settings.items():
-            has = getattr(self.settings, name)
+            has = getattr(self.layout, name)
             if name == "dimensions":
                 has, wanted = (one or self.meta.dimension for one in (has, wanted))
             if name == "replicas":
@@ -163,7 +170,7 @@ class OpenSearchBackend(Backend):
         everything: bool = False,
     ) -> int:
         """Make spans anew that are wrong or in danger; see `mending.mend`."""
-        return mend(self._cluster, self.meta, self.settings, on_progress, everything=everything)
+        return mend(self._cluster, self.meta, self.layout, on_progress, everything=everything)
 
     def check_wording(self, conditions: Sequence[Condition]) -> None:
         """Raise LocationError if exact words are asked for and the index does not hold them."""
@@ -185,15 +192,13 @@ class OpenSearchBackend(Backend):
         }
         self._cluster.refresh()
         found = self._cluster.search(body)
-        stats = self._cluster.ask(
-            lambda: self._cluster.client.indices.stats(index=self._cluster.index)
-        )["_all"]["primaries"]
+        stats = self._cluster.ask("GET", "_stats")["_all"]["primaries"]
         passages = found["hits"]["total"]["value"]
         counts = found["aggregations"]
         complete, begun = int(counts["complete"]["value"]), int(counts["begun"]["doc_count"])
         return IndexStatus(
             self.location,
-            "opensearch",
+            self._cluster.dialect.name,
             self.meta,
             complete,
             passages,
@@ -203,10 +208,10 @@ class OpenSearchBackend(Backend):
                 "incomplete_documents": max(begun - complete, 0),
                 "generation": self._cluster.index,
                 "spans": stats["docs"]["count"] - passages,
-                "tolerance": self.settings.tolerance,
-                "vectors": f"{self.settings.vector_type}, "
-                f"{self.settings.dimensions or self.meta.dimension} dimensions",
-                "engine": self.settings.engine,
+                "tolerance": self.layout.tolerance,
+                "vectors": f"{self.layout.vector_type}, "
+                f"{self.layout.dimensions or self.meta.dimension} dimensions",
+                "engine": self.layout.engine,
                 "roots": self.roots() or {},
             },
         )
@@ -250,14 +255,29 @@ class OpenSearchBackend(Backend):
             for name, bucket in buckets.items()
         ]
 
-    def passages(self, document: str, numbers: range | None = None) -> list[Passage]:
+    def read(self, document: str, numbers: range | None = None) -> tuple[Metadata, list[Passage]]:
         clauses: list[dict[str, Any]] = [
             {"term": {"document": document.encode("utf-8", "replace").decode()}}
         ]
         if numbers is not None:
             clauses.append({"range": {"passage": {"gte": numbers.start, "lt": numbers.stop}}})
-        found = self._cluster.fields({"bool": {"filter": clauses}}, PLACED)
-        return [stored_place(source) for source in found]
+        wanted = [*TEXT, "metadata", "unindexed"]
+        found = list(self._cluster.fields({"bool": {"filter": clauses}}, wanted))
+        metadata = flat_metadata(stored_metadata(found[0])) if found else {}
+        return metadata, [stored_text(source) for source in found]
+
+    def passages(
+        self, filters: Sequence[Filter] = (), after: tuple[str, int] | None = None
+    ) -> Iterator[StoredPassage]:
+        self._cluster.refresh()
+        body = {
+            "query": {"bool": {"filter": filter_clauses(filters)}},
+            "sort": [{"document": "asc"}, {"passage": "asc"}, "_shard_doc"],
+            "_source": STORED,
+        }
+        last = None if after is None else (*after, LAST)
+        for page in self._cluster.pages(body, WORDS_PAGE, last):
+            yield from map(stored_passage, page)
 
     def has_field(self, name: str) -> bool:
         clauses = filter_clauses([Filter(name, "exists", "")])
@@ -267,12 +287,16 @@ class OpenSearchBackend(Backend):
     def fields(self) -> list[str]:
         return list(self._cluster.field_names())
 
-    def retrieve(self, retrieval: Retrieval) -> list[Candidate]:
-        self.check_wording(retrieval.filters)
-        found = self._retriever.retrieve(retrieval)
-        if not found:
+    def candidates(self, queries: Sequence[SearchQuery]) -> list[list[Candidate]]:
+        for query in queries:
+            self.check_wording(query.filters)
+        found = [self._retriever.candidates(query) for query in queries]
+        if not any(found):
             self._check_emptied()
         return found
+
+    def exactness(self, query: SearchQuery) -> float:
+        return self._retriever.exactness(query)
 
     def _check_emptied(self) -> None:
         """Raise if the alias names an empty generation beside a full one: _rollover does that."""
@@ -284,18 +308,12 @@ class OpenSearchBackend(Backend):
             )
 
     def scan(
-        self,
-        vectors: Float32,
-        lengths: Sequence[range],
-        cosines: Float32,
-        filters: Sequence[Condition] = (),
-        on_progress: Callable[[float], object] = lambda share: None,
-        exact: bool = False,
+        self, query: MiningQuery, on_progress: Callable[[float], object] = lambda share: None
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
-        self.check_wording(filters)
-        scan = Scan(self._cluster, self.settings, vectors, lengths, cosines, filters, on_progress)
+        self.check_wording(query.filters)
+        scan = Scan(self._cluster, self.layout, query, on_progress)
         # The degree of fewer dimensions says too little.
-        by_graph = not exact and self.settings.dimensions is None and scan.graph_pays()
+        by_graph = not query.exact and self.layout.dimensions is None and scan.graph_pays()
         found = scan.by_graph() if by_graph else scan.every_word()
         first = next(found, None)
         if first is None:
@@ -304,41 +322,31 @@ class OpenSearchBackend(Backend):
         yield first
         yield from found
 
-    def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> OpenSearchWriter:
-        return OpenSearchWriter(self._cluster, self.meta, self.settings, self._known, on_reject)
+    def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> ClusterWriter:
+        return ClusterWriter(self._cluster, self.meta, self.layout, self._known, on_reject)
 
     def close(self) -> None:
         self._cluster.client.close()
 
 
-def _applied(client: Any, address: Address) -> dict[str, Any] | None:
+def _applied(client: Client) -> dict[str, Any] | None:
     """Return the encoder of the template that `templates apply` put there; None: there is none."""
-    from opensearchpy import NotFoundError
-
-    def ask() -> dict[str, Any] | None:
-        try:
-            found = client.indices.get_index_template(name=address.name)
-        except NotFoundError:
-            return None
-        (one,) = found["index_templates"]
-        mappings = one["index_template"].get("template", {}).get("mappings", {})
-        said: dict[str, Any] | None = mappings.get("_meta", {}).get("slice_os", {}).get("encoder")
-        return said
-
     try:
-        return patiently(ask, address.url)
-    except ClusterError:  # it may not be ours to know
+        found = client.request("GET", f"/_index_template/{client.address.name}")
+    except ClusterError:  # there is none, or it is not ours to know
         return None
+    (one,) = found["index_templates"]
+    mappings = one["index_template"].get("template", {}).get("mappings", {})
+    said: dict[str, Any] | None = mappings.get("_meta", {}).get("slice_os", {}).get("encoder")
+    return said
 
 
-def _make(client: Any, index: str, body: dict[str, Any]) -> bool:
+def _make(client: Client, index: str, body: dict[str, Any]) -> bool:
     """Make an index; False if it is there."""
-    from opensearchpy import RequestError
-
     try:
-        client.indices.create(index=index, body=body)
-    except RequestError as exc:
-        if exc.error == "resource_already_exists_exception":
+        client.request("PUT", f"/{index}", body)
+    except RefusedError as exc:
+        if exc.kind == "resource_already_exists_exception":
             return False
         raise
     return True

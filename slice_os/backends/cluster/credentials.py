@@ -1,12 +1,13 @@
 """Who asks a cluster, and whom it trusts: passwords, keys, certificates, signatures.
 
-Secrets come from the environment or a prompt; they are in no argument, message or repr.
+Secrets come from the environment, the caller or a prompt; they are in no message or repr.
 """
 
 from __future__ import annotations
 
 import base64
 import getpass
+import os
 import ssl
 import sys
 from collections.abc import Mapping
@@ -21,6 +22,29 @@ _FILES = (
     ("SLICE_OS_CLIENT_CERT", "--cert"),
     ("SLICE_OS_CLIENT_KEY", "--key"),
 )
+
+
+_AUTHORIZATION = ("USER", "PASSWORD", "API_KEY", "AWS_REGION", "AWS_SERVICE")
+_OTHERS = ("CA_CERTS", "CLIENT_CERT", "CLIENT_KEY", "VERIFY_CERTS", "TIMEOUT", "COMPRESS")
+
+
+def environment_of(credentials: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Return the environment, with credentials that are given instead of those in it.
+
+    Raises:
+        ClusterError: there are none of such a name.
+    """
+    if not credentials:
+        return os.environ
+    said = {name.upper(): str(value) for name, value in credentials.items()}
+    if unknown := said.keys() - {*_AUTHORIZATION, *_OTHERS}:
+        known = ", ".join(name.lower() for name in (*_AUTHORIZATION, *_OTHERS))
+        raise ClusterError(f"There are no credentials {min(unknown).lower()!r}: give {known}.")
+    environment = dict(os.environ)
+    if said.keys() & set(_AUTHORIZATION):
+        for name in _AUTHORIZATION:
+            environment.pop(f"SLICE_OS_{name}", None)
+    return environment | {f"SLICE_OS_{name}": value for name, value in said.items()}
 
 
 def trust(environment: Mapping[str, str]) -> ssl.SSLContext:

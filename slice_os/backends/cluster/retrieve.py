@@ -1,49 +1,46 @@
-"""Search in a cluster: candidates from the stored spans, scored again over all spans.
+"""Candidates in a cluster, from the stored spans and BM25.
 
 The stored spans are a cover, so the cluster's degree of a passage is a little too low, by how much
-differs. The best candidates, a block of them, are therefore scored exactly, from their words
-(`backends.relevance`).
+differs: `search.rerank` compares all spans of the best.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from math import ceil
 from typing import Any, NamedTuple
 
-from slice_os.backends.base import Candidate, ClusterSettings, IndexMeta, Retrieval, StoredPassage
-from slice_os.backends.opensearch.cluster import WORDS_PAGE, Cluster
-from slice_os.backends.opensearch.documents import stored_metadata
-from slice_os.backends.opensearch.encoding import unpack_words
-from slice_os.backends.relevance import exact_degree, is_scored_again, is_short, score_page
+from slice_os.backends.base import Candidate, IndexMeta, SearchQuery, StoredPassage
+from slice_os.backends.cluster.documents import packed_passage, stored_metadata
+from slice_os.backends.cluster.requests import WORDS_PAGE, Cluster
+from slice_os.backends.cluster.settings import Layout
 from slice_os.errors import IndexDamagedError, QueryError
 from slice_os.filters import flat_metadata
-from slice_os.fusion import get_fusion
+from slice_os.fusion import FUSIONS, get_fusion
 from slice_os.lexical import MAX_TERMS
-from slice_os.query import hybrid_query, lexical_query, span_query
 from slice_os.records import Passage, content_hash
+from slice_os.spans import best_span, degree, fit_window
 
 NEAREST = 200
-"""Passages that the graph is asked for: with the ranks that are scored again, the fewest that find
+"""Passages that the graph is asked for: with the ranks that are reranked, the fewest that find
 98 % of the exact ten best. Of 100 nearest, a fused search misses passages whose words match but
 whose degree nobody computed."""
 COVERED = 0.75
-"""A hybrid search scores as many more ranks again, 40 instead of 30, as the order by at most 149
-stored spans is coarser than that by all: recall of the exact ten best is then 0.98 as well."""
+"""The exactness of the order by at most 149 stored spans: a hybrid search reranks 40 passages
+instead of 30, and recall of the exact ten best is then 0.98 as well."""
 SHORT_NEAREST = 800
 """The same for short queries, to which many passages are near."""
-LEG = 50
-"""Ranks of the dense leg that are scored again before two rankings are fused: there ranks count."""
+RERANKED = 50
+"""Ranks of the dense list that get their exact degrees before two rankings are fused."""
 WINDOW = 10_000
 """index.max_result_window: what one search of a cluster reaches."""
 DEEP = 1000
 """Passages that the graph is asked for where a page reaches beyond those."""
-PLACED = ["document", "passage", "title", "text", "start", "end"]
+TEXT = ["document", "passage", "title", "text", "start", "end"]
 """The fields that a passage is read from."""
 DESCRIBED = ["document", "title", "metadata", "unindexed"]
 """The fields that say what a document is."""
-STORED = [*PLACED, "metadata", "unindexed", "words"]
+STORED = [*TEXT, "metadata", "unindexed", "words"]
 """The fields that a stored passage is read from: no span vectors."""
 KEYS: dict[str, Any] = {
     "_source": False,
@@ -71,83 +68,77 @@ class _Key(NamedTuple):
 
 
 class Retriever:
-    """Answers retrievals from one index."""
+    """Finds the candidates of one index."""
 
-    def __init__(self, cluster: Cluster, meta: IndexMeta, settings: ClusterSettings) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, meta: IndexMeta, layout: Layout) -> None:
+        self._cluster, self._dialect = cluster, cluster.dialect
         self._vectors: dict[str, Any] = {
-            "vector_type": settings.vector_type,
-            "dimensions": settings.dimensions,
+            "vector_type": layout.vector_type,
+            "dimensions": layout.dimensions,
             "spans": 0,
         }
-        self._kept = (settings.dimensions or meta.dimension) / meta.dimension
+        self._kept = (layout.dimensions or meta.dimension) / meta.dimension
 
-    def retrieve(self, wanted: Retrieval) -> list[Candidate]:
-        """Return the page that a retrieval asks for, best first."""
-        if wanted.mode == "lexical":
-            return self._lexical(wanted)
-        if wanted.offset + wanted.size > WINDOW:
+    def exactness(self, query: SearchQuery) -> float:
+        """See `Backend.exactness`: fewer dimensions, and fewer spans than all, order coarsely."""
+        covered = query.mode == "hybrid" and not query.is_short
+        return self._kept * (COVERED if covered else 1)
+
+    def candidates(self, query: SearchQuery) -> list[Candidate]:
+        """Return the ranks that a query asks for, best first."""
+        if query.mode == "lexical":
+            return self._lexical(query)
+        if query.reach > WINDOW:
             raise QueryError(
                 f"A dense search of a cluster reaches the first {WINDOW:,} passages: narrow it "
                 "with filters, or use the mode lexical."
             )
-        if not is_scored_again(wanted.mode, wanted.fusion):
-            return self._fused(wanted)
+        if query.mode == "hybrid" and not FUSIONS[query.fusion].whole_corpus:
+            return self._fused(query)
         # One number for a page: which passages get their true degree in the cluster depends on it.
-        nearest = SHORT_NEAREST if is_short(wanted) else NEAREST
-        end = max(wanted.reach, wanted.offset + wanted.size)
-        nearest = next(n for n in (nearest, DEEP, WINDOW) if end <= n)
-        kept = self._kept
-        if wanted.mode == "hybrid" and not is_short(wanted):
-            kept *= COVERED
-        return score_page(wanted, partial(self._found, wanted, nearest), kept)
-
-    def _found(
-        self, wanted: Retrieval, nearest: int, offset: int, size: int
-    ) -> list[tuple[StoredPassage, float | None]]:
-        """Return some ranks of what the stored spans find, with the BM25 score of each."""
+        nearest = SHORT_NEAREST if query.is_short else NEAREST
         options: dict[str, Any] = {
-            "size": min(size, WINDOW - offset),
-            "offset": offset,
-            "k": nearest,
-            "filters": wanted.filters,
+            "size": min(len(query.ranks), WINDOW - query.ranks.start),
+            "offset": query.ranks.start,
+            "k": next(n for n in (nearest, DEEP, WINDOW) if query.reach <= n),
+            "filters": query.filters,
+            **self._vectors,
         }
+        text = _text(query.text)
         # The same copy of a shard for the same query: two copies' graphs differ.
-        params: dict[str, Any] = {"preference": content_hash(_text(wanted.text))}
-        if wanted.mode == "dense":
-            body = span_query(wanted.vector, **options, **self._vectors)
+        params: dict[str, Any] = {"preference": content_hash(text)}
+        if query.mode == "dense":
+            body = self._dialect.span_query(query.vector, **options)
         else:
-            body = hybrid_query(
-                _text(wanted.text),
-                wanted.vector,
-                weight=wanted.weight,
-                **options,
-                **self._vectors,
-            )
+            weight = query.weight
+            body = self._dialect.hybrid_query(text, query.vector, weight=weight, **options)
             params["include_named_queries_score"] = "true"
         hits = self._cluster.search({**body, "_source": STORED}, **params)["hits"]["hits"]
         return [
-            (stored_passage(hit), (hit.get("matched_queries") or {}).get("lexical")) for hit in hits
+            Candidate(
+                hit["_score"],
+                stored_passage(hit),
+                (hit.get("matched_queries") or {}).get("lexical"),
+            )
+            for hit in hits
         ]
 
-    def _lexical(self, wanted: Retrieval) -> list[Candidate]:
-        end = wanted.offset + wanted.size
-        if end <= WINDOW:
-            body = lexical_query(
-                _text(wanted.text), size=wanted.size, offset=wanted.offset, filters=wanted.filters
-            )
+    def _lexical(self, query: SearchQuery) -> list[Candidate]:
+        ranks, text = query.ranks, _text(query.text)
+        options: dict[str, Any] = {"filters": query.filters}
+        if ranks.stop <= WINDOW:
+            options |= {"size": len(ranks), "offset": ranks.start}
+            body = self._dialect.lexical_query(text, **options)
             hits = self._cluster.search({**body, "_source": STORED})["hits"]["hits"]
             return [Candidate(hit["_score"], stored_passage(hit)) for hit in hits]
-        body = lexical_query(_text(wanted.text), filters=wanted.filters)
+        body = self._dialect.lexical_query(text, **options)
         body |= {"sort": [{"_score": "desc"}, "_shard_doc"], **KEYS}
         ranked: list[dict[str, Any]] = []
         passed = 0
         for page in self._cluster.pages(body):
-            ranked += [
-                hit for rank, hit in enumerate(page, start=passed) if wanted.offset <= rank < end
-            ]
+            ranked += [hit for rank, hit in enumerate(page, start=passed) if rank in ranks]
             passed += len(page)
-            if passed >= end:
+            if passed >= ranks.stop:
                 break
         stored = self._stored([_Key.of(hit) for hit in ranked])
         return [
@@ -156,24 +147,26 @@ class Retriever:
             if (key := _Key.of(hit)) in stored  # one may have been deleted meanwhile
         ]
 
-    def _fused(self, wanted: Retrieval) -> list[Candidate]:
+    def _fused(self, query: SearchQuery) -> list[Candidate]:
         """Fuse two rankings, the same way whatever plugins the cluster has."""
-        options: dict[str, Any] = {"size": wanted.depth, "filters": wanted.filters}
+        options: dict[str, Any] = {"size": query.depth, "filters": query.filters}
         bodies = [
-            lexical_query(_text(wanted.text), **options),
-            span_query(wanted.vector, k=wanted.depth, **options, **self._vectors),
+            self._dialect.lexical_query(_text(query.text), **options),
+            self._dialect.span_query(query.vector, k=query.depth, **options, **self._vectors),
         ]
         lexical, dense = (
             {_Key.of(hit): hit["_score"] for hit in answer["hits"]["hits"]}
             for answer in self._cluster.msearch([{**body, **KEYS} for body in bodies])
         )
-        degrees = dict(list(dense.items())[: wanted.depth])  # k passages of every shard have come
-        for key, stored in self._stored(list(degrees)[: ceil(LEG / self._kept)]).items():
-            degrees[key] = exact_degree(stored, wanted)
-        fusion, weight = get_fusion(wanted.fusion, wanted.weight)
+        degrees = dict(list(dense.items())[: query.depth])  # k passages of every shard have come
+        for key, stored in self._stored(list(degrees)[: ceil(RERANKED / self._kept)]).items():
+            window = fit_window(query.lengths, len(stored.packed))
+            cosines = stored.packed.cosines(query.vector, window)
+            degrees[key] = degree(best_span(cosines, window).cosine)
+        fusion, weight = get_fusion(query.fusion, query.weight)
         fused = fusion.fuse(degrees, lexical, weight)
         ranked = sorted(fused, key=lambda key: -fused[key])
-        page = ranked[wanted.offset : wanted.offset + wanted.size]
+        page = ranked[query.ranks.start : query.ranks.stop]
         found = self._stored(page)
         return [Candidate(fused[key], found[key]) for key in page if key in found]
 
@@ -198,13 +191,12 @@ def stored_passage(hit: Mapping[str, Any]) -> StoredPassage:
             f"The passage {hit['_id']} of {hit['_index']} holds no word vectors, so slice-os did "
             "not put it there: delete it."
         )
-    words, norms = unpack_words(source["words"])
     metadata = flat_metadata(stored_metadata(source))
-    return StoredPassage(stored_place(source), metadata, words, norms)
+    return StoredPassage(stored_text(source), metadata, packed_passage(source["words"]))
 
 
-def stored_place(source: Mapping[str, Any]) -> Passage:
-    """Return a passage without its words from the fields `PLACED`."""
+def stored_text(source: Mapping[str, Any]) -> Passage:
+    """Return a passage without its words from the fields `TEXT`."""
     return Passage(
         source["document"],
         source["passage"],
@@ -221,13 +213,3 @@ def _text(query: str) -> str:
     if len(words) > MAX_TERMS:
         words = list(dict.fromkeys(words))[:MAX_TERMS]
     return " ".join(words)
-
-
-def plugins(cluster: Cluster) -> set[str]:
-    """Return the plugins that every node has."""
-    rows = cluster.ask(lambda: cluster.client.cat.plugins(params={"format": "json"}))
-    nodes = cluster.ask(lambda: cluster.client.cat.nodes(params={"format": "json", "h": "name"}))
-    by_name: dict[str, set[str]] = {}
-    for row in rows:
-        by_name.setdefault(row["component"], set()).add(row["name"])
-    return {name for name, on in by_name.items() if len(on) == len(nodes)}

@@ -7,13 +7,11 @@ nothing behind that the next one does not put back.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from slice_os.backends.opensearch.answers import SEARCH_PATIENCE
+from slice_os.backends.cluster.answers import RETRY_TIMEOUT
+from slice_os.backends.cluster.requests import Cluster
 from slice_os.errors import ClusterError
-
-if TYPE_CHECKING:
-    from slice_os.backends.opensearch.cluster import Cluster
 
 _log = logging.getLogger(__name__)
 LOADING = {"refresh_interval": "-1", "number_of_replicas": 0}
@@ -54,7 +52,7 @@ class Loading:
         """Put the settings back, and show what was written; have what was loaded merged."""
         try:
             if self._before is not None:
-                self._cluster.put_settings(self._before, SEARCH_PATIENCE)
+                self._cluster.put_settings(self._before, RETRY_TIMEOUT)
                 _note(self._cluster, self._cluster.describe()[0]["_meta"], None)
             self._cluster.refresh()
         except ClusterError as exc:

@@ -13,19 +13,19 @@ from typing import Any
 import numpy.typing as npt
 import orjson
 
-from slice_os.backends.base import ClusterSettings, StoredDocument
-from slice_os.backends.opensearch.encoding import pack_words, split_metadata, unpack_words
+from slice_os.backends.base import StoredDocument
+from slice_os.backends.cluster.settings import Layout
 from slice_os.filters import flat_metadata
 from slice_os.query import field_vectors, filter_tokens
-from slice_os.records import Int32, Passage, Words, content_hash
-from slice_os.spans import bounded_cover, prefix_sums, shared_words
+from slice_os.records import Float32, Int32, Passage, content_hash
+from slice_os.spans import PackedPassage, bounded_cover, prefix_sums
 
 MOST_SPANS = 149
 """Nested documents of a passage. Of a document with 150 or more, the k-NN plugin derives a wrong
 `_source`, and with it everything that is made of that: `_update`, `_reindex`, the recovery of a
 replica by operations (docs/known-issues.md)."""
-
-
+LONGEST_VALUE = 8_000
+"""Bytes of a field of metadata, its name included: Lucene's terms have a longest."""
 _NONE: Mapping[str, str] = {}
 
 
@@ -36,7 +36,7 @@ class Entry:
     id: str
     number: int
     content: str
-    stamp: str
+    fingerprint: str
     document_hash: str | None
     digest: str | None
     words: int
@@ -59,7 +59,7 @@ def fields(
 ) -> dict[str, Any]:
     """Return all fields of a passage but its vectors; `declared` are those of the settings."""
     plain = json.loads(json.dumps(_finite(metadata), ensure_ascii=False, default=str))
-    indexed, unindexed = split_metadata(plain)
+    indexed, unindexed = _split_metadata(plain)
     typed = typed_fields(plain, declared)
     return {
         "document": passage.document,
@@ -101,26 +101,37 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def packed_words(words: Words, max_words: int, passage: Passage) -> str:
-    """Return the field `words`, from which the others of a passage's vectors follow."""
-    return base64.b64encode(pack_words(words, max_words, passage)).decode()
+def _split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the metadata that can be indexed, and the rest."""
+    short: dict[str, Any] = {}
+    long: dict[str, Any] = {}
+    for name, value in metadata.items():
+        text = json.dumps(value)
+        try:
+            orjson.dumps(value)
+        except TypeError:  # nested too deeply
+            long[name] = text
+        else:
+            fits = name and len(name.encode()) + len(text) <= LONGEST_VALUE
+            (short if fits else long)[name] = value
+    return short, long
 
 
 def vector_fields(
-    packed: str, max_words: int, settings: ClusterSettings, passage: Passage | None = None
+    packed: PackedPassage, layout: Layout, passage: Passage | None = None
 ) -> dict[str, Any]:
     """Return the fields `words`, `spans`, `tolerance`, and `word_count`.
 
     Words that the passage before holds too, as `passage` knows, are not counted.
     """
-    stored, _ = unpack_words(packed)
-    spans, tolerance = bounded_cover(stored.vectors, settings.tolerance, MOST_SPANS, max_words)
-    vectors = span_vectors(stored, spans, settings)
-    starts = stored.starts[spans[:, 0]].tolist()
-    ends = stored.ends[spans[:, 1] - 1].tolist()
+    words = packed.vectors
+    spans, tolerance = bounded_cover(words, layout.tolerance, MOST_SPANS, packed.max_words)
+    vectors = span_vectors(words, spans, layout)
+    starts = packed.starts[spans[:, 0]].tolist()
+    ends = packed.ends[spans[:, 1] - 1].tolist()
     return {
-        "words": packed,
-        "word_count": len(stored) - (shared_words(stored, passage)[0] if passage else 0),
+        "words": base64.b64encode(packed.to_bytes()).decode(),
+        "word_count": packed.own_words(passage) if passage else len(packed),
         "tolerance": tolerance,
         "spans": [
             {"start": start, "end": end, "vector": vector}
@@ -130,22 +141,35 @@ def vector_fields(
     }
 
 
-def span_vectors(words: Words, spans: Int32, settings: ClusterSettings) -> npt.NDArray[Any]:
-    """Return the vectors of spans ``[K, 2]`` of words as an index stores them, ``[K, d]``."""
-    sums = prefix_sums(words.vectors)
+def packed_passage(words: str) -> PackedPassage:
+    """Return the packed passage that a field `words` holds.
+
+    Raises:
+        IndexDamagedError: it holds something else.
+    """
+    try:
+        data = base64.b64decode(words)
+    except ValueError:
+        data = b""
+    return PackedPassage.from_bytes(data)
+
+
+def span_vectors(words: Float32, spans: Int32, layout: Layout) -> npt.NDArray[Any]:
+    """Return the vectors of spans ``[K, 2]`` of words ``[N, d]`` as an index stores them."""
+    sums = prefix_sums(words)
     return field_vectors(
-        sums[spans[:, 1]] - sums[spans[:, 0]], settings.vector_type, settings.dimensions
+        sums[spans[:, 1]] - sums[spans[:, 0]], layout.vector_type, layout.dimensions
     )
 
 
-def stamp(body: Mapping[str, Any]) -> str:
+def fingerprint(body: Mapping[str, Any]) -> str:
     """Return the hash of a passage's fields, but for its vectors: equal needs no sending."""
     return content_hash(body)
 
 
-def digest(stamps: Iterable[str]) -> str:
-    """Return the hash of the stamps of a document's passages, in order."""
-    return content_hash(*stamps)
+def digest(fingerprints: Iterable[str]) -> str:
+    """Return the hash of the fingerprints of a document's passages, in order."""
+    return content_hash(*fingerprints)
 
 
 def index_operation(id_: str, body: Mapping[str, Any]) -> bytes:
@@ -162,12 +186,12 @@ def delete_operation(id_: str) -> bytes:
 def stored_document(entries: Sequence[Entry]) -> StoredDocument:
     """Return what is stored of a document; its hash only if all its passages are there.
 
-    The last passage says which they are, by a hash of the stamps of those before it.
+    The last passage says which they are, by a hash of the fingerprints of those before it.
     """
     ordered = sorted(entries, key=lambda entry: entry.number)
     last = ordered[-1]
     whole = [entry.number for entry in ordered] == list(range(len(ordered)))
-    whole = whole and last.digest == digest(entry.stamp for entry in ordered[:-1])
+    whole = whole and last.digest == digest(entry.fingerprint for entry in ordered[:-1])
     return StoredDocument(
         last.document_hash if whole else None, Counter(entry.content for entry in entries)
     )

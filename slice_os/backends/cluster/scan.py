@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from slice_os.backends.base import ClusterSettings, StoredPassage
-from slice_os.backends.opensearch.cluster import WORDS_PAGE, Cluster
-from slice_os.backends.opensearch.retrieve import STORED, stored_passage
-from slice_os.filters import Condition
-from slice_os.query import filter_clauses, mining_query, radius
+from slice_os.backends.base import MiningQuery, StoredPassage
+from slice_os.backends.cluster.requests import WORDS_PAGE, Cluster
+from slice_os.backends.cluster.retrieve import STORED, stored_passage
+from slice_os.backends.cluster.settings import Layout
+from slice_os.query import filter_clauses, radius
 from slice_os.query.mining import MARGINS
 from slice_os.records import Float32
 from slice_os.spans import cosine, degree, reaching
@@ -35,14 +35,14 @@ phrase, to search the graph for a phrase, and to have a passage named for it."""
 Pages = Generator[list[dict[str, Any]], None, None]
 
 
-def usual_tolerance(cluster: Cluster, settings: ClusterSettings) -> float:
+def usual_tolerance(cluster: Cluster, layout: Layout) -> float:
     """Return a tolerance that the stored spans of 99 % of an index's passages keep."""
     # Passages of format 1, without the field, all keep that of the index.
-    each = {"field": "tolerance", "percents": [1], "missing": settings.tolerance}
+    each = {"field": "tolerance", "percents": [1], "missing": layout.tolerance}
     body = {"size": 0, "aggs": {"kept": {"percentiles": each}}}
     found = cluster.search(body)["aggregations"]["kept"]["values"]["1.0"]
     # Down to a step, since it may lie between two.
-    return settings.tolerance if found is None else max(math.floor(found * 100 + 0.1) / 100, 0.01)
+    return layout.tolerance if found is None else max(math.floor(found * 100 + 0.1) / 100, 0.01)
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,8 @@ class Scan:
     """What is asked of a cluster: the passages where a span may reach a phrase's cosine."""
 
     cluster: Cluster
-    settings: ClusterSettings
-    vectors: Float32
-    lengths: Sequence[range]
-    cosines: Float32
-    filters: Sequence[Condition]
+    layout: Layout
+    query: MiningQuery
     on_progress: Callable[[float], object]
 
     def graph_pays(self) -> bool:
@@ -69,7 +66,7 @@ class Scan:
         sample = [stored_passage(hit) for hit in hits["hits"]]
         widened = np.array([cosine(least) for least in self._radii()], np.float32)
         named = [len(phrases) for _, phrases in self._reaching(sample, widened)]
-        passages, count = hits["total"]["value"], len(self.vectors)
+        passages, count = hits["total"]["value"], len(self.query.vectors)
         each = READ + COMPARED * count
         by_graph = each * len(named) + NAMED * sum(named)
         times = passages / max(len(sample), 1)
@@ -81,7 +78,7 @@ class Scan:
         Where one phrase names more than can be listed, every word is read instead.
         """
         named: dict[str, None] = {}  # in the order they were found
-        count = len(self.vectors)
+        count = len(self.query.vectors)
         for first in range(0, count, PHRASES):
             some = range(first, min(first + PHRASES, count))
             for answer in self.cluster.msearch([self._radial(k) for k in some]):
@@ -110,32 +107,32 @@ class Scan:
             yield answer["hits"]["hits"]
 
     def _everything(self) -> dict[str, Any]:
-        return {"query": {"bool": {"filter": filter_clauses(self.filters)}}}
+        return {"query": {"bool": {"filter": filter_clauses(self.query.filters)}}}
 
     @property
     def _margin(self) -> float:
-        return MARGINS[self.settings.vector_type] + SLACK
+        return MARGINS[self.layout.vector_type] + SLACK
 
     def _radii(self) -> list[float]:
         """Return the least stored degree that each phrase's search has to reach."""
-        degrees = [degree(c) for c in self.cosines.tolist()]
+        degrees = [degree(c) for c in self.query.cosines.tolist()]
         return [radius(one, self.tolerance, self._margin) for one in degrees]
 
     @cached_property
     def tolerance(self) -> float:
         """The tolerance that all but a few passages keep; those few are always read."""
-        return usual_tolerance(self.cluster, self.settings)
+        return usual_tolerance(self.cluster, self.layout)
 
     def _radial(self, k: int) -> dict[str, Any]:
-        body = mining_query(
-            self.vectors[k],
-            degree(float(self.cosines[k])),
+        body = self.cluster.dialect.mining_query(
+            self.query.vectors[k],
+            degree(float(self.query.cosines[k])),
             tolerance=self.tolerance,
             size=WINDOW,
-            filters=self.filters,
+            filters=self.query.filters,
             margin=self._margin,
-            vector_type=self.settings.vector_type,
-            dimensions=self.settings.dimensions,
+            vector_type=self.layout.vector_type,
+            dimensions=self.layout.dimensions,
             source=(),
         )
         del body["sort"]
@@ -150,7 +147,7 @@ class Scan:
             coming = ahead.submit(next, pages, None)
             while (page := coming.result()) is not None:
                 coming = ahead.submit(next, pages, None)
-                yield from self._reaching([stored_passage(hit) for hit in page], self.cosines)
+                yield from self._reaching([stored_passage(hit) for hit in page], self.query.cosines)
                 done += len(page)
                 # More may have been written since they were counted.
                 self.on_progress(begun + (1 - begun) * min(done / max(passages, 1), 1.0))
@@ -161,14 +158,13 @@ class Scan:
         """Yield those passages where a span may reach a phrase's cosine, and the phrases."""
         if not passages:
             return
-        words = np.concatenate([stored.words.vectors for stored in passages])
-        norms = np.concatenate([stored.norms for stored in passages], axis=1)
-        inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
-        bounds = np.cumsum([0, *(len(stored.words) for stored in passages)])
+        words = np.concatenate([stored.packed.vectors for stored in passages])
+        inverse = np.concatenate([stored.packed.inverse_norms for stored in passages], axis=1)
+        bounds = np.cumsum([0, *(len(stored.packed) for stored in passages)])
 
         def read(part: slice) -> tuple[Float32, Float32]:
             return words[part], inverse[:, part]
 
-        found = reaching(bounds, read, self.vectors, self.lengths, cosines)
+        found = reaching(bounds, read, self.query.vectors, self.query.lengths, cosines)
         for passage, phrases in found:
             yield passages[passage], phrases

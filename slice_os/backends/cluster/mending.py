@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import orjson
 
-from slice_os.backends.base import ClusterSettings, IndexMeta
-from slice_os.backends.opensearch import documents as made
-from slice_os.backends.opensearch.answers import PATIENCE, reason_of
-from slice_os.backends.opensearch.cluster import Cluster
-from slice_os.backends.opensearch.encoding import unpack_words
-from slice_os.backends.opensearch.template import ADDED, FORMAT
-from slice_os.errors import ClusterError
+from slice_os.backends.base import IndexMeta
+from slice_os.backends.cluster import documents as made
+from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT, reason_of
+from slice_os.backends.cluster.requests import Cluster
+from slice_os.backends.cluster.settings import Layout
+from slice_os.backends.cluster.template import ADDED, FORMAT
+from slice_os.errors import RefusedError
 from slice_os.filters import flat_metadata
 from slice_os.query import filter_tokens
 
@@ -36,9 +36,9 @@ def crowded() -> dict[str, Any]:
     return {"function_score": {"query": counted, "min_score": made.MOST_SPANS + 1}}
 
 
-def complaint(source: Mapping[str, Any], settings: ClusterSettings) -> str:
+def complaint(source: Mapping[str, Any], layout: Layout) -> str:
     """Return what is wrong with a passage's `_source`, whole: "spans", "filters" or nothing."""
-    words, _ = unpack_words(source["words"])
+    words = made.packed_passage(source["words"])
     first = {start: number for number, start in enumerate(words.starts.tolist())}
     last = {end: number + 1 for number, end in enumerate(words.ends.tolist())}
     try:
@@ -46,13 +46,13 @@ def complaint(source: Mapping[str, Any], settings: ClusterSettings) -> str:
     except KeyError:
         return "spans"
     if spans:
-        wanted = made.span_vectors(words, np.array(spans, np.int32), settings)
+        wanted = made.span_vectors(words.vectors, np.array(spans, np.int32), layout)
         stored = np.array([one["vector"] for one in source["spans"]], wanted.dtype)
         if stored.shape != wanted.shape or not np.allclose(stored, wanted, atol=1e-6):
             return "spans"
     metadata = made.stored_metadata(source)
     follows = filter_tokens(metadata) == sorted(source.get("filters", []))
-    typed = made.typed_fields(metadata, settings.fields)
+    typed = made.typed_fields(metadata, layout.fields)
     follows = follows and flat_metadata(source.get("fields", {})) == typed
     return "" if follows else "filters"
 
@@ -62,7 +62,7 @@ def count_crowded(cluster: Cluster) -> int:
     return _count(cluster, crowded())
 
 
-def survey(cluster: Cluster, settings: ClusterSettings, *, everything: bool) -> Counter[str]:
+def survey(cluster: Cluster, layout: Layout, *, everything: bool) -> Counter[str]:
     """Return how often `complaint` says what: of all that is not crowded, or of `PAGE` of it."""
     rest = {"bool": {"must_not": [crowded()]}}
     if everything:
@@ -71,13 +71,13 @@ def survey(cluster: Cluster, settings: ClusterSettings, *, everything: bool) -> 
         at_random = {"random_score": {"seed": 7, "field": "_seq_no"}, "boost_mode": "replace"}
         drawn = {"function_score": {"query": rest, **at_random}}
         pages = [cluster.search({"query": drawn, "size": PAGE})["hits"]["hits"]]
-    return Counter(complaint(hit["_source"], settings) for page in pages for hit in page)
+    return Counter(complaint(hit["_source"], layout) for page in pages for hit in page)
 
 
 def mend(
     cluster: Cluster,
     meta: IndexMeta,
-    settings: ClusterSettings,
+    layout: Layout,
     on_progress: Callable[[float], object] = lambda share: None,
     *,
     everything: bool = False,
@@ -92,12 +92,12 @@ def mend(
     """
     if meta.format < FORMAT:
         cluster.put_mapping({"properties": ADDED})
-    sample = survey(cluster, settings, everything=False)
+    sample = survey(cluster, layout, everything=False)
     everything = everything or sample[""] < sample.total()
     mended = 0
-    for hits in _unsound(cluster, settings, on_progress, everything):
-        mended += _rewrite(cluster, meta, settings, hits)
-    cluster.refresh(PATIENCE)
+    for hits in _unsound(cluster, layout, on_progress, everything):
+        mended += _rewrite(cluster, layout, hits)
+    cluster.refresh(WRITE_RETRY_TIMEOUT)
     if meta.format < FORMAT:
         said = cluster.describe()[0]["_meta"]
         said["slice_os"]["format"] = FORMAT
@@ -107,7 +107,7 @@ def mend(
 
 def _unsound(
     cluster: Cluster,
-    settings: ClusterSettings,
+    layout: Layout,
     on_progress: Callable[[float], object],
     everything: bool,
 ) -> Iterator[list[dict[str, Any]]]:
@@ -119,7 +119,7 @@ def _unsound(
     for body in searches:
         for page in cluster.pages({**body, "seq_no_primary_term": True}, PAGE):
             whole = "_source" not in body
-            yield [hit for hit in page if not whole or complaint(hit["_source"], settings)]
+            yield [hit for hit in page if not whole or complaint(hit["_source"], layout)]
             done += len(page)
             on_progress(min(done / max(total, 1), 1.0))
 
@@ -129,17 +129,15 @@ def _count(cluster: Cluster, query: Mapping[str, Any]) -> int:
     return int(cluster.search(body)["hits"]["total"]["value"])
 
 
-def _rewrite(
-    cluster: Cluster, meta: IndexMeta, settings: ClusterSettings, hits: list[dict[str, Any]]
-) -> int:
+def _rewrite(cluster: Cluster, layout: Layout, hits: list[dict[str, Any]]) -> int:
     lines: list[bytes] = []
     for hit in hits:
         source = {name: value for name, value in hit["_source"].items() if name != "fields"}
         metadata = made.stored_metadata(source)
-        vectors = made.vector_fields(source["words"], meta.max_words, settings)
+        vectors = made.vector_fields(made.packed_passage(source["words"]), layout)
         source |= {name: vectors[name] for name in ("spans", "tolerance")}
         source["filters"] = filter_tokens(metadata)
-        if typed := made.typed_fields(metadata, settings.fields):
+        if typed := made.typed_fields(metadata, layout.fields):
             source["fields"] = typed
         unchanged = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
         lines.append(orjson.dumps({"index": {"_id": hit["_id"], **unchanged}}))
@@ -147,11 +145,11 @@ def _rewrite(
     if not lines:
         return 0
     body = b"\n".join((*lines, b""))
-    answer = cluster.ask(lambda: cluster.client.bulk(body=body, index=cluster.index), PATIENCE)
+    answer = cluster.bulk(body, WRITE_RETRY_TIMEOUT)
     done = 0
     for item in answer["items"]:
         result = item["index"]
         if "error" in result and result["status"] != 409:
-            raise ClusterError(f"{cluster.url} refuses a passage: {reason_of(result)}.")
+            raise RefusedError(f"{cluster.url} refuses a passage: {reason_of(result)}.")
         done += "error" not in result
     return done

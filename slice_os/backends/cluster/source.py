@@ -7,18 +7,20 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from slice_os.backends.opensearch.cluster import Cluster
-from slice_os.backends.opensearch.connection import connect, parse_location
-from slice_os.backends.opensearch.documents import stored_metadata
-from slice_os.backends.opensearch.retrieve import PLACED, stored_place
+from slice_os.backends.cluster.address import parse_location
+from slice_os.backends.cluster.client import Client
+from slice_os.backends.cluster.dialect import dialect_of
+from slice_os.backends.cluster.documents import stored_metadata
+from slice_os.backends.cluster.requests import Cluster
+from slice_os.backends.cluster.retrieve import TEXT, stored_text
 from slice_os.corpus import joined
 from slice_os.corpus.rows import TEXT_FIELDS, TITLE_FIELD, Fields, flatten, to_document
-from slice_os.errors import CorpusError, LocationError
+from slice_os.errors import CorpusError, GoneError, LocationError
 from slice_os.records import Document, Reject
 
 PAGE = 50
 """Documents in one answer: their length is not known."""
-_PASSAGE = [*PLACED, "metadata", "unindexed", "source", "document_hash"]
+_PASSAGE = [*TEXT, "metadata", "unindexed", "source", "document_hash"]
 
 
 class IndexCorpus:
@@ -40,9 +42,7 @@ class IndexCorpus:
         self._cluster, self._fields, self._on_reject = cluster, fields, on_reject
         self._usual = usual
         self.rejects = self.bytes_done = 0
-        self.bytes_total = int(
-            cluster.ask(lambda: cluster.client.count(index=cluster.index))["count"]
-        )
+        self.bytes_total = cluster.count()
 
     def __iter__(self) -> Iterator[Document]:
         for page in self._cluster.pages({"query": {"match_all": {}}}, PAGE):
@@ -82,7 +82,7 @@ class OwnCorpus(IndexCorpus):
             last = sources[-1]
             whole = [one["passage"] for one in sources] == list(range(len(sources)))
             if whole and "document_hash" in last:
-                text, metadata = joined(list(map(stored_place, sources))), stored_metadata(last)
+                text, metadata = joined(list(map(stored_text, sources))), stored_metadata(last)
                 # White space before the first passage is in none.
                 text = "\n" * sources[0]["start"] + text
                 title, source = last.get("title", ""), last.get("source", "")
@@ -115,23 +115,17 @@ def read_index(
         LocationError: there is no such index, or its text fields must be named.
         ClusterError: the cluster cannot be reached or refuses.
     """
-    from opensearchpy import NotFoundError
-
     address = parse_location(location)
-    client = connect(address)
+    client = Client(address)
     names = (text_fields,) if isinstance(text_fields, str) else text_fields
     fields = Fields(id_field or "_id", title_field, tuple(names) if names else None)
-    cluster = Cluster(client, address, address.name)
-
-    def mappings() -> dict[str, Any]:
-        try:
-            return dict(client.indices.get_mapping(index=address.name))
-        except NotFoundError:
-            return {}
-
-    found = cluster.ask(mappings)
-    if not found:
-        raise LocationError(f"There is no index {address.name} at {address.url}: check its name.")
+    cluster = Cluster(client, dialect_of(client), address.name)
+    try:
+        found = cluster.ask("GET", "_mapping")
+    except GoneError as exc:
+        raise LocationError(
+            f"There is no index {address.name} at {address.url}: check its name."
+        ) from exc
     if any("slice_os" in (one["mappings"].get("_meta") or {}) for one in found.values()):
         return OwnCorpus(cluster, fields, None, on_reject)
     mapped = [name for one in found.values() for name in one["mappings"].get("properties", {})]

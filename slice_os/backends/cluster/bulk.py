@@ -1,4 +1,4 @@
-"""Sending many operations: batches by bytes, in threads of their own, tried again when refused.
+"""Sending many operations: batches by bytes, in threads of their own, retried when refused.
 
 opensearch-py's `streaming_bulk` retries neither 503 nor a cut connection and `parallel_bulk`
 nothing at all, hence this; the waits are tenacity's.
@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, Queue
 from time import monotonic
-from typing import TYPE_CHECKING, Any
 
 from tenacity import (
     RetryError,
@@ -26,25 +25,23 @@ from tenacity import (
 )
 from tenacity.wait import wait_random_exponential
 
-from slice_os.backends.opensearch.answers import (
+from slice_os.backends.cluster.answers import (
     BUSY,
-    PATIENCE,
+    TOO_LARGE,
+    WRITE_RETRY_TIMEOUT,
     blocked_error,
     foreign_error,
-    patiently,
     reason_of,
 )
-from slice_os.errors import ClusterError, SliceOSError
+from slice_os.backends.cluster.requests import Cluster
+from slice_os.errors import BusyError, ClusterError
 from slice_os.records import Reject
-
-if TYPE_CHECKING:
-    from opensearchpy import OpenSearch
 
 BATCH_BYTES = 4_000_000
 BATCH_OPERATIONS = 500
 SENDERS = 2
-HURRY = 10.0
-"""Seconds for which a batch is tried again when somebody waits for the end."""
+LAST_RETRY_TIMEOUT = 10.0
+"""Seconds for which a batch is still retried when somebody waits for the end."""
 WAITING = 2
 """Batches that wait for a sender: with those under way, what the client holds in memory."""
 
@@ -65,10 +62,8 @@ class BulkSender:
     one may be under way: their order is not kept.
     """
 
-    def __init__(
-        self, client: OpenSearch, url: str, index: str, on_refused: Callable[[Reject], None]
-    ) -> None:
-        self._client, self._url, self._index = client, url, index
+    def __init__(self, cluster: Cluster, on_refused: Callable[[Reject], None]) -> None:
+        self._cluster, self._url = cluster, cluster.url
         self._on_refused = on_refused
         self._batch: list[Operation] = []
         self._bytes = 0
@@ -99,9 +94,9 @@ class BulkSender:
         self._queue.join()
         self._report()
 
-    def hurry(self) -> None:
-        """Let nothing be tried again for long: what the cluster takes at once is still sent."""
-        timer = threading.Timer(HURRY, self._given_up.set)
+    def stop_retrying(self) -> None:
+        """Retry nothing for long from now on: what the cluster takes at once is still sent."""
+        timer = threading.Timer(LAST_RETRY_TIMEOUT, self._given_up.set)
         timer.daemon = True
         timer.start()
 
@@ -150,7 +145,7 @@ class BulkSender:
         self._queue.task_done()
 
     def _deliver(self, batch: Sequence[Operation]) -> None:
-        """Send a batch until nothing of it is left to be tried again."""
+        """Send a batch until nothing of it is left to be retried."""
         rest = list(batch)
         began = monotonic()
 
@@ -159,12 +154,8 @@ class BulkSender:
             nonlocal rest
             # As bytes: more copies as large fragment the heap, and memory grows by the hour.
             body = b"".join(operation.body for operation in rest)
-            answer = patiently(
-                lambda: self._client.bulk(body=body, index=self._index, params=_PARAMS),
-                self._url,
-                max(PATIENCE - (monotonic() - began), 0),
-                self._given_up,
-            )
+            left = max(WRITE_RETRY_TIMEOUT - (monotonic() - began), 0)
+            answer = self._cluster.bulk(body, left, given_up=self._given_up)
             if "items" not in answer:
                 raise foreign_error(self._url, "no items in its answer")
             again, reason = [], ""
@@ -184,16 +175,18 @@ class BulkSender:
             Retrying(
                 retry=retry_if_result(bool),
                 wait=wait_random_exponential(multiplier=0.2, max=15),
-                stop=stop_any(stop_after_delay(PATIENCE), stop_when_event_set(self._given_up)),
+                stop=stop_any(
+                    stop_after_delay(WRITE_RETRY_TIMEOUT), stop_when_event_set(self._given_up)
+                ),
                 sleep=sleep_using_event(self._given_up),
             )(attempt)
         except RetryError as exc:
-            raise ClusterError(
+            raise BusyError(
                 f"{self._url} keeps refusing documents ({exc.last_attempt.result()}): look at its "
                 "load, then run this again."
             ) from None
-        except SliceOSError as exc:
-            if "(413)" not in str(exc):
+        except ClusterError as exc:
+            if exc.status != TOO_LARGE:
                 raise
             if len(rest) == 1:
                 self._refuse(rest[0], "the passage is too large for a request")
@@ -201,6 +194,3 @@ class BulkSender:
             middle = len(rest) // 2  # halves may do
             self._deliver(rest[:middle])
             self._deliver(rest[middle:])
-
-
-_PARAMS: dict[str, Any] = {"filter_path": "items.*.status,items.*.error"}
