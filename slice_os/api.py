@@ -10,13 +10,14 @@ from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any
 
 from slice_os.backends import Backend, ClusterSettings, IndexMeta, backend_for
 from slice_os.backends.base import IndexStatus, Mode
 from slice_os.corpus import Corpus
-from slice_os.encoder import Encoder, load_encoder
+from slice_os.encoder import Encoder, EncoderLike, load_encoder
 from slice_os.errors import CorpusError, EncoderMismatchError, LocationError, QueryError
 from slice_os.filters import Filter, parse_filters, unknown_field
 from slice_os.fusion import DEFAULT_FUSION, LATE
@@ -40,15 +41,15 @@ def _ignore(_: object) -> None:
 class Index:
     """An index at a location, a folder or a cluster. It comes into being with the first `add`.
 
-    The encoder is loaded when it is first needed; `encoder` names its folder (None: the one that
-    comes with slice-os), `device` is ``auto``, ``cpu`` or ``cuda``.
+    The encoder is loaded when it is first needed: `encoder`, `device` and `threads` are those of
+    `slice_os.load_encoder`.
     """
 
     def __init__(
         self,
         location: StrPath,
         *,
-        encoder: StrPath | None = None,
+        encoder: EncoderLike = None,
         device: str = "auto",
         threads: int | None = None,
         passage_words: int | None = None,
@@ -64,6 +65,8 @@ class Index:
         self._backend = backend_for(self.location).open(self.location)
         self._encoder: Encoder | None = None
         self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
+        self._given = encoder  # an encoder object stays its owner's to close
+        self._loading = Lock()
         given = _given(cluster)
         self._passage_words = passage_words
         self._store = None if store is None else tuple(store)
@@ -112,14 +115,15 @@ class Index:
         """Let go of the index and the encoder."""
         if self._backend:
             self._backend.close()
-        if self._encoder:
+        if self._encoder and self._encoder is not self._given:
             self._encoder.close()
 
     @property
     def encoder(self) -> Encoder:
         """The encoder, loaded and checked against the index at first use."""
-        if self._encoder is None:
-            self._encoder = self._load()
+        with self._loading:  # threads that search at once load it once
+            if self._encoder is None:
+                self._encoder = self._load()
         if self._backend and self._backend.meta.family != self._encoder.info.family:
             meta, info = self._backend.meta, self._encoder.info
             raise EncoderMismatchError(
@@ -359,7 +363,7 @@ def _or_address(location: str) -> str:
 def open(
     location: StrPath,
     *,
-    encoder: StrPath | None = None,
+    encoder: EncoderLike = None,
     device: str = "auto",
     threads: int | None = None,
     passage_words: int | None = None,
@@ -387,7 +391,7 @@ def index(
     corpus: Corpus | Iterable[Document],
     location: StrPath,
     *,
-    encoder: StrPath | None = None,
+    encoder: EncoderLike = None,
     device: str = "auto",
     threads: int | None = None,
     passage_words: int | None = None,

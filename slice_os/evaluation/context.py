@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from slice_os.encoder import EncoderLike, open_encoder
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.correlation import Comparison, Correlation, compare, correlate
-from slice_os.evaluation.encoders import WordEncoder, opened
 from slice_os.evaluation.rows import field, read_rows, score
 from slice_os.evaluation.said import place_of
 from slice_os.evaluation.setups import DEFAULT_SETUPS, SETUPS, Encoded
@@ -109,7 +109,7 @@ def read_context(path: str | Path, most: float = MOST) -> list[ContextPair]:
 def evaluate_context(
     file: str | Path,
     *,
-    encoder: str | Path | WordEncoder | None = None,
+    encoder: EncoderLike = None,
     device: str = "auto",
     setups: Sequence[str] = DEFAULT_SETUPS,
     against: str | None = None,
@@ -120,9 +120,8 @@ def evaluate_context(
 
     Args:
         file: The pairs, see `read_context`.
-        encoder: An encoder folder, a checkpoint folder, a file of word vectors in GloVe's text
-            format, or a loaded encoder; the packaged encoder if None.
-        device: Where an encoder folder runs.
+        encoder: What `slice_os.load_encoder` takes.
+        device: Where an encoder that is loaded here runs.
         setups: Keys of `slice_os.evaluation.setups.SETUPS`.
         against: The set-up that the others are compared with; "single pass", or the first.
         most: The gold score that means the same.
@@ -144,7 +143,7 @@ def evaluate_context(
     wanted = list(dict.fromkeys([*setups, against]))
     gold = [pair.gold for pair in pairs]
     tell = progress or (lambda name, done, count: None)
-    with opened(encoder, device) as loaded:
+    with open_encoder(encoder, device) as loaded:
         encoded = Encoded(
             loaded,
             [pair.query for pair in pairs],

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from slice_os.encoder import Encoder
 from slice_os.evaluation.correlation import correlate
-from slice_os.evaluation.encoders import WordEncoder, said_vector
 from slice_os.evaluation.phrase_sets import Choice, PhrasePair
-from slice_os.evaluation.said import place_of
+from slice_os.evaluation.said import place_of, said_vector
 from slice_os.lexical import terms
 from slice_os.spans.norms import Float64
 
@@ -31,7 +31,7 @@ class Figure:
     count: int
 
 
-def _correlation(name: str, encoder: WordEncoder, pairs: list[PhrasePair]) -> Iterator[Figure]:
+def _correlation(name: str, encoder: Encoder, pairs: list[PhrasePair]) -> Iterator[Figure]:
     yield from _correlated(name, _cosines(encoder, pairs), pairs)
 
 
@@ -41,7 +41,7 @@ def _correlated(name: str, cosines: Float64, pairs: list[PhrasePair]) -> Iterato
     yield Figure(name, "Spearman", found.spearman, len(pairs))
 
 
-def _turney(name: str, encoder: WordEncoder, examples: list[Choice]) -> Iterator[Figure]:
+def _turney(name: str, encoder: Encoder, examples: list[Choice]) -> Iterator[Figure]:
     texts = sorted({text for one in examples for text in (one.phrase, *one.choices)})
     vectors = dict(zip(texts, encoder.encode(texts), strict=True))
     right = {"all choices": 0, "without the components": 0}
@@ -55,7 +55,7 @@ def _turney(name: str, encoder: WordEncoder, examples: list[Choice]) -> Iterator
 
 
 def _ppdb(
-    name: str, encoder: WordEncoder, dev: list[PhrasePair], test: list[PhrasePair]
+    name: str, encoder: Encoder, dev: list[PhrasePair], test: list[PhrasePair]
 ) -> Iterator[Figure]:
     cosines = _cosines(encoder, test)
     yield from _correlated(name, cosines, test)
@@ -68,7 +68,7 @@ def _ppdb(
 
 
 def _yes_or_no(
-    name: str, encoder: WordEncoder, train: list[PhrasePair], dev: list[PhrasePair]
+    name: str, encoder: Encoder, train: list[PhrasePair], dev: list[PhrasePair]
 ) -> Iterator[Figure]:
     yes = np.array([pair.score > 0 for pair in dev])
     for task, cosines in ((name, _cosines), (f"{name}, in context", _contextual)):
@@ -76,7 +76,7 @@ def _yes_or_no(
         yield from _accuracy(task, cosines(encoder, dev), yes, threshold)
 
 
-def _halves(name: str, encoder: WordEncoder, pairs: list[PhrasePair]) -> Iterator[Figure]:
+def _halves(name: str, encoder: Encoder, pairs: list[PhrasePair]) -> Iterator[Figure]:
     """Measure each half of the pairs with the threshold of the other."""
     cosines, yes = _cosines(encoder, pairs), np.array([pair.score > 0 for pair in pairs])
     even = np.arange(len(pairs)) % 2 == 0
@@ -106,13 +106,13 @@ def _accuracy(name: str, cosines: Float64, yes: Bools, threshold: float) -> Iter
     yield Figure(name, "accuracy of always the same", same, len(yes))
 
 
-def _cosines(encoder: WordEncoder, pairs: list[PhrasePair]) -> Float64:
+def _cosines(encoder: Encoder, pairs: list[PhrasePair]) -> Float64:
     vectors = encoder.encode([text for pair in pairs for text in (pair.first, pair.second)])
     cosines: Float64 = np.einsum("nd,nd->n", vectors[::2], vectors[1::2]).astype(np.float64)
     return cosines
 
 
-def _contextual(encoder: WordEncoder, pairs: list[PhrasePair]) -> Float64:
+def _contextual(encoder: Encoder, pairs: list[PhrasePair]) -> Float64:
     """Return the cosines of the phrases' spans in their sentences."""
     said = [
         (phrase, sentence)

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from slice_os.encoder import EncoderLike, open_encoder
 from slice_os.errors import EvaluationError
-from slice_os.evaluation.encoders import WordEncoder, opened
 from slice_os.evaluation.phrase_sets import FILES
 from slice_os.evaluation.phrase_tasks import TASKS, Figure
 from slice_os.evaluation.significance import load_stats
@@ -33,7 +33,7 @@ class PhraseReport:
 def evaluate_phrases(
     folder: str | Path,
     *,
-    encoder: str | Path | WordEncoder | None = None,
+    encoder: EncoderLike = None,
     device: str = "auto",
     progress: Callable[[str], None] | None = None,
 ) -> PhraseReport:
@@ -42,9 +42,8 @@ def evaluate_phrases(
     Args:
         folder: Holds some of bird.txt, turney.txt, ppdb-dev.txt and ppdb-test.txt, paws.tsv,
             pic-ps-train.json and pic-ps-dev.json.
-        encoder: An encoder folder, a checkpoint folder, a file of word vectors, or a loaded
-            encoder; the packaged encoder if None.
-        device: Where an encoder folder runs.
+        encoder: What `slice_os.load_encoder` takes.
+        device: Where an encoder that is loaded here runs.
         progress: Is told each task as it begins.
 
     Raises:
@@ -63,7 +62,7 @@ def evaluate_phrases(
         raise EvaluationError(f"{folder} holds none of {files}: give the folder that has them.")
     load_stats()  # what takes long finds out first that it is missing
     figures: list[Figure] = []
-    with opened(encoder, device) as loaded:
+    with open_encoder(encoder, device) as loaded:
         for name, needed, measure in TASKS:
             if all(one in sets for one in needed):
                 if progress:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from slice_os.encoder import EncoderLike
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.collections import Collection, read_collection
 from slice_os.evaluation.indexing import collection_index, survey
@@ -29,7 +30,7 @@ def evaluate_retrieval(
     index: str | Path | None = None,
     *,
     settings: Iterable[str | Setting] = SETTINGS,
-    encoder: str | Path | None = None,
+    encoder: EncoderLike = None,
     device: str = "auto",
     threads: int | None = None,
     depth: int = 100,
@@ -51,8 +52,8 @@ def evaluate_retrieval(
         index: A location. Where there is no index, the collection is indexed into it; one that is
             there is used as it is. None: an index for this evaluation alone.
         settings: What is compared, in short (`parse_setting`) or as `Setting`.
-        encoder: The encoder's folder; None: the one that comes with slice-os.
-        device: Where the encoder runs: ``auto``, ``cpu`` or ``cuda``.
+        encoder: What `slice_os.load_encoder` takes, as are `device` and `threads`.
+        device: Where an encoder that is loaded here runs.
         threads: Threads of the encoder; None: all cores.
         depth: Documents of a ranking, at most 1,000.
         measures: Names of ir_measures, or its aliases as MAP.

@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from slice_os.corpus import count_words
-from slice_os.evaluation.encoders import WordEncoder, said_vector
+from slice_os.encoder import Encoder
+from slice_os.evaluation.said import said_vector
 from slice_os.lexical import K1, B, inverse_document_frequency, terms
 from slice_os.records import Float32, Words
 from slice_os.spans import (
@@ -36,7 +37,7 @@ class Encoded:
 
     def __init__(
         self,
-        encoder: WordEncoder,
+        encoder: Encoder,
         queries: Sequence[str],
         passages: Sequence[str],
         said: Sequence[tuple[str, int]],

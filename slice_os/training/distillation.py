@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from slice_os.encoder import Encoder
 from slice_os.errors import TrainingError
 from slice_os.exporters.pooled import WordVectors
 from slice_os.training.base import Objective
@@ -17,7 +18,6 @@ from slice_os.training.recipe import Distillation
 from slice_os.training.relations import blended, matrix_loss, similarities
 from slice_os.training.sampling import Passages, spans_of
 from slice_os.training.student import Student
-from slice_os.training.teacher import Teacher
 
 
 def span_vectors(words: WordVectors, spans: Sequence[tuple[int, int, int]]) -> Tensor:
@@ -48,8 +48,8 @@ class SpanDistillation(Objective):
         self,
         settings: Distillation,
         passages: Passages,
-        teacher: Teacher,
-        second: Teacher | None = None,
+        teacher: Encoder,
+        second: Encoder | None = None,
         ranking: RankingDistillation | None = None,
     ) -> None:
         """Take the teachers.

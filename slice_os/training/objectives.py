@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from slice_os.encoder import Encoder, load_encoder
 from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.pooled import PooledModel
@@ -15,7 +16,6 @@ from slice_os.training.labelled import LabelledPairs, Triples
 from slice_os.training.ranking import RankingDistillation
 from slice_os.training.recipe import Recipe
 from slice_os.training.sampling import Passages, read_pairs
-from slice_os.training.teacher import load_teacher
 
 PACKAGED = "package:"
 
@@ -44,7 +44,7 @@ def objectives_of(
     wanted = recipe.distillation
     second = None
     if wanted and wanted.second:
-        second = load_teacher(folder_of(root, wanted.second), device)
+        second = _teacher(root, wanted.second, device)
     ranking = None
     if recipe.ranking:
         folder = folder_of(root, recipe.ranking.teacher or recipe.base)
@@ -52,7 +52,7 @@ def objectives_of(
         ranker.model.to(device)
         ranking = RankingDistillation(recipe.ranking, passages, ranker, second)
     if wanted:
-        teacher = load_teacher(folder_of(root, wanted.teacher or recipe.base), device)
+        teacher = _teacher(root, wanted.teacher or recipe.base, device)
         objectives.append(SpanDistillation(wanted, passages, teacher, second, ranking))
     elif ranking:
         objectives.append(ranking)
@@ -63,6 +63,11 @@ def objectives_of(
         rows = read_pairs(root / pairs.path, pairs.most)
         objectives.append(LabelledPairs(pairs, rows, passages))
     return objectives
+
+
+def _teacher(root: Path, name: str, device: str) -> Encoder:
+    """Load any kind of encoder; on a process's GPU, which torch knows, if that has one."""
+    return load_encoder(folder_of(root, name), "cpu" if device == "cpu" else "auto")
 
 
 def folder_of(root: Path, name: str) -> Path:

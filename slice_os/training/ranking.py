@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from slice_os.corpus import count_words
+from slice_os.encoder import Encoder
 from slice_os.exporters.pooled import PooledModel, WordVectors
 from slice_os.spans import length_window
 from slice_os.training.base import Objective
@@ -23,7 +24,6 @@ from slice_os.training.recipe import Ranking
 from slice_os.training.relations import blended, matrix_loss, similarities
 from slice_os.training.sampling import Passages
 from slice_os.training.student import Student
-from slice_os.training.teacher import Teacher
 
 
 class RankingDistillation(Objective):
@@ -34,7 +34,7 @@ class RankingDistillation(Objective):
         settings: Ranking,
         passages: Passages,
         teacher: PooledModel,
-        second: Teacher | None = None,
+        second: Encoder | None = None,
     ) -> None:
         self._settings = settings
         self._passages = passages

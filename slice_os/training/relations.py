@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from slice_os.training.teacher import Teacher
+from slice_os.encoder import Encoder
 
 
 def matrix_loss(student: Tensor, teacher: Tensor, temperature: float = 0.05) -> Tensor:
@@ -31,7 +31,7 @@ def matrix_loss(student: Tensor, teacher: Tensor, temperature: float = 0.05) -> 
 
 
 def similarities(
-    teacher: Teacher, texts: Sequence[str], others: Sequence[str] = (), *, like: Tensor
+    teacher: Encoder, texts: Sequence[str], others: Sequence[str] = (), *, like: Tensor
 ) -> Tensor:
     """Return the teacher's cosines of `texts` with `others`, or with each other, ``[n, m]``."""
     vectors = torch.from_numpy(teacher.encode([*texts, *others])).to(like)

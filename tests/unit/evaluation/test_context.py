@@ -16,7 +16,7 @@ from scipy import stats
 import slice_os
 from slice_os.cli.evaluating_context import SETUPS as SHOWN
 from slice_os.corpus import count_words
-from slice_os.errors import EvaluationError
+from slice_os.errors import EncoderError, EvaluationError
 from slice_os.evaluation import evaluate_context, plot_context
 from slice_os.evaluation.context import read_context
 from slice_os.evaluation.said import place_of
@@ -187,7 +187,7 @@ def test_no_file_no_pairs_no_encoder_no_set_up(file, tmp_path):
     (tmp_path / "header.csv").write_text(",".join(HEADER) + "\n")
     with pytest.raises(EvaluationError, match="holds no pair"):
         read_context(tmp_path / "header.csv")
-    with pytest.raises(EvaluationError, match="There is no encoder at"):
+    with pytest.raises(EncoderError, match="There is no encoder at"):
         evaluate_context(file(), encoder=tmp_path / "none")
     with pytest.raises(EvaluationError, match=r"There is no set-up 'best'.*single pass"):
         evaluate_context(file(), setups=["best"])
@@ -213,7 +213,7 @@ def test_static_word_vectors(file, tmp_path):
     assert report.setups[0].scores[2] == pytest.approx(cosine)
     for line in ("delivery 1", "delivery 1 2 3"):
         (tmp_path / "glove.txt").write_text(f"lost 1 0\n{line}\n")
-        with pytest.raises(EvaluationError, match="line 2, is not a word and its 2 numbers"):
+        with pytest.raises(EncoderError, match="line 2, is not a word and its 2 numbers"):
             evaluate_context(file(), encoder=tmp_path / "glove.txt")
 
 
