@@ -13,7 +13,7 @@ from slice_os.cli.options import json_option
 from slice_os.cli.output import echo_json
 
 if TYPE_CHECKING:
-    from slice_os.training.progress import Progress
+    from slice_os.training import TrainingProgress
 
 
 @click.command(
@@ -56,7 +56,7 @@ def train(recipe: Path, output: Path, data: Path | None, device: str, as_json: b
 
     bar: tqdm[NoReturn] = tqdm(unit="step", disable=None)
 
-    def show(progress: Progress) -> None:
+    def show(progress: TrainingProgress) -> None:
         bar.total = progress.steps
         bar.update(progress.step - bar.n)
         losses = " ".join(f"{name} {value:.3f}" for name, value in progress.losses.items())

@@ -10,7 +10,7 @@ from slice_os.errors import TrainingError
 from slice_os.evaluation.correlation import correlate
 from slice_os.evaluation.setups import Encoded, single_pass, target_alone, verified, window
 from slice_os.exporters.pooled import CheckpointEncoder
-from slice_os.training.sampling import FILLERS, Pair, place, read_pairs
+from slice_os.training.sampling import FILLERS, ScoredPair, place, read_pairs
 from slice_os.training.student import Student
 
 MEASURES = {
@@ -47,7 +47,7 @@ class DevelopmentSet:
                 f"{path} is measured by correlation: give at least three pairs of different scores."
             )
         order = rng.permutation(len(pairs))[:rows]
-        self.pairs: list[Pair] = [pairs[k] for k in order]
+        self.pairs: list[ScoredPair] = [pairs[k] for k in order]
         texts = sorted({text for pair in pairs for text in (pair.first, pair.second)})
         self.passages: list[str] = []
         for pair in self.pairs:
@@ -85,7 +85,7 @@ class DevelopmentSet:
         return {name: round(value, 4) for name, value in measures.items()}
 
 
-def _alike(text: str, pair: Pair) -> bool:
+def _alike(text: str, pair: ScoredPair) -> bool:
     words = set(text.lower().split())
     return any(
         len(words & set(other.lower().split())) > len(words) / 2

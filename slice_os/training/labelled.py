@@ -14,12 +14,11 @@ from torch.nn import functional
 from slice_os.corpus import count_words
 from slice_os.errors import TrainingError
 from slice_os.spans import length_window
-from slice_os.training.base import Objective
 from slice_os.training.best_spans import best_spans
-from slice_os.training.objective import in_batch_loss, slice_loss
+from slice_os.training.losses import in_batch_loss, slice_loss
 from slice_os.training.recipe import Pairs, Slice
-from slice_os.training.sampling import FILLERS, Pair, Passages, place
-from slice_os.training.student import Student
+from slice_os.training.sampling import FILLERS, Passages, ScoredPair, place
+from slice_os.training.student import Objective, Student
 from slice_os.training.triples import Triple, read_triples
 
 RUNNING = 0.3
@@ -80,7 +79,7 @@ class LabelledPairs(Objective):
     how they are written.
     """
 
-    def __init__(self, settings: Pairs, pairs: Sequence[Pair], passages: Passages) -> None:
+    def __init__(self, settings: Pairs, pairs: Sequence[ScoredPair], passages: Passages) -> None:
         self._settings = settings
         self._pairs = pairs
         self._passages = passages
@@ -91,7 +90,7 @@ class LabelledPairs(Objective):
         wanted = self._settings
         pairs = [self._pairs[k] for k in rng.integers(len(self._pairs), size=wanted.batch)]
         if rng.random() < 0.5:  # alike is alike both ways
-            pairs = [Pair(pair.second, pair.first, pair.likeness) for pair in pairs]
+            pairs = [ScoredPair(pair.second, pair.first, pair.likeness) for pair in pairs]
         queries = student.encode([pair.first for pair in pairs])
         targets = student.encode([pair.second for pair in pairs])
         least = 2 * wanted.least - 1

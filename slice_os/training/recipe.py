@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from slice_os.errors import MissingExtraError, TrainingError
+from msgspec import Meta, Struct, ValidationError, field, toml
 
-try:
-    from msgspec import Meta, Struct, ValidationError, field, toml
-except ImportError as exc:
-    raise MissingExtraError("Training an encoder", "train") from exc
+from slice_os.errors import TrainingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +87,7 @@ class Ranking(Part, frozen=True):
 
 
 class Slice(Part, frozen=True):
-    """SLICE's loss (docs/training.md) over triples of query, positive and negative passage.
+    """SLICE's loss (`slice_os.training.losses`) over queries with two passages each.
 
     Attributes:
         triples: A file of triples, as MS MARCO's ``triples.train.small.tsv``, perhaps .gz.

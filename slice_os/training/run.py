@@ -22,7 +22,7 @@ _OWN = {f".{name}.{end}" for name in (STATE, ABOUT, BEST, LAST) for end in ("par
 _PACKAGES = ("slice-os", "torch", "transformers", "accelerate", "tokenizers", "numpy")
 
 
-class Run:
+class RunFolder:
     """The folder of a training run.
 
     Attributes:

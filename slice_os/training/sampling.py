@@ -22,7 +22,7 @@ FILLERS = (1, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ScoredPair:
     """Two texts and how alike they are, from 0 to 1."""
 
     first: str
@@ -83,7 +83,7 @@ class Passages:
         return [" ".join(text.split(" ")[:most]) for text in texts[start : start + count]]
 
 
-def read_pairs(path: Path, most: float = 5.0) -> list[Pair]:
+def read_pairs(path: Path, most: float = 5.0) -> list[ScoredPair]:
     """Read a TSV file with the columns ``score``, ``sentence1`` and ``sentence2``.
 
     Args:
@@ -113,7 +113,7 @@ def read_pairs(path: Path, most: float = 5.0) -> list[Pair]:
                         f"{path}, line {rows.line_num}: a score from 0 to {most:g} and two "
                         f"sentences are needed, not {row['score']!r} and its fields: correct it."
                     )
-                pairs.append(Pair(row["sentence1"], row["sentence2"], likeness))
+                pairs.append(ScoredPair(row["sentence1"], row["sentence2"], likeness))
     except OSError as exc:
         raise TrainingError(f"{path} cannot be read ({exc.strerror}): check the path.") from exc
     except (UnicodeDecodeError, csv.Error) as exc:

@@ -8,10 +8,9 @@ import torch
 
 import slice_os
 from slice_os.exporters.checkpoint import load_checkpoint
-from slice_os.training.distillation import SpanDistillation
-from slice_os.training.ranking import RankingDistillation
+from slice_os.training.distillation import RankingDistillation, SpanDistillation
+from slice_os.training.losses import blended
 from slice_os.training.recipe import Distillation, Ranking
-from slice_os.training.relations import blended
 from slice_os.training.sampling import Passages
 from slice_os.training.student import Student
 

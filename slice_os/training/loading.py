@@ -1,4 +1,4 @@
-"""From a recipe's tables to what gives a step its loss."""
+"""From a recipe's tables to objectives, with their data read and their teachers loaded."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from slice_os.encoder import Encoder, load_encoder
 from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.pooled import PooledModel
-from slice_os.training.base import Objective
-from slice_os.training.distillation import SpanDistillation
+from slice_os.training.distillation import RankingDistillation, SpanDistillation
 from slice_os.training.labelled import LabelledPairs, Triples
-from slice_os.training.ranking import RankingDistillation
 from slice_os.training.recipe import Recipe
 from slice_os.training.sampling import Passages, read_pairs
+from slice_os.training.student import Objective
 
 PACKAGED = "package:"
 
@@ -23,7 +22,7 @@ PACKAGED = "package:"
 def objectives_of(
     recipe: Recipe, root: Path, device: str, process: int = 0, processes: int = 1
 ) -> Sequence[Objective]:
-    """Return the objectives of `recipe`, its data read and its teachers loaded.
+    """Return the objectives of `recipe`.
 
     Args:
         recipe: What is wanted.
