@@ -30,13 +30,13 @@ Examples:
     type=click.Path(path_type=Path),
     metavar="FOLDER",
     required=True,
-    help="The run's folder; a run that was broken off goes on from it.",
+    help="The run's folder; an interrupted run continues from it.",
 )
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="What the recipe's paths are relative to; default: the recipe's folder.",
+    help="What the recipe's paths are relative to.  [default: the recipe's folder]",
 )
 @click.option(
     "--device",

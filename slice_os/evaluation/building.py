@@ -31,7 +31,7 @@ WORDS = (20, 60)
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class WantedPassage:
     """A pair to build a passage for, and the line of the file that holds it."""
 
     line: int
@@ -98,12 +98,12 @@ def build_context(
     built = 0
     rest = iter([pair for pair in wanted if (pair.phrase, pair.paraphrase) not in known])
 
-    def ask(pair: Pair) -> tuple[Pair, str, str]:
+    def ask(pair: WantedPassage) -> tuple[WantedPassage, str, str]:
         passage, reason = _passage(endpoint, pair, prompt, words, attempts)
         return pair, passage, reason
 
     pool = ThreadPoolExecutor(workers, "slice-os-build")
-    running: set[Future[tuple[Pair, str, str]]] = set()
+    running: set[Future[tuple[WantedPassage, str, str]]] = set()
     try:
         with out.open("a", encoding="utf-8") as file:
             try:
@@ -134,7 +134,7 @@ def build_context(
 
 
 def _passage(
-    endpoint: Endpoint, pair: Pair, prompt: str, words: tuple[int, int], attempts: int
+    endpoint: Endpoint, pair: WantedPassage, prompt: str, words: tuple[int, int], attempts: int
 ) -> tuple[str, str]:
     """Return a passage that passes the check, or "" and why the last one did not."""
     low, high = words
@@ -153,17 +153,17 @@ def _passage(
     return "", reason
 
 
-def _read(path: str | Path, most: float) -> Iterator[Pair]:
+def _read(path: str | Path, most: float) -> Iterator[WantedPassage]:
     for line, values in read_rows(path):
         first, second = (field(path, line, values, names) for names in (FIRST, SECOND))
         gold = score(path, line, values, SCORE, (0.0, most))
         paraphrase = " ".join(second.split()).rstrip(" .")
         if not paraphrase:
             raise EvaluationError(f"{path}, line {line}, has no word in {second!r}: correct it.")
-        yield Pair(line, " ".join(first.split()), paraphrase, gold)
+        yield WantedPassage(line, " ".join(first.split()), paraphrase, gold)
 
 
-def _add(file: TextIO, pair: Pair, passage: str) -> None:
+def _add(file: TextIO, pair: WantedPassage, passage: str) -> None:
     row = {
         "line": pair.phrase,
         "paraphrase": pair.paraphrase,

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from slice_os.corpus.rows import Fields, to_document
 from slice_os.errors import CorpusError, EvaluationError
-from slice_os.evaluation.lines import json_rows, tsv_rows
-from slice_os.evaluation.qrels import (
+from slice_os.evaluation.formats import (
     Qrels,
     read_beir_qrels,
+    read_smart,
     read_smart_qrels,
     read_trec_qrels,
 )
-from slice_os.evaluation.smart import read_smart
+from slice_os.evaluation.lines import json_rows, tsv_rows
 from slice_os.records import Document
 
 DEFAULT_SPLIT = "test"

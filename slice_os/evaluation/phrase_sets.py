@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from slice_os.errors import EvaluationError
-from slice_os.evaluation.lines import numbered_lines, opened
+from slice_os.evaluation.lines import numbered_lines, open_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _tab_separated(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _read(path: Path) -> bytes:
-    with opened(path) as stream:
+    with open_bytes(path) as stream:
         return stream.read()
 
 

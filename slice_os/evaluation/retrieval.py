@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from slice_os.encoder import EncoderLike
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.collections import Collection, read_collection
+from slice_os.evaluation.files import make_folder, write_lines
 from slice_os.evaluation.indexing import collection_index, survey
-from slice_os.evaluation.measuring import DEFAULT_MEASURES, Judge
-from slice_os.evaluation.report import (
+from slice_os.evaluation.metrics import (
+    DEFAULT_MEASURES,
     PER_QUERY,
     REPORT,
     Comparison,
+    Metrics,
     RetrievalReport,
     SystemResult,
     write_report,
 )
-from slice_os.evaluation.runs import Run, make_folder, read_run, run_lines, run_name, write_lines
-from slice_os.evaluation.searching import PASSAGES, EvaluationProgress, Progress, search_queries
-from slice_os.evaluation.settings import SETTINGS, Setting, parse_setting
+from slice_os.evaluation.runs import Run, read_run, run_lines, run_name
+from slice_os.evaluation.searching import (
+    PASSAGES,
+    SETTINGS,
+    EvaluationProgress,
+    Setting,
+    parse_setting,
+    search_queries,
+)
 from slice_os.evaluation.significance import holm, load_stats, paired_difference
 
 
@@ -40,7 +48,7 @@ def evaluate_retrieval(
     output: str | Path | None = None,
     split: str | None = None,
     update: bool = False,
-    progress: Progress = lambda progress: None,
+    progress: Callable[[EvaluationProgress], object] = lambda progress: None,
 ) -> RetrievalReport:
     """Measure how settings of a search, and other systems' run files, rank a test collection.
 
@@ -78,7 +86,7 @@ def evaluate_retrieval(
         raise EvaluationError(f"A depth of {depth:,} is not usable: use 1 to {PASSAGES:,}.")
     collection = read_collection(folder, split)
     load_stats()
-    judge = Judge(measures, collection.qrels.relevance)
+    metrics = Metrics(measures, collection.qrels.relevance)
     found = {name: _judged_run(path, collection) for name, path in given.items()}
     surveyed = survey(collection)
     warnings = list(surveyed.warnings)
@@ -104,7 +112,7 @@ def evaluate_retrieval(
                     files.append(target / run_name(setting.label))
                     lines = run_lines(found[setting.label], "slice-os")
                     write_lines(files[-1], lines)
-    systems = {name: judge.measure(found[name]) for name in names}
+    systems = {name: metrics.measure(found[name]) for name in names}
     report = RetrievalReport(
         collection=str(folder),
         index=None if index is None else str(index),

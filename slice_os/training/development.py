@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from slice_os.errors import TrainingError
-from slice_os.evaluation.correlation import correlate
-from slice_os.evaluation.setups import Encoded, single_pass, target_alone, verified, window
+from slice_os.evaluation.scorers import Encoded, single_pass, target_alone, verified, window
+from slice_os.evaluation.significance import correlate
 from slice_os.exporters.pooled import CheckpointEncoder
 from slice_os.training.sampling import FILLERS, ScoredPair, place, read_pairs
 from slice_os.training.student import Student
@@ -63,7 +63,7 @@ class DevelopmentSet:
             self.passages.append(place(rng, pair.second, others))
 
     def measure(self, student: Student) -> dict[str, float]:
-        """Return Pearson correlations of set-ups (`slice_os.evaluation.setups`) with the likeness.
+        """Return Pearson correlations of scorers (`slice_os.evaluation.scorers`) with the likeness.
 
         `alone` is of the two texts; `single` of the first and the best span of any length of the
         passage; `window` of the best span within the query's length window; `verified` of the best
@@ -75,7 +75,7 @@ class DevelopmentSet:
             [pair.first for pair in self.pairs],
             self.passages,
             [(pair.second, 0) for pair in self.pairs],  # where it begins no measure here asks
-            lambda setup, done, of: None,
+            lambda scorer, done, of: None,
         )
         gold = [pair.likeness for pair in self.pairs]
         measures = {
