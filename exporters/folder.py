@@ -1,4 +1,4 @@
-"""A trained checkpoint becomes an encoder folder, whole or not at all."""
+"""Exporting a checkpoint to an encoder folder, which is written whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts in, word vectors out: what an encoder is, its kinds, and the packaged one.
+"""Encoders: texts in, word vectors out; the kinds of encoder, and the packaged one.
 
 Importing this package loads neither onnxruntime nor tokenizers; `load_encoder` does.
 """

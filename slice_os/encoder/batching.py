@@ -1,4 +1,4 @@
-"""Windows of long texts, batches of nearly equal length, and the chunks of texts they belong to."""
+"""Cutting texts into windows, grouping windows into batches, and summing up their results."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def windows(tokens: int, capacity: int) -> Iterator[tuple[int, int, int, int]]:
 
 
 def windows_of(owner: int, text: TokenizedText, capacity: int) -> Iterator[Window]:
-    """Yield the windows of `text`, less those that hold no word."""
+    """Yield the windows of `text` that hold a word."""
     first, owned = text.words.first, text.words.owned
     if not owned:
         return

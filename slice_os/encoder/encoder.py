@@ -1,4 +1,4 @@
-"""What an encoder is, and the one place that tells an ONNX folder from a checkpoint or a file."""
+"""The encoder interface, the table of its kinds, and `load_encoder`."""
 
 from __future__ import annotations
 

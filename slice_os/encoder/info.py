@@ -145,7 +145,7 @@ def file_sha256(path: Path) -> str:
 
 
 def encoder_info(folder: str | Path | None = None, *, check: bool = False) -> EncoderInfo:
-    """Return what the encoder in `folder` says of itself; without `folder`, the packaged one.
+    """Return the description of the encoder in `folder`, by default of the packaged one.
 
     With `check`, `model.onnx` is read and compared with its hash.
 

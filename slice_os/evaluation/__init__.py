@@ -1,4 +1,4 @@
-"""Evaluation: how good an encoder or an index is, on sets from papers and on one's own.
+"""Evaluation of encoders and indexes, on published sets and on your own.
 
 Names are looked up when they are used.
 """

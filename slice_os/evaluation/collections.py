@@ -1,4 +1,4 @@
-"""Test collections of information retrieval: BEIR, TREC and SMART folders -> one record.
+"""Reading test collections of information retrieval: BEIR, TREC and SMART folders.
 
 A format is a row of `FORMATS`. Documents are streamed; queries and judgements are held.
 """
@@ -42,7 +42,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a kind of folder is known, and read."""
+    """A format of collections: how a folder of it is recognised and read."""
 
     files: str
     """What the folder holds, for people."""

@@ -1,4 +1,4 @@
-"""The lines of a set's files: decoded as the corpus is, numbered, every problem one sentence."""
+"""Reading text files line by line, decoded as the corpus is, with line numbers in errors."""
 
 from __future__ import annotations
 

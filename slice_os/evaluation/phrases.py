@@ -1,7 +1,7 @@
 """Phrase similarity: the tasks of Phrase-BERT (Wang et al. 2021), without a trained classifier.
 
-Phrase-BERT trains a classifier on pairs of vectors where a task is yes or no. Here the encoder is
-measured, so yes is a cosine above a threshold; it is chosen on other pairs than those measured.
+For yes-or-no tasks Phrase-BERT trains a classifier on pairs of vectors. Here the encoder itself is
+measured: yes is a cosine above a threshold, which is chosen on other pairs than those measured.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from slice_os.lexical import terms
 from slice_os.spans.norms import Float64
 
 PARAPHRASE, NO_PARAPHRASE = 3.5, 2.5
-"""PPDB's scores of 1 to 5: what lies between them is neither."""
+"""PPDB's scores are 1 to 5: pairs between these bounds are left out."""
 Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A task's measure: how it is called, its value, and of how many examples."""
+    """A measure of a task: its name, its value, and the number of examples."""
 
     task: str
     measure: str
@@ -162,7 +162,7 @@ def _accuracy(name: str, cosines: Float64, yes: Bools, threshold: float) -> Iter
     right = (cosines > threshold) == yes
     yield Figure(name, "accuracy", float(right.mean()), len(yes))
     same = float(max(yes.mean(), 1 - yes.mean()))
-    yield Figure(name, "accuracy of always the same", same, len(yes))
+    yield Figure(name, "accuracy of the majority class", same, len(yes))
 
 
 def _cosines(encoder: Encoder, pairs: list[PhrasePair]) -> Float64:
@@ -190,13 +190,13 @@ def _contextual(encoder: Encoder, pairs: list[PhrasePair]) -> Float64:
 
 
 def _judged(pairs: list[PhrasePair]) -> tuple[Bools, Bools]:
-    """Return which of PPDB's pairs people were sure of, and which they found to be paraphrases."""
+    """Return which of PPDB's pairs were clearly judged, and which as paraphrases."""
     scores = np.array([pair.score for pair in pairs])
     return (scores >= PARAPHRASE) | (scores <= NO_PARAPHRASE), scores >= PARAPHRASE
 
 
 def _threshold(cosines: Float64, yes: Sequence[bool] | Any) -> float:
-    """Return the cosine above which yes is said, so that most answers are right."""
+    """Return the threshold on the cosine that gives the best accuracy."""
     order = np.argsort(cosines, kind="stable")
     said = np.asarray(yes)[order]
     # Right, if all up to a place are no and all after it are yes.

@@ -1,4 +1,4 @@
-"""Rows of a set to evaluate on: CSV, TSV or JSON lines, in any encoding, perhaps packed."""
+"""Rows of an evaluation set: CSV, TSV or JSON lines in any encoding, also gzipped."""
 
 from __future__ import annotations
 

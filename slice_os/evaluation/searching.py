@@ -15,13 +15,13 @@ from slice_os.fusion import FUSIONS, LATE, get_fusion
 
 ALL_LENGTHS = "all-lengths"
 PASSAGES = 1000
-"""The most passages looked through for a query's documents; a hybrid search has no more."""
+"""Maximum passages read for a query's documents; a hybrid search has no more."""
 LATE_PART = "late="
 TAKES: Mapping[str, Sequence[str]] = {
     "lexical": ["all_lengths"],
     "dense": ["all_lengths", "late"],
 }
-"""What the modes take in which nothing is fused."""
+"""Parts that a mode without fusion takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Setting:
 
 
 def parse_setting(text: str) -> Setting:
-    """Read a mode, then in any order a fusion, its weight, ``late=`` and ``all-lengths``.
+    """Parse a mode, then in any order a fusion, its weight, ``late=`` and ``all-lengths``.
 
     Raises:
         EvaluationError: A part is none of these, or the fusion does not take the weight.
@@ -112,7 +112,7 @@ SETTINGS = (
     *(f"hybrid:min_max:{weight}" for weight in (0.3, 0.5)),
     "hybrid:rrf",
 )
-"""What is compared unless told otherwise: the defaults of a search were chosen among these."""
+"""The settings compared by default, among which the defaults of a search were chosen."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Training: a checkpoint becomes an encoder whose span vectors say what the span says.
+"""Training an encoder whose span vectors in context mean what the span means alone.
 
 Importing this loads no torch; names are looked up when they are used.
 """

@@ -32,7 +32,7 @@ class Checkpoints:
         student: Student,
         development: DevelopmentSet | None,
     ) -> None:
-        """Take what is measured; `student` has still the weights of `base`."""
+        """Prepare to measure `student`, which must still have the weights of `base`."""
         self.score = -np.inf
         self.measures: dict[str, float] = {}
         self._recipe = recipe

@@ -1,4 +1,4 @@
-"""What is measured on the way: pairs of known similarity, alone and inside passages."""
+"""The development set: pairs of known similarity, alone and inside passages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRIES = 200
 
 
 class DevelopmentSet:
-    """Pairs, and for each a passage that says its second text among other pairs' sentences.
+    """Pairs, and for each a passage that contains its second text among other pairs' sentences.
 
     The fillers of a passage come from the same file, unlike enough to both texts to say something
     else: words in common would let them pass for the text itself.

@@ -44,7 +44,7 @@ def span_texts(words: WordVectors, spans: Sequence[tuple[int, int, int]]) -> lis
 
 
 class RankingDistillation(Objective):
-    """The objective: best spans rank passages as a frozen teacher's best spans and means do."""
+    """Best spans learn to rank passages as a frozen teacher's best spans and means do."""
 
     def __init__(
         self,
@@ -110,11 +110,11 @@ def _cut(rng: np.random.Generator, run: Sequence[str]) -> tuple[str, list[str]]:
 
 
 class SpanDistillation(Objective):
-    """The objective: random spans of running text, in context and alone, against the teacher.
+    """Random spans of running text, in context and alone, learn the teacher's vectors.
 
-    Of a second teacher, whose space is another, only the similarities are learnt: span by span,
-    the goal is a blend of both teachers' cosines, and a span in context is drawn as much to what
-    the student itself makes of its words alone as to the first teacher.
+    Of a second teacher, whose vector space is another, only similarities are learnt: the target is
+    a blend of both teachers' cosines, and for its share a span in context is drawn to the
+    student's own vector of the words alone.
     """
 
     def __init__(

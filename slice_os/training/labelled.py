@@ -35,7 +35,7 @@ class Triples(Objective):
         self._rows: Iterator[Triple] = read_triples(path)
 
     def skip(self, steps: int) -> None:
-        """Pass over what `steps` steps have seen."""
+        """Skip the data of `steps` steps."""
         for _ in range(steps):
             self._next()
 
@@ -72,11 +72,10 @@ class Triples(Objective):
 
 
 class LabelledPairs(Objective):
-    """Two texts are as near to each other as they were judged, alone and, if wanted, in context.
+    """Two texts learn the degree of their score, alone and, if `context` is set, in a passage.
 
-    In context, the second stands in a passage whose best span counts. The other sentences are those
-    of other pairs, and now and then running text: they must not be told from the one that counts by
-    how they are written.
+    In context, the second text stands in a passage, whose best span counts. The other sentences
+    are those of other pairs and, in part, running text, so that style does not give it away.
     """
 
     def __init__(self, settings: Pairs, pairs: Sequence[ScoredPair], passages: Passages) -> None:
@@ -107,7 +106,7 @@ class LabelledPairs(Objective):
         return losses
 
     def _fillers(self, rng: np.random.Generator) -> list[str]:
-        """Return some texts (`FILLERS`) to stand around the one that counts."""
+        """Return the sentences (`FILLERS`) to put around the target."""
         fillers = []
         for _ in range(int(rng.integers(FILLERS[0], FILLERS[1] + 1))):
             if rng.random() < RUNNING:

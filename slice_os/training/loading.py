@@ -65,7 +65,7 @@ def objectives_of(
 
 
 def _teacher(root: Path, name: str, device: str) -> Encoder:
-    """Load any kind of encoder; on a process's GPU, which torch knows, if that has one."""
+    """Load any kind of encoder, on the GPU unless the training runs on the CPU."""
     return load_encoder(folder_of(root, name), "cpu" if device == "cpu" else "auto")
 
 

@@ -1,4 +1,4 @@
-"""The loop: steps and states; it goes on where a killed run left off."""
+"""The training loop, which resumes a killed run at its last saved state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from slice_os.training.student import Student
 
 
 class Loop:
-    """A run's steps, from its last state."""
+    """The steps of a run, from its last saved state on."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Loop:
         accelerator: Accelerator,
         progress: Callable[[TrainingProgress], None] | None,
     ) -> None:
-        """Load the base, the objectives and, if there is one, the state to go on from.
+        """Load the base, the objectives and, if there is one, the state to resume from.
 
         Raises:
             TrainingError: The data or the state is not usable.
@@ -74,7 +74,7 @@ class Loop:
         self._restore()
 
     def run(self) -> TrainingReport:
-        """Run what is left of the steps."""
+        """Run the remaining steps."""
         recipe = self._recipe
         begun, words = time.monotonic(), 0
         try:

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn import functional
 
 SCALE = 30.0
-"""SLICE's lambda: how much a lead in degree counts."""
+"""SLICE's lambda."""
 
 
 def slice_loss(positive: Tensor, negative: Tensor, scale: float = SCALE) -> Tensor:
@@ -122,8 +122,8 @@ def similarities(
 def blended(first: Tensor, second: Tensor, share: float) -> Tensor:
     """Return the mean of two teachers' cosines, `share` of the second.
 
-    Encoders spread their cosines differently: some call nothing less alike than 0.4. The second's
-    are stretched first, so that both are on average as far from 1.
+    Encoders spread their cosines differently: some give no two texts less than 0.4. The second's
+    are rescaled first, so that their mean distance from 1 is the first's.
     """
     stretch = (1 - first.mean()) / (1 - second.mean()).clamp_min(1e-3)
     return torch.lerp(first, 1 - stretch * (1 - second), share)

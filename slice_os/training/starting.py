@@ -1,4 +1,4 @@
-"""Training as a recipe says: checked, begun, or taken up where a killed run left off."""
+"""Starting or resuming the training that a recipe describes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """How far a run is: `losses` are of the last step, `rate` is in words a second.
+    """Progress of a run: the `losses` of the last step, and its `rate` in words a second.
 
-    `measures` are of the best weights so far, none before the first measuring.
+    `measures` are those of the best weights so far, empty before they are first measured.
     """
 
     step: int
@@ -31,7 +31,7 @@ class TrainingProgress:
 
 @dataclass(frozen=True, slots=True)
 class TrainingReport:
-    """What a run made: `checkpoint` is the folder to export, `measures` are of its weights."""
+    """The result of a run: `checkpoint` is the folder to export, `measures` are of its weights."""
 
     checkpoint: Path
     step: int
@@ -49,14 +49,14 @@ def train(
 ) -> TrainingReport:
     """Train an encoder as `recipe` says and return where its best checkpoint is.
 
-    A run that was killed goes on from its last state with the batches that it would have had.
+    A killed run resumes at its last saved state with the batches that it would have had.
 
     Args:
         recipe: The TOML file, see docs/training.md.
         output: The run's folder: ``best`` in it is the checkpoint to export.
         data: The folder that the recipe's paths are relative to; the recipe's own if None.
         device: "cpu", "cuda", or "auto": a GPU where there is one.
-        progress: Is told every step.
+        progress: Called after every step.
 
     Raises:
         TrainingError: The recipe, its data or the run's folder is not usable, or the loss is not a

@@ -1,4 +1,4 @@
-"""The model that learns, and what gives its steps a loss."""
+"""The model that is trained, and the interface of its objectives."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Student(PooledModel):
 
 
 class Objective(ABC):
-    """A part of a step's loss, with the data that it is of."""
+    """A part of the loss, with its data."""
 
     @abstractmethod
     def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, torch.Tensor]:
         """Return weighted losses by name, of a batch drawn with `rng`."""
 
-    def skip(self, steps: int) -> None:  # noqa: B027 - most batches are drawn: nothing to pass over
-        """Pass over what `steps` steps have seen, if it is read in order."""
+    def skip(self, steps: int) -> None:  # noqa: B027 - most batches are drawn: nothing to skip
+        """Skip the data of `steps` steps, where it is read in order."""
