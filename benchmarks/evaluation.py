@@ -15,9 +15,9 @@ import numpy as np
 
 from benchmarks.timing import seconds
 from benchmarks.weights import minilm
-from slice_os.evaluation.correlation import correlate
-from slice_os.evaluation.encoders import WordEncoder, opened
-from slice_os.evaluation.setups import Encoded, n_grams, single_pass
+from slice_os.encoder import Encoder, load_encoder
+from slice_os.evaluation.scorers import Encoded, n_grams, single_pass
+from slice_os.evaluation.significance import correlate
 from slice_os.spans import enumerate_spans
 from slice_os.training.development import DevelopmentSet
 
@@ -42,7 +42,7 @@ def run(data: Path | None) -> list[str]:
 
 def _single_pass(pairs: DevelopmentSet) -> list[str]:
     gold = [pair.likeness for pair in pairs.pairs]
-    with opened() as encoder:
+    with load_encoder() as encoder:
         work = [_encoded(encoder, pairs) for _ in range(ROUNDS)]
         taken = statistics.median(seconds(partial(single_pass, one)) for one in work)
         found = correlate(single_pass(work[0]), gold).pearson
@@ -60,7 +60,7 @@ def _n_grams(pairs: DevelopmentSet) -> list[str]:
     folder = minilm()
     model = SentenceTransformer(folder, device="cpu")
     rates: dict[str, list[float]] = {}
-    with opened(folder) as same, opened() as inside:
+    with load_encoder(folder) as same, load_encoder() as inside:
         texts = _texts(_encoded(same, pairs))
         count = sum(map(len, texts))
         for _ in range(ROUNDS):
@@ -95,7 +95,7 @@ def _n_grams(pairs: DevelopmentSet) -> list[str]:
     ]
 
 
-def _encoded(encoder: WordEncoder, pairs: DevelopmentSet) -> Encoded:
+def _encoded(encoder: Encoder, pairs: DevelopmentSet) -> Encoded:
     queries = [pair.first for pair in pairs.pairs]
     return Encoded(encoder, queries, pairs.passages, [], lambda name, done, count: None)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from slice_os.evaluation import evaluate_retrieval
-from slice_os.evaluation.measuring import Judge
+from slice_os.evaluation.metrics import Metrics
 
 TITLE = "Ranking quality"
 SETS = {"SciFact": "scifact", "CISI": "cisi"}
@@ -37,4 +37,4 @@ def ndcg(
     run: Mapping[str, Mapping[str, float]], relevance: Mapping[str, Mapping[str, int]]
 ) -> float:
     """Return the mean nDCG@10 of a run: query -> document -> score."""
-    return Judge([MEASURE], relevance).measure(dict(run)).means[MEASURE]
+    return Metrics([MEASURE], relevance).measure(dict(run)).means[MEASURE]

@@ -1,4 +1,4 @@
-"""An encoder's vectors turned to the principal axes of spans: the first dimensions say most.
+"""Rotating an encoder's vectors to the principal axes of spans, so that the first matter most.
 
 A rotation changes no degree. It lets an index store fewer dimensions and find nearly the same.
 """

@@ -48,7 +48,7 @@ class Checkpoint:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Hush torch, transformers, optimum and onnxruntime, whose chatter is about their inside."""
+    """Silence the warnings of torch, transformers, optimum and onnxruntime."""
     before = logging.root.manager.disable
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""A trained checkpoint becomes an encoder folder, whole or not at all."""
+"""Exporting a checkpoint to an encoder folder, which is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from slice_os.encoder.encoder import Encoder
 from slice_os.encoder.info import GRAPH, TOKENIZER, EncoderInfo, file_sha256
+from slice_os.encoder.onnx import OnnxEncoder
 from slice_os.errors import ExportError
 from slice_os.exporters import parity
 from slice_os.exporters.axes import axes_of, turn, turned_family
@@ -109,7 +109,7 @@ def export(
         )
         tell("comparing with torch")
         info.dump(folder)
-        with Encoder(folder, "cpu") as encoder:
+        with OnnxEncoder(folder, "cpu") as encoder:
             measured = parity.measure(loaded, encoder, matrix)
         parity.check(measured, precision)
         info = replace(info, measured={"parity": measured})

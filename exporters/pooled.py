@@ -5,14 +5,17 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slice_os.encoder import Encoder, EncoderInfo
 from slice_os.encoder.tokens import TextTokenizer, TokenizedText
-from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint
+from slice_os.errors import EncoderError
+from slice_os.exporters.checkpoint import Checkpoint, family, load_checkpoint
 from slice_os.records import Float32, Words
 
 if TYPE_CHECKING:
@@ -53,6 +56,10 @@ class PooledModel:
             path = Path(folder) / "tokenizer.json"
             checkpoint.tokenizer.backend_tokenizer.save(str(path))
             self._tokenizer = TextTokenizer(path)
+
+    def knows(self, text: str) -> bool:
+        """Tell whether a text holds a token of the vocabulary."""
+        return self._tokenizer.knows(text)
 
     def words(self, texts: Sequence[str]) -> WordVectors:
         """Return the word vectors of `texts` in their context, run as one batch."""
@@ -122,26 +129,50 @@ class PooledModel:
         return hidden[:, len(prefix) : width - len(suffix)]
 
 
-class CheckpointEncoder:
-    """A checkpoint that encodes as it is, as `slice_os.encoder.Encoder` does, without gradients."""
+class CheckpointEncoder(Encoder):
+    """A checkpoint that encodes as it is, in torch and without gradients."""
 
-    def __init__(self, model: PooledModel) -> None:
+    def __init__(self, model: PooledModel, name: str = "checkpoint") -> None:
+        """Take a model, which may go on learning; `name` is what people call it."""
         self._model = model
+        self._name = name
 
     @classmethod
-    def load(cls, folder: Path, device: str = "cpu") -> CheckpointEncoder:
-        """Load the checkpoint in `folder`.
+    def load(cls, folder: Path, device: str = "auto", threads: int | None = None) -> Encoder:
+        """Load the checkpoint in `folder`; torch itself is asked to run on fewer threads.
 
         Raises:
-            ExportError: It is not usable.
+            EncoderError: The device is not one of torch's here.
+            ExportError: The checkpoint is not usable.
             MissingExtraError: torch or transformers is not installed.
         """
         model = PooledModel(load_checkpoint(folder))
-        model.model.requires_grad_(False).to(device)
-        return cls(model)
+        import torch
 
-    def encode(self, texts: Sequence[str]) -> Float32:
-        """Return the unit vectors of `texts`, float32 ``[n, d]``."""
+        has_cuda = torch.cuda.is_available()
+        found = cls(model, folder.resolve().name)
+        found.device = ("cuda" if has_cuda else "cpu") if device == "auto" else device
+        if found.device != "cpu" and not (found.device == "cuda" and has_cuda):
+            raise EncoderError(
+                f"The checkpoint {folder} cannot run on {device} here: use cpu, or export it."
+            )
+        model.model.requires_grad_(False).to(found.device)
+        return found
+
+    @cached_property
+    def info(self) -> EncoderInfo:  # type: ignore[override]
+        """Its family is that of its exports whose axes are not turned."""
+        model = self._model.model
+        dimension = int(model.config.hidden_size)
+        return EncoderInfo(
+            self._name, "1", family(model), "fp32", dimension, self._model.max_tokens
+        )
+
+    def knows(self, text: str) -> bool:
+        """Tell whether a text holds a token of the vocabulary."""
+        return self._model.knows(text)
+
+    def _vectors(self, texts: Sequence[str]) -> Float32:
         import torch
 
         with torch.no_grad():

@@ -17,7 +17,7 @@ import click
 
 import slice_os
 
-SETUPS = ("single pass", "window", "verified", "target alone")
+SCORERS = ("single pass", "window", "verified", "target alone")
 SETTINGS = ("dense:late=0", "hybrid:saturation:0.2:late=0")
 LEFT_OUT: dict[str, tuple[str, ...]] = {
     "the whole recipe": (),
@@ -45,8 +45,8 @@ def main(
     context: Path,
     collection: tuple[Path, ...],
 ) -> None:
-    """Print the table: Pearson's r of CONTEXT's set-ups, nDCG@10 of each COLLECTION."""
-    heads = [*SETUPS, *(f"{one.name} {s.split(':')[0]}" for one in collection for s in SETTINGS)]
+    """Print the table: Pearson's r of CONTEXT's scorers, nDCG@10 of each COLLECTION."""
+    heads = [*SCORERS, *(f"{one.name} {s.split(':')[0]}" for one in collection for s in SETTINGS)]
     click.echo(f"| {steps} steps | {' | '.join(heads)} |")
     click.echo("|---|" + "---:|" * len(heads))
     for name, cuts in LEFT_OUT.items():
@@ -73,8 +73,8 @@ def shortened(text: str, cuts: tuple[str, ...], steps: int) -> str:
 
 def measure(encoder: Path, context: Path, collections: tuple[Path, ...]) -> list[float]:
     """Return what the table holds of an encoder."""
-    report = slice_os.evaluate_context(context, encoder=encoder, setups=SETUPS)
-    values = [setup.correlation.pearson for setup in report.setups]
+    report = slice_os.evaluate_context(context, encoder=encoder, scorers=SCORERS)
+    values = [scorer.correlation.pearson for scorer in report.scorers]
     for collection in collections:
         found = slice_os.evaluate_retrieval(collection, settings=SETTINGS, encoder=encoder)
         values += [found.systems[name].means["nDCG@10"] for name in SETTINGS]

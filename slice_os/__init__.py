@@ -10,115 +10,14 @@
 Importing this loads neither a model nor its runtime; names are looked up when they are used.
 """
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
 
-from slice_os.lazy import lazy_names
+import lazy_loader
 
 # onnxruntime reports to Microsoft what it runs, and keeps files for that in the user's home, unless
 # it is told before it is loaded that it may not.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
-if TYPE_CHECKING:
-    from slice_os.api import Index, index
-    from slice_os.api import open as open
-    from slice_os.backends.cluster.settings import ClusterSettings
-    from slice_os.backends.cluster.source import read_index
-    from slice_os.corpus import read
-    from slice_os.diagnosis import doctor
-    from slice_os.encoder import encoder_info, load_encoder
-    from slice_os.errors import SliceOSError
-    from slice_os.evaluation import (
-        build_context,
-        calibrate,
-        evaluate_context,
-        evaluate_phrases,
-        evaluate_retrieval,
-        evaluate_spans,
-    )
-    from slice_os.exporters import export
-    from slice_os.records import (
-        Document,
-        DocumentInfo,
-        Excerpt,
-        Hit,
-        Match,
-        Passage,
-        Reject,
-        SpanMatch,
-    )
-    from slice_os.request import build_request
-    from slice_os.templates import apply_template, list_templates, show_template
-    from slice_os.training import train
-
 __version__ = "0.1.0"
-
-_HOMES = {
-    "build_context": "evaluation",
-    "build_request": "request",
-    "calibrate": "evaluation",
-    "apply_template": "templates",
-    "list_templates": "templates",
-    "show_template": "templates",
-    "ClusterSettings": "backends.cluster.settings",
-    "Document": "records",
-    "DocumentInfo": "records",
-    "Excerpt": "records",
-    "Hit": "records",
-    "Index": "api",
-    "Match": "records",
-    "Passage": "records",
-    "Reject": "records",
-    "SliceOSError": "errors",
-    "SpanMatch": "records",
-    "doctor": "diagnosis",
-    "encoder_info": "encoder",
-    "evaluate_context": "evaluation",
-    "evaluate_phrases": "evaluation",
-    "evaluate_retrieval": "evaluation",
-    "evaluate_spans": "evaluation",
-    "export": "exporters",
-    "index": "api",
-    "load_encoder": "encoder",
-    "open": "api",
-    "read": "corpus",
-    "read_index": "backends.cluster.source",
-    "train": "training",
-}
-
-__all__ = [
-    "ClusterSettings",
-    "Document",
-    "DocumentInfo",
-    "Excerpt",
-    "Hit",
-    "Index",
-    "Match",
-    "Passage",
-    "Reject",
-    "SliceOSError",
-    "SpanMatch",
-    "apply_template",
-    "build_context",
-    "build_request",
-    "calibrate",
-    "doctor",
-    "encoder_info",
-    "evaluate_context",
-    "evaluate_phrases",
-    "evaluate_retrieval",
-    "evaluate_spans",
-    "export",
-    "index",
-    "list_templates",
-    "load_encoder",
-    "read",
-    "read_index",
-    "show_template",
-    "train",
-]
-# Without "open", so that "from slice_os import *" leaves Python's own.
-
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__.remove("open")  # so that "from slice_os import *" leaves Python's own

@@ -16,7 +16,7 @@ from typing import Any
 from slice_os.backends import Backend, IndexMeta, backend_for
 from slice_os.backends.base import IndexStatus, Mode, StoredPassage
 from slice_os.corpus import Corpus
-from slice_os.encoder import Encoder, load_encoder
+from slice_os.encoder import Encoder, EncoderLike, load_encoder
 from slice_os.errors import CorpusError, EncoderMismatchError, LocationError, QueryError
 from slice_os.filters import Filter, parse_filters, unknown_field
 from slice_os.fusion import DEFAULT_FUSION, LATE
@@ -42,10 +42,10 @@ class Index:
 
     Args:
         location: A folder, or ``https://host:9200/name`` in a cluster.
-        encoder: An encoder, or the folder of one, loaded when it is first needed; None: the one
-            that comes with slice-os. One that is given, its owner closes.
-        device: ``auto``, ``cpu`` or ``cuda``.
-        threads: Threads of the encoder; all cores if None.
+        encoder: Loaded when it is first needed, as `slice_os.load_encoder` does; an encoder that
+            is given is closed by its owner.
+        device: See `slice_os.load_encoder`.
+        threads: See `slice_os.load_encoder`.
         passage_words: The most words of a passage; 110 if None.
         store: The metadata that hits bring along; None for all.
         cluster: How the index is made, where it is in a cluster (`slice_os.ClusterSettings`).
@@ -62,7 +62,7 @@ class Index:
         self,
         location: StrPath,
         *,
-        encoder: StrPath | Encoder | None = None,
+        encoder: EncoderLike = None,
         device: str = "auto",
         threads: int | None = None,
         passage_words: int | None = None,
@@ -80,9 +80,9 @@ class Index:
         said = {"credentials": credentials, "client": client}
         self._connection = {name: value for name, value in said.items() if value is not None}
         self._backend = backend_for(self.location).open(self.location, **self._connection)
-        self._given = isinstance(encoder, Encoder)
-        self._encoder: Encoder | None = encoder if isinstance(encoder, Encoder) else None
+        self._encoder: Encoder | None = None
         self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
+        self._given = encoder  # an encoder object stays its owner's to close
         self._loading = Lock()
         self._passage_words = passage_words
         self._store = None if store is None else tuple(store)
@@ -131,13 +131,13 @@ class Index:
         """Let go of the index and the encoder."""
         if self._backend:
             self._backend.close()
-        if self._encoder and not self._given:
+        if self._encoder and self._encoder is not self._given:
             self._encoder.close()
 
     @property
     def encoder(self) -> Encoder:
         """The encoder, loaded and checked against the index at first use."""
-        with self._loading:
+        with self._loading:  # threads that search at once load it once
             if self._encoder is None:
                 self._encoder = self._load()
         if self._backend and self._backend.meta.family != self._encoder.info.family:

@@ -48,28 +48,28 @@ Examples:
     nargs=2,
     default=(20, 60),
     show_default=True,
-    help="Of a passage.",
+    help="Minimum and maximum words of a passage.",
 )
 @click.option(
     "--attempts",
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
-    help="How often a passage is asked for that passes the check.",
+    help="Requests for each passage until one passes the check.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
     default=4,
     show_default=True,
-    help="Pairs that are asked for at once.",
+    help="Requests at the same time.",
 )
 @click.option(
     "--timeout",
     type=POSITIVE,
     default=60.0,
     show_default=True,
-    help="Seconds an answer.",
+    help="Seconds to wait for an answer.",
 )
 @json_option
 def build_context(

@@ -27,7 +27,7 @@ Examples:
     show_default=True,
     help="int8 for CPUs, fp16 for GPUs.",
 )
-@click.option("--name", help="The encoder's name; default: the checkpoint folder's.")
+@click.option("--name", help="The encoder's name.  [default: the checkpoint folder's]")
 @click.option(
     "--axes",
     multiple=True,
@@ -74,7 +74,7 @@ def export(
 @click.option("--check", is_flag=True, help="Also compare the model file with its hash.")
 @json_option
 def encoder_info(folder: Path | None, check: bool, as_json: bool) -> None:
-    """Show what an encoder folder says of itself; without FOLDER: the one inside slice-os."""
+    """Show the description of an encoder folder, by default of the one inside slice-os."""
     from slice_os import encoder_info as info_of
 
     info = info_of(folder, check=check)

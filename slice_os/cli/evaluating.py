@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from slice_os.cli.groups import LazyGroup
@@ -28,3 +30,8 @@ Examples:
 )
 def evaluate() -> None:
     """Measure how good an encoder or an index is (docs/evaluation.md)."""
+
+
+def renamed(**names: str) -> dict[str, Any]:
+    """Return the settings of a command whose options had other names, which stay understood."""
+    return {"token_normalize_func": lambda name: names.get(name, name)}

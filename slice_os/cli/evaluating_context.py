@@ -8,74 +8,84 @@ from typing import NoReturn
 import click
 from tqdm import tqdm
 
-from slice_os.cli.options import POSITIVE, any_encoder_option, device_option, json_option
+from slice_os.cli.evaluating import renamed
+from slice_os.cli.options import POSITIVE, device_option, encoder_option, json_option
 from slice_os.cli.output import echo_columns, echo_json
 
-SETUPS = (
+SCORERS = (
     "bm25", "full context", "start and end", "single pass", "window", "verified", "n-grams",
     "target in context", "target alone",
 )  # fmt: skip
 
 
 @click.command(
+    context_settings=renamed(setup="scorer", most="max-score"),
     epilog="""\b
 Examples:
   slice-os evaluate context pairs.csv
-  slice-os evaluate context pairs.csv --encoder my-encoder --setup window --setup verified
+  slice-os evaluate context pairs.csv --encoder my-encoder --scorer window --scorer verified
   slice-os evaluate context pairs.csv --n-grams --plot scatter.png
-"""
+""",
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@any_encoder_option
+@encoder_option
 @device_option
 @click.option(
-    "--setup",
-    "setups",
-    type=click.Choice(SETUPS),
+    "--scorer",
+    "scorers",
+    type=click.Choice(SCORERS),
     multiple=True,
-    help="A way to score a passage; may be repeated. Default: all but n-grams.",
+    help="A way to score a passage; may be repeated.  [default: all but n-grams]",
 )
-@click.option("--n-grams", "with_n_grams", is_flag=True, help="Encode every span alone too: long.")
+@click.option(
+    "--n-grams",
+    "with_n_grams",
+    is_flag=True,
+    help="Encode every span alone: hours.",
+)
 @click.option(
     "--against",
-    type=click.Choice(SETUPS),
-    help="What the others are compared with by Williams' test; default: single pass.",
+    type=click.Choice(SCORERS),
+    help="The scorer to compare the others with by Williams' test.  [default: single pass]",
 )
 @click.option(
-    "--most",
+    "--max-score",
     type=POSITIVE,
     default=5.0,
     show_default=True,
-    help="The gold score of equals.",
+    help="The maximum gold score.",
 )
 @click.option(
-    "--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw scores against gold."
+    "--plot",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Plot scores by gold score.",
 )
 @json_option
 def context(
     file: Path,
     encoder: str | None,
     device: str,
-    setups: tuple[str, ...],
+    scorers: tuple[str, ...],
     with_n_grams: bool,
     against: str | None,
-    most: float,
+    max_score: float,
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure, on pairs of known similarity, how near passages come to what they say.
+    """Measure how well scorers of a passage agree with the gold score of what it contains.
 
     FILE is a .csv, .tsv or .jsonl with the columns line (the query), paraphrase, passage and
     goldsim (0 to 5). Correlations are Pearson's and Spearman's. Needs the extra 'evaluate'.
     """
     from slice_os.evaluation.context import evaluate_context, plot_context
     from slice_os.evaluation.plots import check_picture
-    from slice_os.evaluation.setups import DEFAULT_SETUPS
+    from slice_os.evaluation.scorers import DEFAULT_SCORERS
 
     if plot:
         check_picture(plot)  # before the work
 
-    wanted = [*(setups or DEFAULT_SETUPS), *(["n-grams"] if with_n_grams else [])]
+    wanted = [*(scorers or DEFAULT_SCORERS), *(["n-grams"] if with_n_grams else [])]
     bar: tqdm[NoReturn] = tqdm(unit="text", disable=None)
     with bar:
 
@@ -88,9 +98,9 @@ def context(
             file,
             encoder=encoder,
             device=device,
-            setups=wanted,
+            scorers=wanted,
             against=against,
-            most=most,
+            max_score=max_score,
             progress=show,
         )
     if plot:
@@ -100,7 +110,7 @@ def context(
         return
     click.echo(f"{report.pairs} pairs; p of Williams' test against {report.against}")
     echo_columns(
-        ["set-up", "Pearson", "Spearman", "p"],
+        ["scorer", "Pearson", "Spearman", "p"],
         [
             [
                 one.name,
@@ -108,6 +118,6 @@ def context(
                 f"{one.correlation.spearman:.3f}",
                 f"{one.comparison.p:.2g}" if one.comparison else "",
             ]
-            for one in report.setups
+            for one in report.scorers
         ],
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from slice_os.cli.options import any_encoder_option, device_option, json_option
+from slice_os.cli.options import device_option, encoder_option, json_option
 from slice_os.cli.output import echo_columns, echo_json
 
 
@@ -18,7 +18,7 @@ Examples:
 """
 )
 @click.argument("folder", type=click.Path(path_type=Path))
-@any_encoder_option
+@encoder_option
 @device_option
 @json_option
 def phrases(folder: Path, encoder: str | None, device: str, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from slice_os.cli.options import device_option, encoder_option, json_option, thr
 from slice_os.cli.output import counted, echo_json
 
 if TYPE_CHECKING:
-    from slice_os.evaluation.report import RetrievalReport
+    from slice_os.evaluation.metrics import RetrievalReport
     from slice_os.evaluation.searching import EvaluationProgress
 
 SIGNIFICANT = 0.05
@@ -32,11 +32,11 @@ Examples:
 @click.option(
     "--index",
     "location",
-    metavar="PLACE",
-    help="Where the collection is indexed, or was: a folder, or https://host:9200/name.  "
+    metavar="LOCATION",
+    help="The index, which is made if there is none: a folder, or https://host:9200/name.  "
     "[default: one that is removed afterwards]",
 )
-@click.option("--update", is_flag=True, help="Add what an index that exists misses.")
+@click.option("--update", is_flag=True, help="Add what an existing index lacks.")
 @encoder_option
 @device_option
 @threads_option
@@ -58,7 +58,7 @@ Examples:
 @click.option(
     "--baseline",
     metavar="NAME",
-    help="The setting or run file to compare with; default: the first.",
+    help="The setting or run file to compare the others with.  [default: the first]",
 )
 @click.option(
     "--measure",
@@ -69,14 +69,14 @@ Examples:
     "Success@1]",
 )
 @click.option(
-    "--depth", default=100, show_default=True, metavar="N", help="Documents of a ranking."
+    "--depth", default=100, show_default=True, metavar="N", help="Documents in a ranking."
 )
 @click.option("--split", metavar="NAME", help="Which qrels of a BEIR folder.  [default: test]")
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="For a run file a setting, per_query.tsv and report.json.",
+    help="Write a run file for each setting, per_query.tsv and report.json.",
 )
 @json_option
 def retrieval(
@@ -100,9 +100,9 @@ def retrieval(
     FOLDER is in the form of BEIR, TREC or SMART. Run files without a setting are measured alone.
     Needs the extra 'evaluate'.
     """
-    from slice_os.evaluation.measuring import DEFAULT_MEASURES
+    from slice_os.evaluation.metrics import DEFAULT_MEASURES
     from slice_os.evaluation.retrieval import evaluate_retrieval
-    from slice_os.evaluation.settings import SETTINGS
+    from slice_os.evaluation.searching import SETTINGS
 
     bar: tqdm[NoReturn] = tqdm(
         delay=1, leave=False, disable=None, bar_format="{desc} {n_fmt}/{total_fmt} |{bar:20}|"

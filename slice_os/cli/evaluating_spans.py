@@ -21,10 +21,10 @@ degree_option: Decorator = click.option(
     type=click.FloatRange(0, 1),
     default=LEAST,
     show_default=True,
-    help="The least degree of a match.",
+    help="The minimum degree of a match.",
 )
 verify_option: Decorator = click.option(
-    "--verify", is_flag=True, help="Let the degree of the words encoded alone decide."
+    "--verify", is_flag=True, help="Decide by the verified degree: of the words encoded alone."
 )
 
 
@@ -98,18 +98,21 @@ Examples:
 """
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@an_index(metavar="PLACE", help="The index that is mined, if one is.")
+@an_index(metavar="LOCATION", help="The index to mine.")
 @encoder_option
-@click.option("--precision", type=click.FloatRange(0, 1, min_open=True), help="To be reached.")
-@click.option("--recall", type=click.FloatRange(0, 1, min_open=True), help="To be reached.")
-@click.option("--draw", type=click.IntRange(min=1), help="Draw so many matches to label instead.")
+@click.option("--precision", type=click.FloatRange(0, 1, min_open=True), help="Target precision.")
+@click.option("--recall", type=click.FloatRange(0, 1, min_open=True), help="Target recall.")
+@click.option("--draw", type=click.IntRange(min=1), help="Draw so many matches to label.")
 @click.option(
-    "--output", type=click.Path(path_type=Path), metavar="FILE", help="The .csv of --draw."
+    "--output", type=click.Path(path_type=Path), metavar="FILE", help="The .csv file for --draw."
 )
 @degree_option
 @verify_option
 @click.option(
-    "--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw precision and recall."
+    "--plot",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Plot precision and recall.",
 )
 @json_option
 def calibrate(

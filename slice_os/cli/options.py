@@ -20,13 +20,13 @@ index_option: Decorator = an_index(
     metavar="PLACE",
     help="The index: a folder, or https://host:9200/name in an OpenSearch cluster.",
 )
-_an_encoder = partial(click.option, "--encoder", envvar="SLICE_OS_ENCODER", show_envvar=True)
-encoder_option: Decorator = _an_encoder(
-    metavar="FOLDER", help="An encoder folder; default: the one that comes with slice-os."
-)
-any_encoder_option: Decorator = _an_encoder(
-    metavar="PLACE",
-    help="An encoder folder, a checkpoint folder or word vectors in GloVe's text format.",
+encoder_option: Decorator = click.option(
+    "--encoder",
+    envvar="SLICE_OS_ENCODER",
+    show_envvar=True,
+    metavar="LOCATION",
+    help="An encoder folder, a checkpoint folder or word vectors in GloVe's text format.  "
+    "[default: the encoder that comes with slice-os]",
 )
 device_option: Decorator = click.option(
     "--device",

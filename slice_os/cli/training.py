@@ -13,7 +13,7 @@ from slice_os.cli.options import json_option
 from slice_os.cli.output import echo_json
 
 if TYPE_CHECKING:
-    from slice_os.training.progress import Progress
+    from slice_os.training import TrainingProgress
 
 
 @click.command(
@@ -30,13 +30,13 @@ Examples:
     type=click.Path(path_type=Path),
     metavar="FOLDER",
     required=True,
-    help="The run's folder; a run that was broken off goes on from it.",
+    help="The run's folder; an interrupted run continues from it.",
 )
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="What the recipe's paths are relative to; default: the recipe's folder.",
+    help="What the recipe's paths are relative to.  [default: the recipe's folder]",
 )
 @click.option(
     "--device",
@@ -56,7 +56,7 @@ def train(recipe: Path, output: Path, data: Path | None, device: str, as_json: b
 
     bar: tqdm[NoReturn] = tqdm(unit="step", disable=None)
 
-    def show(progress: Progress) -> None:
+    def show(progress: TrainingProgress) -> None:
         bar.total = progress.steps
         bar.update(progress.step - bar.n)
         losses = " ".join(f"{name} {value:.3f}" for name, value in progress.losses.items())

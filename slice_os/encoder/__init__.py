@@ -1,9 +1,25 @@
-"""Texts in, word vectors out: the encoder folder, its ONNX session, batching and pooling.
+"""Encoders: texts in, word vectors out; the kinds of encoder, and the packaged one.
 
 Importing this package loads neither onnxruntime nor tokenizers; `load_encoder` does.
 """
 
-from slice_os.encoder.encoder import Encoder, load_encoder
+from slice_os.encoder.encoder import (
+    ENCODERS,
+    Encoder,
+    EncoderKind,
+    EncoderLike,
+    load_encoder,
+    open_encoder,
+)
 from slice_os.encoder.info import EncoderInfo, encoder_info
 
-__all__ = ["Encoder", "EncoderInfo", "encoder_info", "load_encoder"]
+__all__ = [
+    "ENCODERS",
+    "Encoder",
+    "EncoderInfo",
+    "EncoderKind",
+    "EncoderLike",
+    "encoder_info",
+    "load_encoder",
+    "open_encoder",
+]

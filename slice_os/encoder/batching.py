@@ -1,21 +1,24 @@
-"""Windows of long texts, and batches of nearly equal length."""
+"""Cutting texts into windows, grouping windows into batches, and summing up their results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from slice_os.encoder.tokens import TokenizedText
+from slice_os.errors import EncoderError
+from slice_os.records import Float32, Words
 
 Int64 = npt.NDArray[np.int64]
 _OVERLAP = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Segment:
+class Window:
     """A row of a batch: a text, or one window of it.
 
     Attributes:
@@ -55,13 +58,13 @@ def windows(tokens: int, capacity: int) -> Iterator[tuple[int, int, int, int]]:
         yield start, tokens, low, tokens
 
 
-def segments(owner: int, text: TokenizedText, capacity: int) -> Iterator[Segment]:
-    """Yield the windows of `text`, less those that hold no word."""
+def windows_of(owner: int, text: TokenizedText, capacity: int) -> Iterator[Window]:
+    """Yield the windows of `text` that hold a word."""
     first, owned = text.words.first, text.words.owned
     if not owned:
         return
     if len(text.ids) <= capacity:
-        yield Segment(owner, text.ids, 0, owned, first, 0)
+        yield Window(owner, text.ids, 0, owned, first, 0)
         return
     for start, end, low, high in windows(len(text.ids), capacity):
         stop = min(high, owned)
@@ -69,16 +72,16 @@ def segments(owner: int, text: TokenizedText, capacity: int) -> Iterator[Segment
             continue
         word = int(first.searchsorted(low, side="right")) - 1
         begins = np.maximum(first[word : first.searchsorted(stop)] - low, 0)
-        yield Segment(owner, text.ids[start:end], low - start, stop - start, begins, word)
+        yield Window(owner, text.ids[start:end], low - start, stop - start, begins, word)
 
 
-def batches(rows: Sequence[Segment], budget: int, special: int) -> Iterator[list[Segment]]:
+def batches(rows: Sequence[Window], budget: int, special: int) -> Iterator[list[Window]]:
     """Group `rows` into batches of at most `budget` tokens with padding, longest rows first.
 
     A row longer than the budget is a batch of its own. Longest first, because many threads then
     finish at about the same time.
     """
-    batch: list[Segment] = []
+    batch: list[Window] = []
     width = 0
     for row in sorted(rows, key=lambda one: len(one.ids), reverse=True):
         if not batch or (len(batch) + 1) * width > budget:
@@ -88,3 +91,51 @@ def batches(rows: Sequence[Segment], budget: int, special: int) -> Iterator[list
         batch.append(row)
     if batch:
         yield batch
+
+
+class Chunk:
+    """Some texts whose batches are running."""
+
+    def __init__(self, texts: list[TokenizedText], dimension: int) -> None:
+        self._texts = texts
+        self._dimension = dimension
+        self._rows: list[list[tuple[Window, Future[list[Float32]], int]]] = [[] for _ in texts]
+        self._running: list[Future[list[Float32]]] = []
+
+    def expect(self, batch: list[Window], running: Future[list[Float32]]) -> None:
+        """Note that `running` will hold the sums of `batch`."""
+        self._running.append(running)
+        for place, row in enumerate(batch):
+            self._rows[row.owner].append((row, running, place))
+
+    def words(self) -> Iterator[Words]:
+        """Yield the words of each text, waiting for its batches."""
+        for i, (text, rows) in enumerate(zip(self._texts, self._rows, strict=True)):
+            first, starts, ends, _ = text.words
+            if len(rows) == 1:
+                vectors = _sums(rows[0][1], rows[0][2])
+            else:
+                vectors = np.zeros((len(first), self._dimension), np.float32)
+                for row, running, place in rows:
+                    sums = _sums(running, place)
+                    vectors[row.word : row.word + len(sums)] += sums
+            self._rows[i] = []  # so that what the caller drops is freed
+            yield Words(starts, ends, vectors)
+
+    def add_to(self, vectors: Float32) -> None:
+        """Add to each row of `vectors` the sum of all tokens of that text."""
+        for i, rows in enumerate(self._rows):
+            for _, running, place in rows:
+                vectors[i] += _sums(running, place).sum(axis=0)
+
+    def cancel(self) -> None:
+        """Drop the batches that have not begun."""
+        for running in self._running:
+            running.cancel()
+
+
+def _sums(running: Future[list[Float32]], place: int) -> Float32:
+    try:
+        return running.result()[place]
+    except CancelledError as exc:
+        raise EncoderError("The encoder was closed while it ran: load it again.") from exc

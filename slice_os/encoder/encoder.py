@@ -1,83 +1,45 @@
-"""The encoder: texts in, word vectors or text vectors out."""
+"""The encoder interface, the table of its kinds, and `load_encoder`."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
-from functools import partial
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from pkgutil import resolve_name
 from types import TracebackType
+from typing import NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from slice_os.encoder.batching import Segment, batches, segments
-from slice_os.encoder.chunk import Chunk
-from slice_os.encoder.info import DEFAULT_FOLDER, GRAPH, TOKENIZER, EncoderInfo
-from slice_os.encoder.pool import Pool
-from slice_os.encoder.runtime import Graph, usable_cores
-from slice_os.encoder.tokens import TextTokenizer, TokenizedText
+from slice_os.encoder.info import DEFAULT_FOLDER, DESCRIPTION, GRAPH, EncoderInfo
 from slice_os.errors import EncoderError
 from slice_os.records import Float32, Words
 
-# Padded tokens a batch. On a CPU a text is a batch of its own: more is not faster, and an int8
-# graph has one scale a batch, so that a text's vectors would depend on its neighbours.
-_CPU_BUDGET, _GPU_BUDGET = 1, 16384
-# What is read ahead: two chunks of this many texts or characters, whichever is less.
-_CHUNK_TEXTS, _CHUNK_CHARACTERS = 64, 1 << 18
+Vector = np.ndarray[tuple[int], np.dtype[np.float32]]
+Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
+Self = TypeVar("Self", bound="Encoder")  # in typing since Python 3.11
 
 
-def load_encoder(
-    folder: str | Path | None = None, device: str = "auto", threads: int | None = None
-) -> Encoder:
-    """Load the encoder in `folder`, or the packaged one (English, int8).
+class Encoder(ABC):
+    """Texts in, vectors out: `encode` for whole texts, `encode_words` for every word in context.
 
-    Args:
-        folder: An encoder folder, such as slice-os export makes.
-        device: "auto" (a GPU where there is one that works), "cpu", "cuda", "tensorrt" or
-            "openvino".
-        threads: How many cores to use on a CPU; all that the process may use if None.
-
-    Raises:
-        EncoderError: The folder or the device is not usable.
-        MissingExtraError: onnxruntime is not installed.
-    """
-    return Encoder(DEFAULT_FOLDER if folder is None else Path(folder), device, threads)
-
-
-class Encoder:
-    """A loaded encoder, which many threads may use at once.
-
-    It owns a pool of threads; `close` it, use it as a context manager, or leave it to the
-    interpreter's exit.
+    A kind of encoder gives `info` and `encode_words`, and a row in `ENCODERS`; the rest has a
+    default. `close` it, or use it as a context manager.
 
     Attributes:
-        info: What the encoder's folder says about it.
-        device: "cpu", "cuda", "tensorrt" or "openvino".
-        threads: How many batches run at once.
+        info: Its name, dimension and family; vectors of one family may share an index.
+        device: Where it runs.
     """
 
-    def __init__(self, folder: Path, device: str = "auto", threads: int | None = None) -> None:
-        """See `load_encoder`."""
-        if threads is not None and threads < 1:
-            raise EncoderError(f"An encoder cannot run on {threads} threads: use 1 or more.")
-        self.info = EncoderInfo.load(folder)
-        self._tokenizer = TextTokenizer(folder / TOKENIZER)
-        self._graph = Graph(
-            folder / GRAPH, device, self.info.dimension, self.info.precision == "int8"
-        )
-        self.device = self._graph.device
-        # On a GPU one thread runs the graph while the other pools.
-        self.threads = 2 if self._graph.on_gpu else threads or usable_cores()
-        self._special = len(self._tokenizer.prefix) + len(self._tokenizer.suffix)
-        self._capacity = self.info.max_tokens - self._special
-        self._pool = Pool(self.threads)
-        self._closed = False
+    info: EncoderInfo
+    device: str = "cpu"
 
     def __repr__(self) -> str:
-        return f"<Encoder {self.info.name} {self.info.precision} on {self.device}>"
+        return f"<{type(self).__name__} {self.info.name} {self.info.precision} on {self.device}>"
 
-    def __enter__(self) -> Encoder:
+    def __enter__(self: Self) -> Self:
         return self
 
     def __exit__(
@@ -88,116 +50,109 @@ class Encoder:
     ) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Stop the threads; batches that have not begun are dropped."""
-        self._closed = True
-        self._pool.close()
+    def close(self) -> None:  # noqa: B027 - most kinds hold nothing that must be closed
+        """Free what the encoder holds."""
+
+    @abstractmethod
+    def encode_words(self, texts: Iterable[str]) -> Iterator[Words]:
+        """Yield the words of each text with their vectors, in order and in bounded memory."""
+
+    @overload
+    def encode(self, texts: str) -> Vector: ...  # type: ignore[overload-overlap]
+    @overload
+    def encode(self, texts: Sequence[str]) -> Matrix: ...
+    def encode(self, texts: str | Sequence[str]) -> Vector | Matrix:
+        """Return the unit vector of a text, float32 ``[d]``, or those of several, ``[n, d]``.
+
+        The vector of a text is the mean of its words' vectors, as for a span, at unit length. A
+        text that the encoder knows nothing of has zeros.
+
+        Raises:
+            EncoderError: A vector is not finite, or the encoder is closed.
+        """
+        vectors = self._vectors([texts] if isinstance(texts, str) else texts)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit: Matrix = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+        return unit[0] if isinstance(texts, str) else unit
 
     def knows(self, text: str) -> bool:
-        """Tell whether a text holds anything of the vocabulary.
+        """Tell whether a text holds a word with a vector."""
+        return any(words.vectors.any() for words in self.encode_words([text]))
 
-        What is not in it is one token, whatever it is: to the encoder all such texts are the same.
-        """
-        return self._tokenizer.knows(text)
-
-    def encode_words(self, texts: Iterable[str]) -> Iterator[Words]:
-        """Yield the words of each text with their vectors, in order.
-
-        Reads ahead by at most two chunks of 64 texts (more with many threads) or 262,144
-        characters. Long texts are encoded in overlapping windows, and none of their tokens is
-        lost. A text without words gives empty `Words`.
-
-        Raises:
-            EncoderError: The graph gave a vector that is not finite, or the encoder is closed.
-        """
-        running: deque[Chunk] = deque()
-        try:
-            # The next chunk is tokenized while the one before runs on the pool.
-            for chunk in _chunks(texts, max(_CHUNK_TEXTS, 32 * self.threads)):
-                running.append(self._start(self._tokenizer.split(chunk)))
-                if len(running) > 1:
-                    yield from running[0].words()
-                    running.popleft()
-            while running:
-                yield from running[0].words()
-                running.popleft()
-        finally:
-            for left in running:
-                left.cancel()
-
-    def encode(self, texts: Sequence[str]) -> Float32:
-        """Return the unit vectors of `texts`, float32 ``[n, d]``.
-
-        The vector of a text is the mean of its own tokens' vectors, as for a span; special tokens
-        do not count. A text without tokens has a row of zeros.
-
-        Raises:
-            EncoderError: The graph gave a vector that is not finite, or the encoder is closed.
-        """
-        vectors = np.zeros((len(texts), self.info.dimension), np.float32)
-        at = 0
-        for chunk in _chunks(texts, 4 * max(_CHUNK_TEXTS, 32 * self.threads)):
-            running = self._start(self._tokenizer.whole(chunk))
-            try:
-                running.add_to(vectors[at : at + len(chunk)])
-            finally:
-                running.cancel()
-            at += len(chunk)
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        np.divide(vectors, norms, out=vectors, where=norms > 0)
-        return vectors
-
-    def _start(self, texts: list[TokenizedText]) -> Chunk:
-        """Put the batches of `texts` on the pool."""
-        if self._closed:
-            raise EncoderError("This encoder is closed: load it again.")
-        rows = [row for i, text in enumerate(texts) for row in segments(i, text, self._capacity)]
-        budget = _GPU_BUDGET if self._graph.on_gpu else _CPU_BUDGET
-        planned = list(batches(rows, budget, self._special))
-        chunk = Chunk(texts, self.info.dimension)
-        if len(planned) == 1:
-            # One query: a thread would only add its own delay.
-            done: Future[list[Float32]] = Future()
-            done.set_result(self._run(planned[0], texts))
-            chunk.expect(planned[0], done)
-            return chunk
-        for batch in planned:
-            chunk.expect(batch, self._pool.submit(partial(self._run, batch, texts)))
-        return chunk
-
-    def _run(self, batch: list[Segment], texts: list[TokenizedText]) -> list[Float32]:
-        """Return, for each row of `batch`, the sums of its words' token vectors, ``[W, d]``."""
-        prefix, suffix = self._tokenizer.prefix, self._tokenizer.suffix
-        width = max(len(row.ids) for row in batch) + self._special
-        ids = np.full((len(batch), width), self.info.pad_id, np.int64)
-        mask = np.zeros((len(batch), width), np.int64)
-        for i, row in enumerate(batch):
-            filled = np.concatenate((prefix, row.ids, suffix))
-            ids[i, : len(filled)] = filled
-            mask[i, : len(filled)] = 1
-        hidden = self._graph.run(ids, mask)
-        sums = []
-        for i, row in enumerate(batch):
-            own = hidden[i, len(prefix) + row.skip : len(prefix) + row.stop]
-            pooled = np.add.reduceat(own, row.first, axis=0)
-            if not np.isfinite(pooled.sum()):
-                raise EncoderError(
-                    f"The encoder {self.info.name} gave a vector that is not finite for the text "
-                    f"that begins with {texts[row.owner].text[:60]!r}: export it again with "
-                    "another precision."
-                )
-            sums.append(pooled)
+    def _vectors(self, texts: Sequence[str]) -> Float32:
+        """Return vectors of whole texts, ``[n, d]``, of any norm: by default their words' sums."""
+        sums = np.zeros((len(texts), self.info.dimension), np.float32)
+        for row, words in enumerate(self.encode_words(texts)):
+            sums[row] = words.vectors.sum(axis=0)
         return sums
 
 
-def _chunks(texts: Iterable[str], most: int) -> Iterator[list[str]]:
-    chunk: list[str] = []
-    characters = 0
-    for text in texts:
-        chunk.append(text)
-        characters += len(text)
-        if len(chunk) >= most or characters >= _CHUNK_CHARACTERS:
-            yield chunk
-            chunk, characters = [], 0
-    if chunk:
-        yield chunk
+EncoderLike = Encoder | str | os.PathLike[str] | None
+"""An encoder, or where one is; None is the packaged one."""
+
+
+class EncoderKind(NamedTuple):
+    """A kind of encoder that `load_encoder` loads.
+
+    `loader` is ``module:name`` of what is called with the path, the device and the number of
+    threads; it is imported when it is used. `recognises` tells whether an existing path is one.
+    """
+
+    loader: str
+    recognises: Callable[[Path], bool]
+
+
+ENCODERS = {
+    "static": EncoderKind("slice_os.encoder.static:StaticEncoder", Path.is_file),
+    "onnx": EncoderKind(
+        "slice_os.encoder.onnx:OnnxEncoder",
+        lambda path: any((path / name).is_file() for name in (DESCRIPTION, GRAPH)),
+    ),
+    "torch": EncoderKind(
+        "slice_os.exporters.pooled:CheckpointEncoder.load",
+        lambda path: any((path / name).is_file() for name in ("config.json", "modules.json")),
+    ),
+}
+"""Name -> kind; the last that recognises a path loads it, so that a new row comes first."""
+
+
+def load_encoder(
+    encoder: EncoderLike = None, device: str = "auto", threads: int | None = None
+) -> Encoder:
+    """Load an encoder; an encoder that is given is returned, and stays its owner's to close.
+
+    Args:
+        encoder: An encoder folder (slice-os export makes one), a checkpoint folder, a file of word
+            vectors in GloVe's text format, or what else `ENCODERS` knows; the packaged encoder
+            (English, int8) if None.
+        device: "auto" (a GPU where there is one that works), "cpu" or "cuda"; an encoder folder
+            also runs on "tensorrt" and "openvino".
+        threads: How many cores an encoder folder uses on a CPU; all that the process may if None.
+
+    Raises:
+        EncoderError: There is no encoder, it is not usable, or the device is not there.
+        ExportError: The checkpoint is not usable.
+        MissingExtraError: onnxruntime is not installed, or torch for a checkpoint.
+    """
+    if not isinstance(encoder, (str, os.PathLike, type(None))):
+        return encoder
+    path = DEFAULT_FOLDER if encoder is None else Path(encoder)
+    for kind in reversed(ENCODERS.values()):
+        if kind.recognises(path):
+            loaded: Encoder = resolve_name(kind.loader)(path, device, threads)
+            return loaded
+    raise EncoderError(
+        f"There is no encoder at {path}: give an encoder folder (slice-os export makes one), a "
+        "checkpoint folder or a file of word vectors in GloVe's text format."
+    )
+
+
+@contextmanager
+def open_encoder(encoder: EncoderLike = None, device: str = "auto") -> Iterator[Encoder]:
+    """Give an encoder as `load_encoder` does, and close it afterwards unless it was given."""
+    loaded = load_encoder(encoder, device)
+    try:
+        yield loaded
+    finally:
+        if loaded is not encoder:
+            loaded.close()

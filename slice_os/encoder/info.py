@@ -21,7 +21,7 @@ _AGAIN = "export it again with slice-os export"
 
 @dataclass(frozen=True, slots=True)
 class EncoderInfo:
-    """What `encoder.json` says about the folder that it lies in.
+    """An encoder's name, dimension and family: of an encoder folder, what `encoder.json` says.
 
     Args:
         name: What people call the encoder.
@@ -30,7 +30,7 @@ class EncoderInfo:
             share an index.
         precision: "fp32", "fp16" or "int8".
         dimension: Length of every vector.
-        max_tokens: The longest input of the graph, special tokens included.
+        max_tokens: The longest input, special tokens included; 0 where there is no limit.
         pad_id: The token that fills the rows of a batch.
         pooling: How token vectors become word and text vectors; only "mean" is known.
         span_range: The fewest and the most words of a span that the encoder is made for.
@@ -38,8 +38,8 @@ class EncoderInfo:
         licence: SPDX identifier; empty where unknown.
         training_data: One sentence.
         measured: What was measured when it was exported, such as the parity with torch.
-        graph_bytes: Size of `model.onnx`, which tells a half-written folder.
-        graph_sha256: Hash of `model.onnx`, which tells a corrupt one.
+        graph_bytes: Size of `model.onnx`, which tells a half-written folder; 0 of other kinds.
+        graph_sha256: Hash of `model.onnx`, which tells a corrupt one; empty of other kinds.
         format: Version of this description.
     """
 
@@ -48,9 +48,9 @@ class EncoderInfo:
     family: str
     precision: str
     dimension: int
-    max_tokens: int
-    graph_bytes: int
-    graph_sha256: str
+    max_tokens: int = 0
+    graph_bytes: int = 0
+    graph_sha256: str = ""
     pad_id: int = 0
     pooling: str = "mean"
     span_range: tuple[int, int] = (1, 20)
@@ -145,7 +145,7 @@ def file_sha256(path: Path) -> str:
 
 
 def encoder_info(folder: str | Path | None = None, *, check: bool = False) -> EncoderInfo:
-    """Return what the encoder in `folder` says of itself; without `folder`, the packaged one.
+    """Return the description of the encoder in `folder`, by default of the packaged one.
 
     With `check`, `model.onnx` is read and compared with its hash.
 

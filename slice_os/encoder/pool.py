@@ -1,4 +1,4 @@
-"""A pool of threads that the interpreter need not wait for."""
+"""A thread pool that does not hold up the exit of the interpreter."""
 
 from __future__ import annotations
 

@@ -1,75 +1,8 @@
-"""Evaluation: how good an encoder or an index is, on sets from papers and on one's own.
+"""Evaluation of encoders and indexes, on published sets and on your own.
 
 Names are looked up when they are used.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from slice_os.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from slice_os.evaluation.building import BuildReport, build_context
-    from slice_os.evaluation.calibration import Calibration, calibrate
-    from slice_os.evaluation.context import ContextReport, evaluate_context, plot_context
-    from slice_os.evaluation.correlation import compare, correlate, williams_test
-    from slice_os.evaluation.diversity import lexical_diversity
-    from slice_os.evaluation.endpoint import Endpoint
-    from slice_os.evaluation.labels import draw_sample, is_labelled, labels_from_gold, read_labels
-    from slice_os.evaluation.phrases import PhraseReport, evaluate_phrases
-    from slice_os.evaluation.report import RetrievalReport
-    from slice_os.evaluation.retrieval import evaluate_retrieval
-    from slice_os.evaluation.spans import SpanReport, evaluate_spans
-
-_HOMES = {
-    "BuildReport": "building",
-    "Calibration": "calibration",
-    "ContextReport": "context",
-    "Endpoint": "endpoint",
-    "PhraseReport": "phrases",
-    "RetrievalReport": "report",
-    "SpanReport": "spans",
-    "build_context": "building",
-    "calibrate": "calibration",
-    "compare": "correlation",
-    "correlate": "correlation",
-    "draw_sample": "labels",
-    "evaluate_context": "context",
-    "evaluate_phrases": "phrases",
-    "evaluate_retrieval": "retrieval",
-    "evaluate_spans": "spans",
-    "is_labelled": "labels",
-    "labels_from_gold": "labels",
-    "lexical_diversity": "diversity",
-    "plot_context": "context",
-    "read_labels": "labels",
-    "williams_test": "correlation",
-}
-
-__all__ = [
-    "BuildReport",
-    "Calibration",
-    "ContextReport",
-    "Endpoint",
-    "PhraseReport",
-    "RetrievalReport",
-    "SpanReport",
-    "build_context",
-    "calibrate",
-    "compare",
-    "correlate",
-    "draw_sample",
-    "evaluate_context",
-    "evaluate_phrases",
-    "evaluate_retrieval",
-    "evaluate_spans",
-    "is_labelled",
-    "labels_from_gold",
-    "lexical_diversity",
-    "plot_context",
-    "read_labels",
-    "williams_test",
-]
-
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

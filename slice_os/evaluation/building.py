@@ -1,16 +1,18 @@
 """Building a phrase-in-context set: a language model writes the passages around the paraphrases.
 
 A row of the output is a pair with its passage. Rows are appended as they come, so a run that was
-broken off goes on from what is there, and nothing that was paid for is asked for again.
+interrupted continues from what is there, and no answer is paid for twice.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any, TextIO
 
 from slice_os.corpus import count_words
@@ -31,10 +33,9 @@ WORDS = (20, 60)
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """A pair to build a passage for, and the line of the file that holds it."""
+class WantedPassage:
+    """A pair that needs a passage."""
 
-    line: int
     phrase: str
     paraphrase: str
     score: float
@@ -59,7 +60,7 @@ def build_context(
     words: tuple[int, int] = WORDS,
     attempts: int = 3,
     workers: int = 4,
-    most: float = 5.0,
+    max_score: float = 5.0,
     progress: Callable[[int, int, Mapping[str, int]], None] | None = None,
 ) -> BuildReport:
     """Ask a language model for a passage around each pair's paraphrase, and check it.
@@ -71,10 +72,10 @@ def build_context(
             it, OUT.about.json says the model and the prompt.
         endpoint: The model.
         prompt: With {paraphrase}, {low} and {high}.
-        words: The fewest and the most words of a passage.
-        attempts: How often the model is asked for a passage that passes the check.
+        words: Minimum and maximum words of a passage.
+        attempts: Requests for each passage until one passes the check.
         workers: How many pairs are asked for at once.
-        most: The score that means the same.
+        max_score: The maximum score.
         progress: Is told how many pairs are done of how many, and the failures.
 
     Raises:
@@ -89,52 +90,42 @@ def build_context(
         raise EvaluationError("The prompt does not say {paraphrase}: add it.")
     if not 1 <= words[0] <= words[1]:
         raise EvaluationError(f"A passage of {words[0]} to {words[1]} words cannot be had.")
-    wanted = list(_read(pairs, most))
+    wanted = list(_read(pairs, max_score))
     if not wanted:
         raise EvaluationError(f"{pairs} holds no pair: give a file with rows below its header.")
     about = {"model": endpoint.model, "prompt": prompt, "words": list(words)}
     known = _resume(out, about)
-    failures: dict[str, int] = {}
+    failures: Counter[str] = Counter()
     built = 0
-    rest = iter([pair for pair in wanted if (pair.phrase, pair.paraphrase) not in known])
+    lock = Lock()
 
-    def ask(pair: Pair) -> tuple[Pair, str, str]:
+    def build(pair: WantedPassage) -> None:
+        nonlocal built
         passage, reason = _passage(endpoint, pair, prompt, words, attempts)
-        return pair, passage, reason
+        with lock:
+            if passage:
+                _add(file, pair, passage)
+                built += 1
+            else:
+                failures[reason] += 1
+            if progress:
+                progress(len(known) + built + failures.total(), len(wanted), failures)
 
-    pool = ThreadPoolExecutor(workers, "slice-os-build")
-    running: set[Future[tuple[Pair, str, str]]] = set()
     try:
-        with out.open("a", encoding="utf-8") as file:
+        with out.open("a", encoding="utf-8") as file, ThreadPoolExecutor(workers) as pool:
+            rest = [pair for pair in wanted if (pair.phrase, pair.paraphrase) not in known]
             try:
-                while True:
-                    while len(running) < 2 * workers and (pair := next(rest, None)):
-                        running.add(pool.submit(ask, pair))
-                    if not running:
-                        break
-                    for one in wait(running, return_when=FIRST_COMPLETED).done:
-                        running.remove(one)
-                        pair, passage, reason = one.result()
-                        if passage:
-                            _add(file, pair, passage)
-                            built += 1
-                        else:
-                            failures[reason] = failures.get(reason, 0) + 1
-                        if progress:
-                            count = len(known) + built + sum(failures.values())
-                            progress(count, len(wanted), failures)
-            finally:  # Ctrl-C, or a server that refuses: what was answered is kept
+                for done in as_completed([pool.submit(build, pair) for pair in rest]):
+                    done.result()
+            finally:  # Ctrl-C, or a server that refuses: answers under way are still kept
                 pool.shutdown(wait=True, cancel_futures=True)
-                for one in running:
-                    if not one.cancelled() and not one.exception() and one.result()[1]:
-                        _add(file, *one.result()[:2])
     except OSError as exc:
         raise EvaluationError(f"{out} cannot be written ({exc.strerror}): make room.") from exc
-    return BuildReport(len(wanted), built, len(known), failures)
+    return BuildReport(len(wanted), built, len(known), dict(failures))
 
 
 def _passage(
-    endpoint: Endpoint, pair: Pair, prompt: str, words: tuple[int, int], attempts: int
+    endpoint: Endpoint, pair: WantedPassage, prompt: str, words: tuple[int, int], attempts: int
 ) -> tuple[str, str]:
     """Return a passage that passes the check, or "" and why the last one did not."""
     low, high = words
@@ -153,17 +144,17 @@ def _passage(
     return "", reason
 
 
-def _read(path: str | Path, most: float) -> Iterator[Pair]:
+def _read(path: str | Path, max_score: float) -> Iterator[WantedPassage]:
     for line, values in read_rows(path):
         first, second = (field(path, line, values, names) for names in (FIRST, SECOND))
-        gold = score(path, line, values, SCORE, (0.0, most))
+        gold = score(path, line, values, SCORE, (0.0, max_score))
         paraphrase = " ".join(second.split()).rstrip(" .")
         if not paraphrase:
             raise EvaluationError(f"{path}, line {line}, has no word in {second!r}: correct it.")
-        yield Pair(line, " ".join(first.split()), paraphrase, gold)
+        yield WantedPassage(" ".join(first.split()), paraphrase, gold)
 
 
-def _add(file: TextIO, pair: Pair, passage: str) -> None:
+def _add(file: TextIO, pair: WantedPassage, passage: str) -> None:
     row = {
         "line": pair.phrase,
         "paraphrase": pair.paraphrase,

@@ -1,4 +1,4 @@
-"""The degree from which matches are right as often, or as completely, as somebody wants."""
+"""Calibration: the degree at which matches reach a target precision or recall."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The threshold, what it reaches on the labels, and 95 % intervals of both by bootstrap.
+    """A threshold, its precision and recall on the labels, and their 95 % bootstrap intervals.
 
     Attributes:
-        degree: Matches of this degree or more are to be taken.
-        degree_interval: Where it would lie with other labels of the kind.
-        precision: The share of right ones among them.
-        precision_interval: Where that lies with other labels, at this very degree.
-        recall: The share of what is right that is among them; of the mined, if labels came from a
-            sample.
-        recall_interval: Where that lies with other labels, at this very degree.
-        labels: How many matches were labelled.
+        degree: The threshold: matches of this degree or more are accepted.
+        degree_interval: 95 % interval of the threshold.
+        precision: The share of accepted matches that are correct.
+        precision_interval: 95 % interval of the precision at this threshold.
+        recall: The share of correct matches that are accepted; of the mined ones, if the labels
+            are of a sample.
+        recall_interval: 95 % interval of the recall at this threshold.
+        labels: How many matches are labelled.
     """
 
     degree: float
@@ -50,26 +50,25 @@ class Calibration:
 def calibrate(
     labels: Labels, *, precision: float | None = None, recall: float | None = None, seed: int = 0
 ) -> Calibration:
-    """Return the threshold that reaches a precision or a recall.
+    """Return the threshold for a target precision or recall.
 
-    For a precision it is the lowest degree from which matches are right that often; for a recall
-    the highest degree that leaves so much.
+    For a precision it is the lowest degree that reaches it; for a recall, the highest.
 
     Args:
         labels: From `read_labels` or `labels_from_gold`.
-        precision: Wanted, in (0, 1].
-        recall: Wanted, in (0, 1]; exactly one of the two is given.
-        seed: Of the bootstrap.
+        precision: Target precision, in (0, 1].
+        recall: Target recall, in (0, 1]; exactly one of the two is given.
+        seed: Seed of the bootstrap.
 
     Raises:
-        EvaluationError: Neither or both are wanted, there are fewer than two labels, none is right
-            or has a weight, or no degree reaches it.
+        EvaluationError: Neither or both are given, there are fewer than two labels, none is
+            correct or has a weight, or no degree reaches the target.
         MissingExtraError: scipy is not installed.
 
     """
     wanted = check_wanted(precision, recall)
     if len(labels.degrees) < 2:
-        raise EvaluationError("One label says nothing of others: label more matches.")
+        raise EvaluationError("There are fewer than two labels: label more matches.")
     if not (labels.correct * labels.weights).any():
         raise EvaluationError("No match is labelled as right: label more of them.")
 
@@ -94,14 +93,14 @@ def calibrate(
 
 
 def check_wanted(precision: float | None, recall: float | None) -> float:
-    """Return the one of the two that is wanted.
+    """Return the target, precision or recall.
 
     Raises:
-        EvaluationError: Neither or both are, or it is no share.
+        EvaluationError: Neither or both are given, or it is not in (0, 1].
 
     """
     if (precision is None) == (recall is None):
-        raise EvaluationError("Give either a precision or a recall to reach.")
+        raise EvaluationError("Give either a precision or a recall as the target.")
     wanted = precision if precision is not None else recall
     if wanted is None or not 0 < wanted <= 1:
         raise EvaluationError(f"{wanted} cannot be reached: give a share above 0 and up to 1.")
@@ -109,7 +108,7 @@ def check_wanted(precision: float | None, recall: float | None) -> float:
 
 
 def curve(labels: Labels) -> tuple[Floats, Floats, Floats]:
-    """Return the degrees, highest first, with precision and recall of what reaches each."""
+    """Return the degrees, highest first, with precision and recall at each as the threshold."""
     return _curve(labels, np.arange(len(labels.degrees)))
 
 
@@ -140,7 +139,7 @@ def _curve(labels: Labels, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats,
 
 
 def _reached(labels: Labels, rows: npt.NDArray[np.int64], degree: float) -> tuple[float, float]:
-    """Return precision and recall of what reaches a degree; NaN where nothing does."""
+    """Return precision and recall at a threshold; NaN and 0 where no match reaches it."""
     degrees, reached, left = _curve(labels, rows)
     above = np.flatnonzero(degrees >= degree)
     if not len(above):
@@ -154,7 +153,7 @@ def _threshold(
     precision: float | None,
     recall: float | None,
 ) -> tuple[float, float, float]:
-    """Return the threshold with its precision and recall; NaN where none reaches what is wanted."""
+    """Return the threshold, its precision and its recall; NaN where none reaches the target."""
     degrees, reached, left = _curve(labels, rows)
     if precision is not None:
         good = np.flatnonzero(reached >= precision)

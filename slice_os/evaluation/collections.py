@@ -1,4 +1,4 @@
-"""Test collections of information retrieval: BEIR, TREC and SMART folders -> one record.
+"""Reading test collections of information retrieval: BEIR, TREC and SMART folders.
 
 A format is a row of `FORMATS`. Documents are streamed; queries and judgements are held.
 """
@@ -12,14 +12,14 @@ from pathlib import Path
 
 from slice_os.corpus.rows import Fields, to_document
 from slice_os.errors import CorpusError, EvaluationError
-from slice_os.evaluation.lines import json_rows, tsv_rows
-from slice_os.evaluation.qrels import (
+from slice_os.evaluation.formats import (
     Qrels,
     read_beir_qrels,
+    read_smart,
     read_smart_qrels,
     read_trec_qrels,
 )
-from slice_os.evaluation.smart import read_smart
+from slice_os.evaluation.lines import json_rows, tsv_rows
 from slice_os.records import Document
 
 DEFAULT_SPLIT = "test"
@@ -42,7 +42,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a kind of folder is known, and read."""
+    """A format of collections: how a folder of it is recognised and read."""
 
     files: str
     """What the folder holds, for people."""

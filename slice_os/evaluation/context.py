@@ -1,7 +1,8 @@
-"""Phrase in context: is a passage as near to a phrase as what it says is (SLICE's STS-B-Context).
+"""Phrase in context: a passage should score as high for a query as the target that it contains.
 
-A pair is a query, a target and a passage of 20 to 60 words that says the target word for word; the
-gold score is how alike query and target are. What sees only query and passage should come near it.
+A pair is a query, a target, a passage of 20 to 60 words that contains the target word for word, and
+a gold score: the similarity of query and target. A scorer sees the query and the passage alone.
+Such sets are Orbach et al. (2023)'s STS-B-Context (section 4.2) and those of `build_context`.
 """
 
 from __future__ import annotations
@@ -11,23 +12,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from slice_os.encoder import EncoderLike, open_encoder
 from slice_os.errors import EvaluationError
-from slice_os.evaluation.correlation import Comparison, Correlation, compare, correlate
-from slice_os.evaluation.encoders import WordEncoder, opened
 from slice_os.evaluation.rows import field, read_rows, score
-from slice_os.evaluation.said import place_of
-from slice_os.evaluation.setups import DEFAULT_SETUPS, SETUPS, Encoded
-from slice_os.evaluation.significance import load_stats
+from slice_os.evaluation.scorers import DEFAULT_SCORERS, SCORERS, Encoded, find_words
+from slice_os.evaluation.significance import (
+    Correlation,
+    WilliamsTest,
+    compare,
+    correlate,
+    load_stats,
+)
 
 QUERY, TARGET = ("line", "query", "phrase"), ("paraphrase", "target")
 PASSAGE, GOLD = ("passage", "context"), ("goldsim", "gold", "score")
-MOST = 5.0
+MAX_SCORE = 5.0
 AGAINST = "single pass"
 
 
 @dataclass(frozen=True, slots=True)
 class ContextPair:
-    """A query, what a passage says of it, the passage, and how alike the first two are (0 to 1)."""
+    """A query, a target, a passage that contains it, and the pair's gold score (0 to 1)."""
 
     query: str
     target: str
@@ -36,46 +41,46 @@ class ContextPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
-    """How well a set-up's scores agree with the gold.
+class ScorerResult:
+    """How well a scorer's scores agree with the gold scores.
 
     Attributes:
-        name: The set-up, a key of `slice_os.evaluation.setups.SETUPS`.
-        correlation: With the gold.
-        comparison: Williams' test against the report's `against`; None for that itself.
-        scores: One a pair, as they come: cosines, degrees or BM25.
+        name: A key of `slice_os.evaluation.scorers.SCORERS`.
+        correlation: With the gold scores.
+        comparison: Williams' test against the report's `against`; None for that scorer itself.
+        scores: One for each pair: cosines, degrees or BM25 scores.
     """
 
     name: str
     correlation: Correlation
-    comparison: Comparison | None
+    comparison: WilliamsTest | None
     scores: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
 class ContextReport:
-    """What `evaluate_context` found: `gold` of each pair, from 0 to 1, and the set-ups."""
+    """What `evaluate_context` found; `gold` has each pair's gold score, from 0 to 1."""
 
     pairs: int
     against: str
     gold: Sequence[float]
-    setups: Sequence[Setup]
+    scorers: Sequence[ScorerResult]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types, without the scores."""
         rows = [
             {
-                "setup": one.name,
+                "scorer": one.name,
                 "pearson": one.correlation.pearson,
                 "spearman": one.correlation.spearman,
                 **({"t": one.comparison.t, "p": one.comparison.p} if one.comparison else {}),
             }
-            for one in self.setups
+            for one in self.scorers
         ]
-        return {"pairs": self.pairs, "against": self.against, "setups": rows}
+        return {"pairs": self.pairs, "against": self.against, "scorers": rows}
 
 
-def read_context(path: str | Path, most: float = MOST) -> list[ContextPair]:
+def read_context(path: str | Path, max_score: float = MAX_SCORE) -> list[ContextPair]:
     """Read pairs from a .csv, .tsv or .jsonl file in any encoding.
 
     Columns: ``line`` (or query, phrase), ``paraphrase`` (or target), ``passage`` (or context),
@@ -83,21 +88,21 @@ def read_context(path: str | Path, most: float = MOST) -> list[ContextPair]:
 
     Args:
         path: The file.
-        most: The gold score that means the same; the least is 0.
+        max_score: The maximum gold score; the minimum is 0.
 
     Raises:
-        EvaluationError: The file is not such a file, or a passage does not say its target; the
-            line is named.
+        EvaluationError: The file is not such a file, or a passage does not contain its target;
+            the line is named.
 
     """
     pairs = []
     for line, values in read_rows(path):
         query, target = (field(path, line, values, names) for names in (QUERY, TARGET))
         passage = field(path, line, values, PASSAGE)
-        gold = score(path, line, values, GOLD, (0.0, most)) / most
-        if place_of(passage, target) < 0:
+        gold = score(path, line, values, GOLD, (0.0, max_score)) / max_score
+        if find_words(passage, target) < 0:
             raise EvaluationError(
-                f"{path}, line {line}: the passage does not say {target[:60]!r} word for word: "
+                f"{path}, line {line}: the passage does not contain {target[:60]!r} word for word: "
                 "correct it, or leave the row out."
             )
         pairs.append(ContextPair(query, target, passage, gold))
@@ -109,52 +114,51 @@ def read_context(path: str | Path, most: float = MOST) -> list[ContextPair]:
 def evaluate_context(
     file: str | Path,
     *,
-    encoder: str | Path | WordEncoder | None = None,
+    encoder: EncoderLike = None,
     device: str = "auto",
-    setups: Sequence[str] = DEFAULT_SETUPS,
+    scorers: Sequence[str] = DEFAULT_SCORERS,
     against: str | None = None,
-    most: float = MOST,
+    max_score: float = MAX_SCORE,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ContextReport:
-    """Measure how well ways to score a passage agree with how alike query and target are.
+    """Measure how well scorers of a passage agree with the gold scores of query and target.
 
     Args:
         file: The pairs, see `read_context`.
-        encoder: An encoder folder, a checkpoint folder, a file of word vectors in GloVe's text
-            format, or a loaded encoder; the packaged encoder if None.
-        device: Where an encoder folder runs.
-        setups: Keys of `slice_os.evaluation.setups.SETUPS`.
-        against: The set-up that the others are compared with; "single pass", or the first.
-        most: The gold score that means the same.
-        progress: Is told a set-up, and how much of it is done of how much.
+        encoder: What `slice_os.load_encoder` takes.
+        device: Where an encoder that is loaded here runs.
+        scorers: Keys of `slice_os.evaluation.scorers.SCORERS`.
+        against: The scorer that the others are compared with; "single pass", or the first.
+        max_score: The maximum gold score.
+        progress: Called with a scorer's name, how much of it is done, and of how much.
 
     Raises:
-        EvaluationError: The file, the encoder or a set-up is not usable.
+        EvaluationError: The file, the encoder or a scorer is not usable.
         MissingExtraError: scipy is not installed, or torch where a checkpoint is given.
 
     """
-    for name in [*setups, *([against] if against else [])]:
-        if name not in SETUPS:
-            raise EvaluationError(f"There is no set-up {name!r}: use {', '.join(SETUPS)}.")
-    if not setups:
-        raise EvaluationError(f"No set-up is asked for: use some of {', '.join(SETUPS)}.")
-    pairs = read_context(file, most)
-    load_stats()  # what takes long finds out first that it is missing
-    against = against or (AGAINST if AGAINST in setups else setups[0])
-    wanted = list(dict.fromkeys([*setups, against]))
+    for name in [*scorers, *([against] if against else [])]:
+        if name not in SCORERS:
+            raise EvaluationError(f"There is no scorer {name!r}: use {', '.join(SCORERS)}.")
+    if not scorers:
+        raise EvaluationError(f"No scorer is given: use some of {', '.join(SCORERS)}.")
+    pairs = read_context(file, max_score)
+    load_stats()  # before the work: it may be missing
+    against = against or (AGAINST if AGAINST in scorers else scorers[0])
+    wanted = list(dict.fromkeys([*scorers, against]))
     gold = [pair.gold for pair in pairs]
     tell = progress or (lambda name, done, count: None)
-    with opened(encoder, device) as loaded:
+    with open_encoder(encoder, device) as loaded:
         encoded = Encoded(
             loaded,
             [pair.query for pair in pairs],
             [pair.passage for pair in pairs],
-            [_said(pair) for pair in pairs],
+            [_target(pair) for pair in pairs],
             tell,
         )
-        scores: Mapping[str, Sequence[float]] = {name: SETUPS[name](encoded) for name in wanted}
+        scores: Mapping[str, Sequence[float]] = {name: SCORERS[name](encoded) for name in wanted}
     rows = [
-        Setup(
+        ScorerResult(
             name,
             correlate(found, gold),
             None if name == against else compare(found, scores[against], gold),
@@ -166,7 +170,7 @@ def evaluate_context(
 
 
 def plot_context(report: ContextReport, path: str | Path) -> None:
-    """Draw the scores of each set-up against the gold, into a file that matplotlib knows by name.
+    """Draw each scorer's scores against the gold scores into a .png, .svg or .pdf file.
 
     Raises:
         EvaluationError: The file cannot be written.
@@ -175,11 +179,11 @@ def plot_context(report: ContextReport, path: str | Path) -> None:
     """
     from slice_os.evaluation.plots import scatter
 
-    series = {one.name: one.scores for one in report.setups}
+    series = {one.name: one.scores for one in report.scorers}
     scatter(path, report.gold, series, "gold similarity", "score")
 
 
-def _said(pair: ContextPair) -> tuple[str, int]:
-    """Return the target as the passage says it, and where it begins there."""
-    start = place_of(pair.passage, pair.target)
+def _target(pair: ContextPair) -> tuple[str, int]:
+    """Return the target as it stands in the passage, and its offset."""
+    start = find_words(pair.passage, pair.target)
     return pair.passage[start : start + len(pair.target)], start

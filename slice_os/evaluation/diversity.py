@@ -1,4 +1,4 @@
-"""How differently paraphrases say the same."""
+"""Lexical diversity of paraphrases."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _TOKEN = regex.compile(r"[\p{L}\p{N}]+")
 
 @dataclass(frozen=True, slots=True)
 class Diversity:
-    """How differently paraphrases say it, means over pairs, each from 0 to 1.
+    """Lexical diversity of paraphrases: means over pairs, each from 0 to 1.
 
     Attributes:
-        new_tokens: The share of the second's tokens that the first has not.
-        lcs_precision: The longest common subsequence of tokens, of the second's length.
-        levenshtein: Edits of characters from one to the other, of the longer one's length.
+        new_tokens: Share of the second text's tokens that are not in the first.
+        lcs_precision: Longest common subsequence of tokens, divided by the second's length.
+        levenshtein: Edit distance in characters, divided by the longer text's length.
     """
 
     new_tokens: float
@@ -29,7 +29,7 @@ class Diversity:
 
 
 def lexical_diversity(pairs: Sequence[tuple[str, str]]) -> Diversity:
-    """Return how differently the pairs' second texts say what the first ones do.
+    """Return the lexical diversity of pairs of a text and its paraphrase.
 
     Tokens are runs of letters and digits in lower case.
 

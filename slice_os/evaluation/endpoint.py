@@ -13,7 +13,7 @@ _RETRIED = (408, 429, 500, 502, 503, 504)
 
 
 class Endpoint:
-    """Chat completions of a model, asked again where the server is busy or slow.
+    """Chat completions of a model, with retries where the server is busy or slow.
 
     Attributes:
         model: The model's name.
@@ -27,7 +27,7 @@ class Endpoint:
         timeout: float = 60.0,
         retries: int = 5,
     ) -> None:
-        """Take the address and the model, or those of the environment.
+        """Use the address and the model given, or those of the environment.
 
         The key is read from OPENAI_API_KEY alone and never shown; a server at home needs none.
 

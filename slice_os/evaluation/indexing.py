@@ -1,4 +1,4 @@
-"""A test collection in an index: looked through, indexed where it has to be, and checked."""
+"""Indexing a test collection, and checking an index of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ASKED_AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a look through a collection's documents found: how many, and which are judged."""
+    """How many documents a collection has, which of them are judged, and warnings."""
 
     documents: int
     judged: tuple[str, ...]
@@ -29,7 +29,7 @@ class Survey:
 
 
 def survey(collection: Collection) -> Survey:
-    """Read all documents once, so that what is wrong is told before anything is encoded.
+    """Read all documents once, so that errors come before anything is encoded.
 
     Raises:
         EvaluationError: A row is not as it should be, there is no document, or no judged one.
@@ -70,10 +70,10 @@ def collection_index(
     tell: Callable[[int, int], None],
     **encoding: Any,
 ) -> Iterator[Index]:
-    """Give an index of the collection: at `location`, or one that goes when it is closed.
+    """Give an index of the collection: at `location`, or a temporary one.
 
-    What is not there is made, what is there is used as it is unless it is to be brought up to date
-    (`update`). `tell` is called with how many documents are done, of how many; `encoding` are the
+    An index that does not exist is made; one that exists is used as it is, unless `update` brings
+    it up to date. `tell` is called with the number of documents done, and of all; `encoding` are
     arguments of `slice_os.open`.
 
     Raises:
@@ -117,7 +117,7 @@ def _add(
 
 
 def _is_used(location: str, surveyed: Survey, warn: Callable[[str], object]) -> bool:
-    """Tell whether there is an index at a location, and warn of what it misses."""
+    """Tell whether there is an index at a location, and warn of missing documents."""
     backend = backend_for(location).open(location)
     if backend is None:
         return False

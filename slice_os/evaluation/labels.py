@@ -1,4 +1,4 @@
-"""Matches that people have judged: drawn to be labelled, read, or judged by marked spans."""
+"""Labelled matches: drawn as a sample to label, read back, or judged by marked spans."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Matches with what people said of them.
+    """Labelled matches.
 
     Attributes:
         degrees: float64 ``[n]``.
         correct: bool ``[n]``.
-        weights: float64 ``[n]``: how many matches of the index each stands for.
-        missed: What is right but was not mined, known from gold alone.
+        weights: float64 ``[n]``: how many matches of the index each represents.
+        missed: Marked spans that were not mined; 0 where there is no gold.
         missing: How many documents of the gold the index does not hold.
     """
 
@@ -87,7 +87,7 @@ def read_labels(path: str | Path) -> Labels:
 
 
 def is_labelled(path: str | Path) -> bool:
-    """Tell whether a file has a column for labels, as a drawn sample does."""
+    """Tell whether a file has a column of labels, as a drawn sample does."""
     return any(LABEL in values for _, values in islice(read_rows(path), 1))
 
 
@@ -120,13 +120,11 @@ def draw_sample(
     index: Index | None = None,
     seed: int = 0,
 ) -> int:
-    """Write a .csv with matches to label, as many of every degree; return how many.
+    """Write a .csv with a sample of matches to label, spread evenly over degrees; return its size.
 
-    The column sentence shows each in the sentence that it stands in, between « and », where the
-    `index` is given that was mined.
-
-    Degrees are cut into ten equal steps, of which as many are drawn; a row's weight is how many it
-    stands for. Write yes or no into the column correct.
+    Degrees are cut into ten equal strata, of which equally many matches are drawn; a row's weight
+    is how many matches it represents. If the mined `index` is given, the column sentence shows
+    each match in its sentence, between « and ». Write yes or no into the column correct.
 
     Raises:
         EvaluationError: There is no match, or the file exists or cannot be written.

@@ -1,4 +1,4 @@
-"""The lines of a set's files: decoded as the corpus is, numbered, every problem one sentence."""
+"""Reading text files line by line, decoded as the corpus is, with line numbers in errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGEST = 1_000
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def open_bytes(path: Path) -> Iterator[BinaryIO]:
     """Open a file to read its bytes, unpacked where its name ends in ``.gz``.
 
     Raises:
@@ -55,7 +55,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
             not of the file's encoding.
     """
     empty = True
-    with opened(path) as stream, open_text(stream, newline=None) as lines:
+    with open_bytes(path) as stream, open_text(stream, newline=None) as lines:
         for number, line in enumerate(lines, start=1):
             if BROKEN in line:
                 raise EvaluationError(
@@ -77,7 +77,7 @@ def json_rows(path: Path) -> Iterator[tuple[int, str, Values]]:
             (``id`` or ``_id``) or no field ``text``.
     """
     empty = True
-    with opened(path) as stream:
+    with open_bytes(path) as stream:
         for row in json_lines.parse(stream):
             empty = False
             place = f"{path}, line {row.number},"

@@ -1,22 +1,22 @@
-"""Readers of the phrase tasks' files, each as it is published."""
+"""Readers of the phrase tasks' published files."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from slice_os.errors import EvaluationError
-from slice_os.evaluation.lines import numbered_lines, opened
+from slice_os.evaluation.lines import numbered_lines, open_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class PhrasePair:
-    """Two phrases and how alike they are: a score, or 1 and 0 for yes and no.
+    """Two phrases and their similarity: a score, or 1 and 0 for yes and no.
 
-    `contexts` are sentences that say the phrases, where a set has them.
+    `contexts` are sentences that contain the phrases, where a set has them.
     """
 
     first: str
@@ -35,18 +35,7 @@ class Choice:
 
 def read_bird(path: Path) -> list[PhrasePair]:
     """Read BiRD (Asaadi et al. 2019): tab-separated, with ``term1``, ``term2`` and a score."""
-    pairs = []
-    for number, row in _tab_separated(path):
-        try:
-            pairs.append(
-                PhrasePair(row["term1"], row["term2"], _number(row["relatedness score"], 0, 1))
-            )
-        except (KeyError, TypeError, ValueError) as exc:
-            raise EvaluationError(
-                f"{path}, line {number}, has not the columns term1, term2 and relatedness score "
-                "(0 to 1) of BiRD: give the published file."
-            ) from exc
-    return _some(path, pairs)
+    return _some(path, _read_table(path, "BiRD", ("term1", "term2", "relatedness score")))
 
 
 def read_turney(path: Path) -> list[Choice]:
@@ -81,7 +70,8 @@ def read_ppdb(path: Path) -> list[PhrasePair]:
 def read_pic(path: Path) -> list[PhrasePair]:
     """Read PiC phrase similarity (Pham et al. 2023): JSON, label positive or negative."""
     try:
-        rows = json.loads(_read(path))["data"]
+        with open_bytes(path) as stream:
+            rows = json.loads(stream.read())["data"]
         return _some(
             path,
             [
@@ -100,36 +90,36 @@ def read_pic(path: Path) -> list[PhrasePair]:
         ) from exc
 
 
-def read_paws(path: Path, most_words: int = 10) -> list[PhrasePair]:
+def read_paws(path: Path, max_words: int = 10) -> list[PhrasePair]:
     """Read PAWS (Zhang et al. 2019): TSV with sentence1, sentence2, label; short pairs alone."""
-    pairs = []
-    for number, row in _tab_separated(path):
-        try:
-            pair = PhrasePair(row["sentence1"], row["sentence2"], _number(row["label"], 0, 1))
-        except (KeyError, TypeError, ValueError) as exc:
-            raise EvaluationError(
-                f"{path}, line {number}, has not the columns sentence1, sentence2 and label (0 or "
-                "1) of PAWS: give the published file."
-            ) from exc
-        if max(len(pair.first.split()), len(pair.second.split())) <= most_words:
-            pairs.append(pair)
-    return _some(path, pairs)
+    pairs = _read_table(path, "PAWS", ("sentence1", "sentence2", "label"))
+    short = [
+        pair
+        for pair in pairs
+        if max(len(pair.first.split()), len(pair.second.split())) <= max_words
+    ]
+    return _some(path, short)
 
 
-def _tab_separated(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the line number and the values of each row below a header; quotes mean nothing."""
+def _read_table(path: Path, name: str, columns: tuple[str, str, str]) -> list[PhrasePair]:
+    """Read a tab-separated file with a header; quotes mean nothing, scores are from 0 to 1."""
     header: list[str] = []
+    pairs = []
     for number, text in numbered_lines(path):
-        values = text.rstrip("\r\n").split("\t")
-        if header:
-            yield number, dict(zip(header, values, strict=False))
-        else:
+        values = text.split("\t")
+        if not header:
             header = values
-
-
-def _read(path: Path) -> bytes:
-    with opened(path) as stream:
-        return stream.read()
+            continue
+        row = dict(zip(header, values, strict=False))
+        try:
+            first, second, score = (row[column] for column in columns)
+            pairs.append(PhrasePair(first, second, _number(score, 0, 1)))
+        except (KeyError, ValueError) as exc:
+            raise EvaluationError(
+                f"{path}, line {number}, has not the columns {', '.join(columns)} (0 to 1) of "
+                f"{name}: give the published file."
+            ) from exc
+    return pairs
 
 
 def _number(text: str, low: float, high: float) -> float:

@@ -1,21 +1,40 @@
 """Phrase similarity: the tasks of Phrase-BERT (Wang et al. 2021), without a trained classifier.
 
-Phrase-BERT trains a classifier on pairs of vectors where a task is yes or no. Here the encoder is
-measured, so yes is a cosine above a threshold; it is chosen on other pairs than those measured.
+For yes-or-no tasks Phrase-BERT trains a classifier on pairs of vectors. Here the encoder itself is
+measured: yes is a cosine above a threshold, which is chosen on other pairs than those measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from slice_os.encoder import Encoder, EncoderLike, open_encoder
 from slice_os.errors import EvaluationError
-from slice_os.evaluation.encoders import WordEncoder, opened
-from slice_os.evaluation.phrase_sets import FILES
-from slice_os.evaluation.phrase_tasks import TASKS, Figure
-from slice_os.evaluation.significance import load_stats
+from slice_os.evaluation.phrase_sets import FILES, Choice, PhrasePair
+from slice_os.evaluation.scorers import find_words, vector_between
+from slice_os.evaluation.significance import correlate, load_stats
+from slice_os.lexical import terms
+from slice_os.spans.norms import Float64
+
+PARAPHRASE, NO_PARAPHRASE = 3.5, 2.5
+"""PPDB's scores are 1 to 5: pairs between these bounds are left out."""
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A measure of a task: its name, its value, and the number of examples."""
+
+    task: str
+    measure: str
+    value: float
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +52,7 @@ class PhraseReport:
 def evaluate_phrases(
     folder: str | Path,
     *,
-    encoder: str | Path | WordEncoder | None = None,
+    encoder: EncoderLike = None,
     device: str = "auto",
     progress: Callable[[str], None] | None = None,
 ) -> PhraseReport:
@@ -42,10 +61,9 @@ def evaluate_phrases(
     Args:
         folder: Holds some of bird.txt, turney.txt, ppdb-dev.txt and ppdb-test.txt, paws.tsv,
             pic-ps-train.json and pic-ps-dev.json.
-        encoder: An encoder folder, a checkpoint folder, a file of word vectors, or a loaded
-            encoder; the packaged encoder if None.
-        device: Where an encoder folder runs.
-        progress: Is told each task as it begins.
+        encoder: What `slice_os.load_encoder` takes.
+        device: Where an encoder that is loaded here runs.
+        progress: Called with each task as it begins.
 
     Raises:
         EvaluationError: The folder holds none of the files, or one that is not what it should be.
@@ -61,12 +79,132 @@ def evaluate_phrases(
     if not sets:
         files = ", ".join(file for file, _ in FILES.values())
         raise EvaluationError(f"{folder} holds none of {files}: give the folder that has them.")
-    load_stats()  # what takes long finds out first that it is missing
+    load_stats()  # before the work: it may be missing
     figures: list[Figure] = []
-    with opened(encoder, device) as loaded:
+    with open_encoder(encoder, device) as loaded:
         for name, needed, measure in TASKS:
             if all(one in sets for one in needed):
                 if progress:
                     progress(name)
                 figures += measure(name, loaded, *(sets[one] for one in needed))
     return PhraseReport(figures, [name for name in FILES if name not in sets])
+
+
+def _correlation(name: str, encoder: Encoder, pairs: list[PhrasePair]) -> Iterator[Figure]:
+    yield from _correlated(name, _cosines(encoder, pairs), pairs)
+
+
+def _correlated(name: str, cosines: Float64, pairs: list[PhrasePair]) -> Iterator[Figure]:
+    found = correlate(cosines, [pair.score for pair in pairs])
+    yield Figure(name, "Pearson", found.pearson, len(pairs))
+    yield Figure(name, "Spearman", found.spearman, len(pairs))
+
+
+def _turney(name: str, encoder: Encoder, examples: list[Choice]) -> Iterator[Figure]:
+    texts = sorted({text for one in examples for text in (one.phrase, *one.choices)})
+    vectors = dict(zip(texts, encoder.encode(texts), strict=True))
+    right = {"all choices": 0, "without the components": 0}
+    for one in examples:
+        cosines = [float(vectors[one.phrase] @ vectors[choice]) for choice in one.choices]
+        # A tie is no answer.
+        right["all choices"] += cosines[0] > max(cosines[1:])
+        right["without the components"] += cosines[0] > max(cosines[3:], default=-2.0)
+    for how, count in right.items():
+        yield Figure(f"{name}, {how}", "accuracy", count / len(examples), len(examples))
+
+
+def _ppdb(
+    name: str, encoder: Encoder, dev: list[PhrasePair], test: list[PhrasePair]
+) -> Iterator[Figure]:
+    cosines = _cosines(encoder, test)
+    yield from _correlated(name, cosines, test)
+    judged, yes = _judged(dev)
+    threshold = _threshold(_cosines(encoder, dev)[judged], yes[judged])
+    judged, yes = _judged(test)
+    unlike = np.array([not set(terms(one.first)) & set(terms(one.second)) for one in test])
+    for task, kept in ((name, judged), (f"{name}-filtered", judged & unlike)):
+        yield from _accuracy(task, cosines[kept], yes[kept], threshold)
+
+
+def _yes_or_no(
+    name: str, encoder: Encoder, train: list[PhrasePair], dev: list[PhrasePair]
+) -> Iterator[Figure]:
+    yes = np.array([pair.score > 0 for pair in dev])
+    for task, cosines in ((name, _cosines), (f"{name}, in context", _contextual)):
+        threshold = _threshold(cosines(encoder, train), [pair.score > 0 for pair in train])
+        yield from _accuracy(task, cosines(encoder, dev), yes, threshold)
+
+
+def _halves(name: str, encoder: Encoder, pairs: list[PhrasePair]) -> Iterator[Figure]:
+    """Measure each half of the pairs with the threshold of the other."""
+    cosines, yes = _cosines(encoder, pairs), np.array([pair.score > 0 for pair in pairs])
+    even = np.arange(len(pairs)) % 2 == 0
+    right = sum(
+        int(((cosines[there] > _threshold(cosines[here], yes[here])) == yes[there]).sum())
+        for here, there in ((even, ~even), (~even, even))
+    )
+    yield Figure(name, "accuracy", right / len(pairs), len(pairs))
+
+
+TASKS: Sequence[tuple[str, tuple[str, ...], Callable[..., Iterator[Figure]]]] = (
+    ("BiRD", ("bird",), _correlation),
+    ("Turney", ("turney",), _turney),
+    ("PPDB", ("ppdb-dev", "ppdb-test"), _ppdb),
+    ("PAWS-short", ("paws",), _halves),
+    ("PiC-PS", ("pic-train", "pic-dev"), _yes_or_no),
+)
+"""A task, the sets that it needs, and what measures it."""
+
+
+def _accuracy(name: str, cosines: Float64, yes: Bools, threshold: float) -> Iterator[Figure]:
+    if not len(yes):
+        return
+    right = (cosines > threshold) == yes
+    yield Figure(name, "accuracy", float(right.mean()), len(yes))
+    same = float(max(yes.mean(), 1 - yes.mean()))
+    yield Figure(name, "accuracy of the majority class", same, len(yes))
+
+
+def _cosines(encoder: Encoder, pairs: list[PhrasePair]) -> Float64:
+    vectors = encoder.encode([text for pair in pairs for text in (pair.first, pair.second)])
+    cosines: Float64 = np.einsum("nd,nd->n", vectors[::2], vectors[1::2]).astype(np.float64)
+    return cosines
+
+
+def _contextual(encoder: Encoder, pairs: list[PhrasePair]) -> Float64:
+    """Return the cosines of the phrases' spans in their sentences."""
+    said = [
+        (phrase, sentence)
+        for pair in pairs
+        for phrase, sentence in zip((pair.first, pair.second), pair.contexts or (), strict=True)
+    ]
+    vectors = []
+    for (phrase, sentence), words in zip(
+        said, encoder.encode_words(sentence for _, sentence in said), strict=True
+    ):
+        start = max(0, find_words(sentence, phrase))
+        vector = vector_between(words, start, start + len(phrase)).astype(np.float64)
+        vectors.append(vector / max(float(np.linalg.norm(vector)), 1e-12))
+    cosines: Float64 = np.einsum("nd,nd->n", np.stack(vectors[::2]), np.stack(vectors[1::2]))
+    return cosines
+
+
+def _judged(pairs: list[PhrasePair]) -> tuple[Bools, Bools]:
+    """Return which of PPDB's pairs were clearly judged, and which as paraphrases."""
+    scores = np.array([pair.score for pair in pairs])
+    return (scores >= PARAPHRASE) | (scores <= NO_PARAPHRASE), scores >= PARAPHRASE
+
+
+def _threshold(cosines: Float64, yes: Sequence[bool] | Any) -> float:
+    """Return the threshold on the cosine that gives the best accuracy."""
+    order = np.argsort(cosines, kind="stable")
+    said = np.asarray(yes)[order]
+    # Right, if all up to a place are no and all after it are yes.
+    right = np.concatenate([[0], np.cumsum(~said)]) + np.concatenate(
+        [[said.sum()], said.sum() - np.cumsum(said)]
+    )
+    between = np.diff(cosines[order]) > 0  # no threshold parts equal cosines
+    right[1:-1][~between] = -1
+    place = int(right.argmax())
+    bounds = [-1.0, *cosines[order].tolist(), 1.0]
+    return float(bounds[place] + bounds[place + 1]) / 2

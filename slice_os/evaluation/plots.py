@@ -1,4 +1,4 @@
-"""Pictures of what was measured."""
+"""Plots, drawn by matplotlib."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENDINGS = (".png", ".svg", ".pdf")
 
 
 def check_picture(path: str | Path) -> None:
-    """Raise EvaluationError unless a picture may be drawn there: before what it is to show."""
+    """Raise EvaluationError unless a plot can be written to `path`; called before the work."""
     path = Path(path)
     if path.suffix.lower() not in ENDINGS or not path.parent.is_dir():
         raise EvaluationError(

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from slice_os.encoder import EncoderLike
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.collections import Collection, read_collection
+from slice_os.evaluation.files import make_folder, write_lines
 from slice_os.evaluation.indexing import collection_index, survey
-from slice_os.evaluation.measuring import DEFAULT_MEASURES, Judge
-from slice_os.evaluation.report import (
+from slice_os.evaluation.metrics import (
+    DEFAULT_MEASURES,
     PER_QUERY,
     REPORT,
     Comparison,
+    Metrics,
     RetrievalReport,
     SystemResult,
     write_report,
 )
-from slice_os.evaluation.runs import Run, make_folder, read_run, run_lines, run_name, write_lines
-from slice_os.evaluation.searching import PASSAGES, EvaluationProgress, Progress, search_queries
-from slice_os.evaluation.settings import SETTINGS, Setting, parse_setting
+from slice_os.evaluation.runs import Run, read_run, run_lines, run_name
+from slice_os.evaluation.searching import (
+    PASSAGES,
+    SETTINGS,
+    EvaluationProgress,
+    Setting,
+    parse_setting,
+    search_queries,
+)
 from slice_os.evaluation.significance import holm, load_stats, paired_difference
 
 
@@ -29,7 +38,7 @@ def evaluate_retrieval(
     index: str | Path | None = None,
     *,
     settings: Iterable[str | Setting] = SETTINGS,
-    encoder: str | Path | None = None,
+    encoder: EncoderLike = None,
     device: str = "auto",
     threads: int | None = None,
     depth: int = 100,
@@ -39,7 +48,7 @@ def evaluate_retrieval(
     output: str | Path | None = None,
     split: str | None = None,
     update: bool = False,
-    progress: Progress = lambda progress: None,
+    progress: Callable[[EvaluationProgress], object] = lambda progress: None,
 ) -> RetrievalReport:
     """Measure how settings of a search, and other systems' run files, rank a test collection.
 
@@ -51,8 +60,8 @@ def evaluate_retrieval(
         index: A location. Where there is no index, the collection is indexed into it; one that is
             there is used as it is. None: an index for this evaluation alone.
         settings: What is compared, in short (`parse_setting`) or as `Setting`.
-        encoder: The encoder's folder; None: the one that comes with slice-os.
-        device: Where the encoder runs: ``auto``, ``cpu`` or ``cuda``.
+        encoder: What `slice_os.load_encoder` takes, as are `device` and `threads`.
+        device: Where an encoder that is loaded here runs.
         threads: Threads of the encoder; None: all cores.
         depth: Documents of a ranking, at most 1,000.
         measures: Names of ir_measures, or its aliases as MAP.
@@ -77,7 +86,7 @@ def evaluate_retrieval(
         raise EvaluationError(f"A depth of {depth:,} is not usable: use 1 to {PASSAGES:,}.")
     collection = read_collection(folder, split)
     load_stats()
-    judge = Judge(measures, collection.qrels.relevance)
+    metrics = Metrics(measures, collection.qrels.relevance)
     found = {name: _judged_run(path, collection) for name, path in given.items()}
     surveyed = survey(collection)
     warnings = list(surveyed.warnings)
@@ -103,7 +112,7 @@ def evaluate_retrieval(
                     files.append(target / run_name(setting.label))
                     lines = run_lines(found[setting.label], "slice-os")
                     write_lines(files[-1], lines)
-    systems = {name: judge.measure(found[name]) for name in names}
+    systems = {name: metrics.measure(found[name]) for name in names}
     report = RetrievalReport(
         collection=str(folder),
         index=None if index is None else str(index),

@@ -1,4 +1,4 @@
-"""Rows of a set to evaluate on: CSV, TSV or JSON lines, in any encoding, perhaps packed."""
+"""Rows of an evaluation set: CSV, TSV or JSON lines in any encoding, also gzipped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from slice_os.corpus.formats import is_compressed
 from slice_os.corpus.formats.delimited import parse_csv, parse_tsv
 from slice_os.corpus.formats.json_lines import parse as parse_json_lines
 from slice_os.errors import EvaluationError
-from slice_os.evaluation.lines import opened
+from slice_os.evaluation.lines import open_bytes
 
 _PARSERS = {
     ".csv": parse_csv,
@@ -35,7 +35,7 @@ def read_rows(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         raise EvaluationError(
             f"{path} is not read by its name: give a file that ends in {', '.join(_PARSERS)}."
         )
-    with opened(path) as stream:
+    with open_bytes(path) as stream:
         for row in parse(stream):
             line = row.line or row.number
             if row.problem:

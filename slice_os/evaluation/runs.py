@@ -1,14 +1,13 @@
-"""Rankings in and out: TREC run files, written whole or not at all."""
+"""TREC run files: rankings of documents for queries."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from slice_os.errors import EvaluationError
-from slice_os.evaluation.files import whole
 from slice_os.evaluation.lines import spaced_rows
 
 Ranking = Mapping[str, float]
@@ -73,33 +72,3 @@ def run_lines(run: Run, tag: str) -> list[str]:
 def run_name(label: str) -> str:
     """Return the name of a setting's run file."""
     return f"{re.sub('[^A-Za-z0-9._-]+', '-', label)}.run"
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder for results where there is none.
-
-    Raises:
-        EvaluationError: It cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as exc:
-        raise EvaluationError(
-            f"{folder} cannot be made ({exc.strerror or exc}): give another output folder."
-        ) from exc
-
-
-def write_lines(file: Path, lines: Iterable[str]) -> None:
-    """Write a file so that under its name it is whole, or as it was.
-
-    Raises:
-        EvaluationError: It cannot be written.
-    """
-    try:
-        with whole(file) as partial:
-            partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    except OSError as exc:
-        raise EvaluationError(
-            f"{file} cannot be written ({exc.strerror or exc}): give another output folder, or "
-            "make room."
-        ) from exc

@@ -1,4 +1,4 @@
-"""Spans on the user's own data: what mining finds, against the words that people marked."""
+"""Evaluation of mining on your own data: matches compared with spans that people marked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST = float(1 << 40)
 
 @dataclass(frozen=True, slots=True)
 class GoldSpan:
-    """Characters `start` to `end` (half-open) of a document say what the query says."""
+    """A marked span: characters `start` to `end` (half-open) of a document match the query."""
 
     query: str
     document: str
@@ -35,7 +35,7 @@ class GoldSpan:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A mined match, whether it overlaps a marked span, and how many that no better match did."""
+    """A match, whether it overlaps a marked span, and how many that no better match overlaps."""
 
     match: Match
     correct: bool
@@ -128,8 +128,8 @@ def evaluate_spans(
         file: The marked spans, see `read_gold`.
         index: An open index that holds the documents.
         degree: The least degree of a match.
-        verify: Whether the words encoded alone decide, as in `Index.mine`.
-        progress: Is told the share that is done.
+        verify: Whether the verified degree decides, as in `Index.mine`.
+        progress: Called with the share that is done.
 
     Raises:
         EvaluationError: The file cannot be used, or nothing was found in any of its documents.
@@ -168,7 +168,7 @@ def mined(
     verify: bool = False,
     progress: Callable[[float], object] | None = None,
 ) -> list[Match]:
-    """Return what the queries of `gold` match in `index`."""
+    """Mine the queries of `gold` in `index`."""
     queries = list(dict.fromkeys(one.query for one in gold))
     told = progress or (lambda share: None)
     return list(index.mine(queries, degree=degree, literal=True, verify=verify, on_progress=told))

@@ -3,42 +3,6 @@
 Importing this loads nothing else; names are looked up when they are used.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from slice_os.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from slice_os.ranking.construction import DegreeSet, degree_set, mean_reciprocal_rank
-    from slice_os.ranking.ranker import RankedDocument, SentencePair, SentenceRanker
-    from slice_os.ranking.sentences import cut_sentences
-    from slice_os.ranking.subsequence import MatchedPair, lcs_pairs, lcs_scores
-
-_HOMES = {
-    "DegreeSet": "construction",
-    "MatchedPair": "subsequence",
-    "RankedDocument": "ranker",
-    "SentencePair": "ranker",
-    "SentenceRanker": "ranker",
-    "cut_sentences": "sentences",
-    "degree_set": "construction",
-    "lcs_pairs": "subsequence",
-    "lcs_scores": "subsequence",
-    "mean_reciprocal_rank": "construction",
-}
-
-__all__ = [
-    "DegreeSet",
-    "MatchedPair",
-    "RankedDocument",
-    "SentencePair",
-    "SentenceRanker",
-    "cut_sentences",
-    "degree_set",
-    "lcs_pairs",
-    "lcs_scores",
-    "mean_reciprocal_rank",
-]
-
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,7 +1,7 @@
-"""What subsequences are compared with: whole texts' vectors, best pairs, and weights of lengths.
+"""Baselines for the longest common subsequence, and weights of documents' lengths.
 
-The published comparison names its baselines but the definitions here, where they left a choice,
-are ours: see docs/ranking.md.
+They are those of van Belle (2020), Length-agnostic document retrieval using sentence-level
+embeddings, section 5; where it leaves a choice, docs/ranking.md gives ours.
 """
 
 from __future__ import annotations

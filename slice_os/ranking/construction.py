@@ -1,4 +1,4 @@
-"""Collections whose answers are known, made from sentence pairs of known similarity.
+"""Making test collections from sentence pairs of known similarity.
 
 In a set of degree k a query and its one relevant document share the meaning of k sentences, in the
 same order: each is one sentence of a pair that people found alike, the document's the other. The

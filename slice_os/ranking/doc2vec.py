@@ -1,4 +1,4 @@
-"""Doc2vec: a vector a document, trained on the very documents that are ranked.
+"""Doc2vec: one vector per document, trained on the documents that are ranked.
 
 Le and Mikolov (ICML 2014), distributed memory, as gensim trains it.
 """

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from slice_os.encoder import Encoder
+from slice_os.encoder import Encoder, EncoderLike, load_encoder
 from slice_os.errors import QueryError
 from slice_os.ranking import baselines
 from slice_os.ranking.bm25 import BM25
@@ -70,7 +70,7 @@ class SentenceRanker:
     made when it is first asked for.
 
     Args:
-        encoder: A loaded encoder, see `slice_os.load_encoder`; it stays the caller's to close.
+        encoder: What `slice_os.load_encoder` takes.
         documents: By id, or `Document` records, or texts alone, which then have their numbers from
             0 as ids. A text is a string or a list of its sentences.
         threshold: The cosine above which two sentences match.
@@ -85,7 +85,7 @@ class SentenceRanker:
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: EncoderLike,
         documents: Mapping[str, Text] | Iterable[Document | Text],
         *,
         threshold: float = THRESHOLD,
@@ -94,7 +94,7 @@ class SentenceRanker:
         check_threshold(threshold)
         if isinstance(documents, str):
             raise QueryError("The documents to rank are one text: give a list of them.")
-        self._encoder = encoder
+        self._encoder = load_encoder(encoder)
         self._threshold = threshold
         self._language = language
         named = list(_named(documents))
@@ -107,7 +107,7 @@ class SentenceRanker:
         places: dict[str, int] = {}
         rows = [places.setdefault(s, len(places)) for text in self._sentences for s in text]
         counts = np.array([len(text) for text in self._sentences], np.int64)
-        self._stack = Stack(encoder.encode(list(places))[rows], counts)
+        self._stack = Stack(self._encoder.encode(list(places))[rows], counts)
         self._methods: dict[str, Callable[[_Query], Float32]] = {
             "lcs": partial(self._lcs, weighted=True),
             "lcs-count": partial(self._lcs, weighted=False),
@@ -196,7 +196,7 @@ class SentenceRanker:
         return lcs_scores(query.vectors, self._stack, None, self._threshold, weighted=weighted)
 
     def _vector(self, query: _Query) -> Float32:
-        return baselines.vector_scores(self._encoder.encode([query.text])[0], self._whole)
+        return baselines.vector_scores(self._encoder.encode(query.text), self._whole)
 
     def _bm25(self, query: _Query, stem: bool, idf: bool) -> Float32:
         if (stem, idf) not in self._postings:

@@ -3,9 +3,9 @@
 Two sentences match if their cosine is above a threshold. A matching takes matching pairs in order:
 (i1, j1), (i2, j2), ... with i1 < i2 < ... and j1 < j2 < .... The score is the best matching's sum
 of cosines, or, unweighted, its number of pairs, the length of the longest common subsequence. It
-grows with what two texts share and not with how long they are (the idea is Nils van Belle's
-length-agnostic document search). With w_ij = cos_ij (unweighted: 1) where cos_ij > threshold and 0
-elsewhere,
+grows with what two texts share and not with how long they are: van Belle (2020), Length-agnostic
+document retrieval using sentence-level embeddings, section 2.1. With w_ij = cos_ij (unweighted: 1)
+where cos_ij > threshold and 0 elsewhere,
 
     L[i, j] = max(L[i-1, j], L[i, j-1], L[i-1, j-1] + w_ij),    L[0, .] = L[., 0] = 0,
 
@@ -117,7 +117,7 @@ def lcs_pairs(
 
 
 def check_threshold(threshold: float) -> None:
-    """Raise QueryError unless two sentences can match by it."""
+    """Raise QueryError unless a threshold is from 0 to below 1."""
     if not 0 <= threshold < 1:
         raise QueryError(f"The threshold {threshold} must be from 0 to below 1.")
 

@@ -49,7 +49,7 @@ def full_range(max_words: int = MAX_WORDS) -> range:
 def length_window(query_words: int, max_words: int = MAX_WORDS) -> range:
     """Return the span lengths that a query of `query_words` words is compared with.
 
-    Design 3.2: about 0.75 to 1.4 times the query's words,
+    About 0.75 to 1.4 times the query's words n,
 
         floor(0.75 n) .. max(ceil(1.4 n), n + 3)
 

@@ -1,4 +1,4 @@
-"""What is measured on the way: pairs of known similarity, alone and inside passages."""
+"""The development set: pairs of known similarity, alone and inside passages."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from slice_os.errors import TrainingError
-from slice_os.evaluation.correlation import correlate
-from slice_os.evaluation.setups import Encoded, single_pass, target_alone, verified, window
+from slice_os.evaluation.scorers import Encoded, single_pass, target_alone, verified, window
+from slice_os.evaluation.significance import correlate
 from slice_os.exporters.pooled import CheckpointEncoder
-from slice_os.training.sampling import FILLERS, Pair, place, read_pairs
+from slice_os.training.sampling import FILLERS, ScoredPair, place, read_pairs
 from slice_os.training.student import Student
 
 MEASURES = {
@@ -26,7 +26,7 @@ TRIES = 200
 
 
 class DevelopmentSet:
-    """Pairs, and for each a passage that says its second text among other pairs' sentences.
+    """Pairs, and for each a passage that contains its second text among other pairs' sentences.
 
     The fillers of a passage come from the same file, unlike enough to both texts to say something
     else: words in common would let them pass for the text itself.
@@ -47,7 +47,7 @@ class DevelopmentSet:
                 f"{path} is measured by correlation: give at least three pairs of different scores."
             )
         order = rng.permutation(len(pairs))[:rows]
-        self.pairs: list[Pair] = [pairs[k] for k in order]
+        self.pairs: list[ScoredPair] = [pairs[k] for k in order]
         texts = sorted({text for pair in pairs for text in (pair.first, pair.second)})
         self.passages: list[str] = []
         for pair in self.pairs:
@@ -63,7 +63,7 @@ class DevelopmentSet:
             self.passages.append(place(rng, pair.second, others))
 
     def measure(self, student: Student) -> dict[str, float]:
-        """Return Pearson correlations of set-ups (`slice_os.evaluation.setups`) with the likeness.
+        """Return Pearson correlations of scorers (`slice_os.evaluation.scorers`) with the likeness.
 
         `alone` is of the two texts; `single` of the first and the best span of any length of the
         passage; `window` of the best span within the query's length window; `verified` of the best
@@ -75,7 +75,7 @@ class DevelopmentSet:
             [pair.first for pair in self.pairs],
             self.passages,
             [(pair.second, 0) for pair in self.pairs],  # where it begins no measure here asks
-            lambda setup, done, of: None,
+            lambda scorer, done, of: None,
         )
         gold = [pair.likeness for pair in self.pairs]
         measures = {
@@ -85,7 +85,7 @@ class DevelopmentSet:
         return {name: round(value, 4) for name, value in measures.items()}
 
 
-def _alike(text: str, pair: Pair) -> bool:
+def _alike(text: str, pair: ScoredPair) -> bool:
     words = set(text.lower().split())
     return any(
         len(words & set(other.lower().split())) > len(words) / 2

@@ -14,12 +14,11 @@ from torch.nn import functional
 from slice_os.corpus import count_words
 from slice_os.errors import TrainingError
 from slice_os.spans import length_window
-from slice_os.training.base import Objective
 from slice_os.training.best_spans import best_spans
-from slice_os.training.objective import in_batch_loss, slice_loss
+from slice_os.training.losses import in_batch_loss, slice_loss
 from slice_os.training.recipe import Pairs, Slice
-from slice_os.training.sampling import FILLERS, Pair, Passages, place
-from slice_os.training.student import Student
+from slice_os.training.sampling import FILLERS, Passages, ScoredPair, place
+from slice_os.training.student import Objective, Student
 from slice_os.training.triples import Triple, read_triples
 
 RUNNING = 0.3
@@ -36,7 +35,7 @@ class Triples(Objective):
         self._rows: Iterator[Triple] = read_triples(path)
 
     def skip(self, steps: int) -> None:
-        """Pass over what `steps` steps have seen."""
+        """Skip the data of `steps` steps."""
         for _ in range(steps):
             self._next()
 
@@ -73,14 +72,13 @@ class Triples(Objective):
 
 
 class LabelledPairs(Objective):
-    """Two texts are as near to each other as they were judged, alone and, if wanted, in context.
+    """Two texts learn the degree of their score, alone and, if `context` is set, in a passage.
 
-    In context, the second stands in a passage whose best span counts. The other sentences are those
-    of other pairs, and now and then running text: they must not be told from the one that counts by
-    how they are written.
+    In context, the second text stands in a passage, whose best span counts. The other sentences
+    are those of other pairs and, in part, running text, so that style does not give it away.
     """
 
-    def __init__(self, settings: Pairs, pairs: Sequence[Pair], passages: Passages) -> None:
+    def __init__(self, settings: Pairs, pairs: Sequence[ScoredPair], passages: Passages) -> None:
         self._settings = settings
         self._pairs = pairs
         self._passages = passages
@@ -91,7 +89,7 @@ class LabelledPairs(Objective):
         wanted = self._settings
         pairs = [self._pairs[k] for k in rng.integers(len(self._pairs), size=wanted.batch)]
         if rng.random() < 0.5:  # alike is alike both ways
-            pairs = [Pair(pair.second, pair.first, pair.likeness) for pair in pairs]
+            pairs = [ScoredPair(pair.second, pair.first, pair.likeness) for pair in pairs]
         queries = student.encode([pair.first for pair in pairs])
         targets = student.encode([pair.second for pair in pairs])
         least = 2 * wanted.least - 1
@@ -108,7 +106,7 @@ class LabelledPairs(Objective):
         return losses
 
     def _fillers(self, rng: np.random.Generator) -> list[str]:
-        """Return some texts (`FILLERS`) to stand around the one that counts."""
+        """Return the sentences (`FILLERS`) to put around the target."""
         fillers = []
         for _ in range(int(rng.integers(FILLERS[0], FILLERS[1] + 1))):
             if rng.random() < RUNNING:

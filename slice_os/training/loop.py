@@ -1,4 +1,4 @@
-"""The loop: steps and states; it goes on where a killed run left off."""
+"""The training loop, which resumes a killed run at its last saved state."""
 
 from __future__ import annotations
 
@@ -8,37 +8,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from accelerate import Accelerator
 
-from slice_os.errors import MissingExtraError, TrainingError
+from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
+from slice_os.training.checkpointing import Checkpoints
 from slice_os.training.development import DevelopmentSet
-from slice_os.training.progress import Progress, TrainingReport
+from slice_os.training.loading import folder_of, objectives_of
 from slice_os.training.recipe import Recipe
-from slice_os.training.run import BEST, Run
+from slice_os.training.run import BEST, RunFolder
+from slice_os.training.starting import TrainingProgress, TrainingReport
 from slice_os.training.student import Student
-
-try:
-    import torch
-    from accelerate import Accelerator
-except ImportError as exc:
-    raise MissingExtraError("Training an encoder", "train") from exc
-
-from slice_os.training.keeping import Keeper
-from slice_os.training.objectives import folder_of, objectives_of
 
 
 class Loop:
-    """A run's steps, from its last state."""
+    """The steps of a run, from its last saved state on."""
 
     def __init__(
         self,
         recipe: Recipe,
         root: Path,
-        run: Run,
+        run: RunFolder,
         accelerator: Accelerator,
-        progress: Callable[[Progress], None] | None,
+        progress: Callable[[TrainingProgress], None] | None,
     ) -> None:
-        """Load the base, the objectives and, if there is one, the state to go on from.
+        """Load the base, the objectives and, if there is one, the state to resume from.
 
         Raises:
             TrainingError: The data or the state is not usable.
@@ -71,7 +66,7 @@ class Loop:
         development = None
         if wanted := recipe.development:
             development = DevelopmentSet(root / wanted.pairs, wanted.rows, recipe.seed)
-        self._keeper = Keeper(recipe, run, checkpoint, self._student, development)
+        self._checkpoints = Checkpoints(recipe, run, checkpoint, self._student, development)
         self._step = 0
         self._unmeasured = False  # whether this step is to be measured and was not yet
         self._unsaved = False  # whether the weights are to be saved once they gave a loss
@@ -79,7 +74,7 @@ class Loop:
         self._restore()
 
     def run(self) -> TrainingReport:
-        """Run what is left of the steps."""
+        """Run the remaining steps."""
         recipe = self._recipe
         begun, words = time.monotonic(), 0
         try:
@@ -93,18 +88,24 @@ class Loop:
                 rate = words / max(time.monotonic() - begun, 1e-9)
                 if self._accelerator.is_main_process:
                     self._run.log(
-                        {"step": self._step, "losses": losses, "measures": self._keeper.measures}
+                        {
+                            "step": self._step,
+                            "losses": losses,
+                            "measures": self._checkpoints.measures,
+                        }
                     )
                     if self._progress:
                         self._progress(
-                            Progress(self._step, recipe.steps, losses, rate, self._keeper.measures)
+                            TrainingProgress(
+                                self._step, recipe.steps, losses, rate, self._checkpoints.measures
+                            )
                         )
         except KeyboardInterrupt:
             if self._whole:
                 self._save()
             raise
         return TrainingReport(
-            self._run.folder / BEST, self._step, recipe.steps, dict(self._keeper.measures)
+            self._run.folder / BEST, self._step, recipe.steps, dict(self._checkpoints.measures)
         )
 
     def _learn(self) -> dict[str, Any]:
@@ -164,7 +165,7 @@ class Loop:
     def _measure(self) -> None:
         """Measure the weights, if that is due."""
         if self._unmeasured and self._accelerator.is_main_process:
-            self._keeper.measure(self._step)
+            self._checkpoints.measure(self._step)
             self._unmeasured = False
 
     def _save(self) -> None:
@@ -176,8 +177,8 @@ class Loop:
         self._run.save(
             {
                 "step": self._step,
-                "best": float(self._keeper.score),
-                "measures": self._keeper.measures,
+                "best": float(self._checkpoints.score),
+                "measures": self._checkpoints.measures,
                 "unmeasured": self._unmeasured,
                 "model": model.state_dict(),
                 "optimizer": self._optimizer.state_dict(),
@@ -190,7 +191,7 @@ class Loop:
         if state is None:
             return
         self._step, self._unmeasured = state["step"], state.get("unmeasured", False)
-        self._keeper.score, self._keeper.measures = state["best"], state["measures"]
+        self._checkpoints.score, self._checkpoints.measures = state["best"], state["measures"]
         self._student.model.load_state_dict(state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
         if self._accelerator.scaler and state["scaler"]:

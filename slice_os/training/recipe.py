@@ -1,16 +1,13 @@
-"""A recipe: the TOML file that says what an encoder is trained from, on and with."""
+"""Recipes: TOML files that describe a training run."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from slice_os.errors import MissingExtraError, TrainingError
+from msgspec import Meta, Struct, ValidationError, field, toml
 
-try:
-    from msgspec import Meta, Struct, ValidationError, field, toml
-except ImportError as exc:
-    raise MissingExtraError("Training an encoder", "train") from exc
+from slice_os.errors import TrainingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +24,7 @@ class Part(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Text(Part, frozen=True):
-    """Plain text that passages are drawn from, as often as `weight` says."""
+    """Plain text to draw passages from, in proportion to its `weight`."""
 
     path: str
     weight: Weight = 1.0
@@ -90,7 +87,7 @@ class Ranking(Part, frozen=True):
 
 
 class Slice(Part, frozen=True):
-    """SLICE's loss (docs/training.md) over triples of query, positive and negative passage.
+    """SLICE's loss (`slice_os.training.losses`) over queries with two passages each.
 
     Attributes:
         triples: A file of triples, as MS MARCO's ``triples.train.small.tsv``, perhaps .gz.
@@ -110,15 +107,15 @@ class Slice(Part, frozen=True):
 
 
 class Pairs(Part, frozen=True):
-    """Pairs of known similarity, the second also said inside a passage.
+    """Pairs of known similarity, the second also inside a passage.
 
     Attributes:
         path: A TSV file with a header: ``score``, ``sentence1``, ``sentence2``.
-        context: Whether the second is said inside a passage too; if not, only the texts alone are
-            compared, as a teacher of sentences needs it.
+        context: Whether the second is compared inside a passage too; if not, only the texts alone
+            are, as a teacher of sentences needs it.
         weight: Of the squared difference between the best span's degree and the pair's.
         batch: Pairs a step.
-        most: The score that means the same.
+        most: The maximum score.
         least: The degree of a score of 0.
     """
 
@@ -131,7 +128,7 @@ class Pairs(Part, frozen=True):
 
 
 class Development(Part, frozen=True):
-    """What is measured on the way, and decides which step is kept.
+    """The development set, whose measures choose the step that is kept.
 
     Attributes:
         pairs: A TSV file like that of `Pairs`; its pairs are also measured inside passages.
@@ -169,12 +166,12 @@ class Recipe(Part, frozen=True):
 
     @property
     def draws(self) -> bool:
-        """Whether something is learnt from passages of running text."""
+        """Whether passages of running text are drawn."""
         in_context = any(pairs.context for pairs in self.pairs)
         return bool(self.distillation or self.ranking or in_context)
 
     def learnt_from(self) -> Iterator[str]:
-        """Yield the paths of the data that is learnt from."""
+        """Yield the paths of the training data."""
         yield from (text.path for text in self.text)
         if self.slice:
             yield self.slice.triples

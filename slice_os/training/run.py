@@ -1,6 +1,6 @@
-"""A run's folder: what made it, its log, the state to go on from, and the best checkpoint.
+"""The folder of a run: its description, log, saved state and checkpoints.
 
-Everything is written beside its place and renamed, so a folder never holds half of anything.
+Files are written under another name and renamed, so none is ever half written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OWN = {f".{name}.{end}" for name in (STATE, ABOUT, BEST, LAST) for end in ("par
 _PACKAGES = ("slice-os", "torch", "transformers", "accelerate", "tokenizers", "numpy")
 
 
-class Run:
+class RunFolder:
     """The folder of a training run.
 
     Attributes:
@@ -30,12 +30,12 @@ class Run:
     """
 
     def __init__(self, folder: Path, about: dict[str, Any]) -> None:
-        """Make `folder`, or take up the run in it.
+        """Make `folder`, or open the run in it to resume it.
 
         Args:
             folder: The run's folder.
-            about: What makes the run: its recipe, data and models. A run goes on only with the
-                same; one that has nothing to go on from is begun anew.
+            about: The recipe, data and models of the run. It resumes only with the same; without
+                a saved state it starts again.
 
         Raises:
             TrainingError: The folder holds another run, or something else, or cannot be made.
@@ -65,7 +65,7 @@ class Run:
             raise TrainingError(f"{known} is not JSON ({exc}): remove {folder}.") from exc
 
     def load(self) -> dict[str, Any] | None:
-        """Return the state to go on from, if there is one.
+        """Return the saved state, if there is one.
 
         Raises:
             TrainingError: The state is damaged.
@@ -84,7 +84,7 @@ class Run:
         return state
 
     def save(self, state: dict[str, Any]) -> None:
-        """Keep `state`, in place of the one before.
+        """Save `state` in place of the one before.
 
         Raises:
             TrainingError: The disk is full, or refuses.
@@ -131,7 +131,7 @@ class Run:
         return place
 
     def log(self, line: dict[str, Any]) -> None:
-        """Add a line to the log; a run that goes on repeats the steps since its last state."""
+        """Add a line to the log; a resumed run repeats the steps since its last saved state."""
         with contextlib.suppress(OSError), (self.folder / LOG).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 

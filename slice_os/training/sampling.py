@@ -1,6 +1,6 @@
-"""What a step learns from: a pure function of the recipe's seed and the step's number.
+"""Sampling of batches: a pure function of the recipe's seed and the step's number.
 
-So a run that is killed goes on with the very batches that it would have had.
+So a killed run resumes with the batches that it would have had.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ FILLERS = (1, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """Two texts and how alike they are, from 0 to 1."""
+class ScoredPair:
+    """Two texts and their similarity, from 0 to 1."""
 
     first: str
     second: str
@@ -31,7 +31,7 @@ class Pair:
 
 
 class Passages:
-    """Plain text, in memory as passages of `words` words (a range), to be drawn from."""
+    """Passages of `words` words (a range) of plain text, in memory, to draw from."""
 
     def __init__(self, sources: Sequence[tuple[Path, float]], words: tuple[int, int]) -> None:
         """Read `sources`, paths with their weights.
@@ -83,12 +83,12 @@ class Passages:
         return [" ".join(text.split(" ")[:most]) for text in texts[start : start + count]]
 
 
-def read_pairs(path: Path, most: float = 5.0) -> list[Pair]:
+def read_pairs(path: Path, most: float = 5.0) -> list[ScoredPair]:
     """Read a TSV file with the columns ``score``, ``sentence1`` and ``sentence2``.
 
     Args:
         path: The file, UTF-8 with a header.
-        most: The score that means the same.
+        most: The maximum score.
 
     Raises:
         TrainingError: The file is not such a file; the line is named.
@@ -113,7 +113,7 @@ def read_pairs(path: Path, most: float = 5.0) -> list[Pair]:
                         f"{path}, line {rows.line_num}: a score from 0 to {most:g} and two "
                         f"sentences are needed, not {row['score']!r} and its fields: correct it."
                     )
-                pairs.append(Pair(row["sentence1"], row["sentence2"], likeness))
+                pairs.append(ScoredPair(row["sentence1"], row["sentence2"], likeness))
     except OSError as exc:
         raise TrainingError(f"{path} cannot be read ({exc.strerror}): check the path.") from exc
     except (UnicodeDecodeError, csv.Error) as exc:
@@ -124,7 +124,7 @@ def read_pairs(path: Path, most: float = 5.0) -> list[Pair]:
 
 
 def place(rng: np.random.Generator, target: str, fillers: Sequence[str]) -> str:
-    """Return a passage that says `target` among `fillers`."""
+    """Return a passage that contains `target` among `fillers`."""
     before = int(rng.integers(len(fillers) + 1))
     head = "".join(f"{_ended(text)} " for text in fillers[:before])
     tail = "".join(f" {_ended(text)}" for text in fillers[before:])

@@ -1,27 +1,42 @@
-"""Training as a recipe says: checked, begun, or taken up where a killed run left off."""
+"""Starting or resuming the training that a recipe describes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from slice_os.errors import MissingExtraError, TrainingError
 from slice_os.exporters.checkpoint import quiet
-from slice_os.training.progress import Progress, TrainingReport
-from slice_os.training.recipe import read_recipe
-from slice_os.training.run import Run, data_hash
+from slice_os.training.run import RunFolder, data_hash
 
-try:
-    import torch
+if TYPE_CHECKING:
     from accelerate import Accelerator
-    from accelerate.state import AcceleratorState
-except ImportError as exc:
-    raise MissingExtraError("Training an encoder", "train") from exc
 
-from slice_os.training.loop import Loop
-from slice_os.training.objectives import folder_of
+
+@dataclass(frozen=True, slots=True)
+class TrainingProgress:
+    """Progress of a run: the `losses` of the last step, and its `rate` in words a second.
+
+    `measures` are those of the best weights so far, empty before they are first measured.
+    """
+
+    step: int
+    steps: int
+    losses: Mapping[str, float]
+    rate: float
+    measures: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingReport:
+    """The result of a run: `checkpoint` is the folder to export, `measures` are of its weights."""
+
+    checkpoint: Path
+    step: int
+    steps: int
+    measures: Mapping[str, float]
 
 
 def train(
@@ -30,18 +45,18 @@ def train(
     *,
     data: str | Path | None = None,
     device: str = "auto",
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[TrainingProgress], None] | None = None,
 ) -> TrainingReport:
     """Train an encoder as `recipe` says and return where its best checkpoint is.
 
-    A run that was killed goes on from its last state with the batches that it would have had.
+    A killed run resumes at its last saved state with the batches that it would have had.
 
     Args:
         recipe: The TOML file, see docs/training.md.
         output: The run's folder: ``best`` in it is the checkpoint to export.
         data: The folder that the recipe's paths are relative to; the recipe's own if None.
         device: "cpu", "cuda", or "auto": a GPU where there is one.
-        progress: Is told every step.
+        progress: Called after every step.
 
     Raises:
         TrainingError: The recipe, its data or the run's folder is not usable, or the loss is not a
@@ -49,6 +64,16 @@ def train(
         ExportError: The base is not a usable checkpoint.
         MissingExtraError: torch, transformers or accelerate is not installed.
     """
+    try:
+        import accelerate  # noqa: F401
+        import msgspec
+        import torch
+    except ImportError as exc:
+        raise MissingExtraError("Training an encoder", "train") from exc
+    from slice_os.training.loading import folder_of
+    from slice_os.training.loop import Loop
+    from slice_os.training.recipe import read_recipe
+
     wanted = read_recipe(recipe)
     root = Path(data) if data is not None else Path(recipe).parent
     if device not in ("auto", "cpu", "cuda"):
@@ -71,11 +96,15 @@ def train(
         accelerator = _accelerator(device, wanted.precision)
         about["processes"] = accelerator.num_processes
         with accelerator.main_process_first():
-            run = Run(Path(output), about)
+            run = RunFolder(Path(output), about)
         return Loop(wanted, root, run, accelerator, progress).run()
 
 
 def _accelerator(device: str, precision: str) -> Accelerator:
+    import torch
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
+
     on_gpu = device != "cpu" and torch.cuda.is_available()
     if precision == "auto":
         precision = "bf16" if on_gpu else "fp32"

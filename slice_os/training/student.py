@@ -1,9 +1,11 @@
-"""The model that learns."""
+"""The model that is trained, and the interface of its objectives."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import torch
 
 from slice_os.exporters.checkpoint import Checkpoint
@@ -30,3 +32,14 @@ class Student(PooledModel):
         found = super().words(texts)
         self.seen = self.seen + found.counts.sum()  # left on its device: nobody waits for it here
         return found
+
+
+class Objective(ABC):
+    """A part of the loss, with its data."""
+
+    @abstractmethod
+    def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, torch.Tensor]:
+        """Return weighted losses by name, of a batch drawn with `rng`."""
+
+    def skip(self, steps: int) -> None:  # noqa: B027 - most batches are drawn: nothing to skip
+        """Skip the data of `steps` steps, where it is read in order."""

@@ -19,7 +19,7 @@ from opensearchpy import OpenSearch
 from tenacity import stop_after_delay
 
 import slice_os
-from slice_os.backends.opensearch import cluster as requests
+from slice_os.backends.cluster import requests
 from support import faults
 
 from .launcher import start_cluster

@@ -30,7 +30,7 @@ def test_the_templates_make_an_index_with_curl_alone(cluster, name):
         assert index.search("cancel my subscription")[0].document == "a"
         assert index.status().details["generation"] == f"{name}-000001"
     with pytest.raises(LocationError, match="has analyzer standard, english was asked for"):
-        slice_os.open(place, cluster=slice_os.ClusterSettings())
+        slice_os.open(place, cluster=slice_os.ClusterSettings(analyzer="english"))
 
 
 def test_an_applied_template_shapes_the_index_that_is_made(cluster, name):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from slice_os.encoder import load_encoder
-from slice_os.encoder.batching import segments, windows
+from slice_os.encoder.batching import windows, windows_of
 from slice_os.errors import EncoderError
 
 TEXTS = [
@@ -121,7 +121,7 @@ def test_a_window_never_splits_a_words_sum(encoder):
     # 300 words of two tokens each: with windows the sums must be of the same tokens as without.
     text = "unbelievable cats " * 200
     (tokenized,) = encoder._tokenizer.split([text])
-    rows = list(segments(0, tokenized, 101))
+    rows = list(windows_of(0, tokenized, 101))
     counts = np.zeros(len(tokenized.words.first), int)
     for row in rows:
         ends = np.append(row.first[1:], row.stop - row.skip)
@@ -146,7 +146,7 @@ def test_a_line_of_fifty_thousand_words_loses_none():
     with load_encoder(threads=2) as encoder:
         text = "to be or not " * 12_500
         (tokenized,) = encoder._tokenizer.split([text])
-        rows = list(segments(0, tokenized, encoder._capacity))
+        rows = list(windows_of(0, tokenized, encoder._capacity))
         assert sum(row.stop - row.skip for row in rows) == 50_000
         (words,) = encoder.encode_words([text[: len(text) // 10]])
         assert len(words) == 5_000

@@ -48,7 +48,7 @@ def test_a_later_description_of_the_same_format_is_read(folder):
 
 
 def test_no_folder(tmp_path):
-    refused(tmp_path / "none", "no encoder folder .* slice-os export")
+    refused(tmp_path / "none", "no encoder at .*slice-os export")
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "encoder.json"])

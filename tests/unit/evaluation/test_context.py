@@ -14,13 +14,12 @@ import pytest
 from scipy import stats
 
 import slice_os
-from slice_os.cli.evaluating_context import SETUPS as SHOWN
+from slice_os.cli.evaluating_context import SCORERS as SHOWN
 from slice_os.corpus import count_words
-from slice_os.errors import EvaluationError
+from slice_os.errors import EncoderError, EvaluationError
 from slice_os.evaluation import evaluate_context, plot_context
 from slice_os.evaluation.context import read_context
-from slice_os.evaluation.said import place_of
-from slice_os.evaluation.setups import SETUPS
+from slice_os.evaluation.scorers import SCORERS, find_words
 from slice_os.exporters.parity import sentences
 from slice_os.spans import fit_window, length_window
 
@@ -56,7 +55,7 @@ def file(tmp_path):
 
 
 def naive(encoder, query, target, passage):
-    """Return every set-up's score by the plainest means."""
+    """Return every scorer's score by the plainest means."""
 
     def cosine(one, other):
         return float(np.dot(one, other) / (np.linalg.norm(one) * np.linalg.norm(other)))
@@ -100,16 +99,16 @@ def naive(encoder, query, target, passage):
 def test_every_set_up_agrees_with_a_naive_computation(file):
     seen = []
     report = evaluate_context(
-        file(), setups=list(SETUPS), progress=lambda *one: seen.append(one), against="window"
+        file(), scorers=list(SCORERS), progress=lambda *one: seen.append(one), against="window"
     )
-    found = {one.name: one for one in report.setups}
-    assert set(found) == set(SETUPS)
+    found = {one.name: one for one in report.scorers}
+    assert set(found) == set(SCORERS)
     with slice_os.load_encoder() as encoder:
         for k, query, target, passage, gold in rows():
             assert report.gold[k] == pytest.approx(gold / 5)
             for name, value in naive(encoder, query, target, passage).items():
                 assert found[name].scores[k] == pytest.approx(value, abs=2e-5), name
-    for one in report.setups:
+    for one in report.scorers:
         assert one.correlation.pearson == stats.pearsonr(one.scores, report.gold)[0]
         assert one.correlation.spearman == stats.spearmanr(one.scores, report.gold)[0]
         assert (one.comparison is None) == (one.name == "window")
@@ -126,7 +125,7 @@ def test_bm25_finds_words_not_meaning(file, tmp_path):
         "Where is it? my delivery is lost, I fear.",
         5,
     ]
-    (row,) = evaluate_context(file(more=[said]), setups=["bm25"]).setups
+    (row,) = evaluate_context(file(more=[said]), scorers=["bm25"]).scorers
     assert row.scores[-1] == max(row.scores) > 0
     assert row.scores[4] == 0  # "she plays the violin" has no word in common
 
@@ -157,7 +156,7 @@ def test_json_lines_and_other_names(tmp_path):
         ),
         ({"more": [[9, "a", "b", "b c", "7"]]}, "line 8.*'7' is not a score from 0 to 5"),
         ({"more": [[9, "a", "b", "b c", "high"]]}, "line 8.*'high'"),
-        ({"more": [[9, "a", "not there", "b c", "3"]]}, "line 8.*does not say 'not there'"),
+        ({"more": [[9, "a", "not there", "b c", "3"]]}, "line 8.*does not contain 'not there'"),
         ({"more": [[9, "", "b", "b c", "3"]]}, "line 8.*nothing in the column line"),
         ({"more": [[9, "b"]]}, "line 8.*columns"),
         ({"name": "pairs.xlsx"}, r"ends in \.csv"),
@@ -187,18 +186,18 @@ def test_no_file_no_pairs_no_encoder_no_set_up(file, tmp_path):
     (tmp_path / "header.csv").write_text(",".join(HEADER) + "\n")
     with pytest.raises(EvaluationError, match="holds no pair"):
         read_context(tmp_path / "header.csv")
-    with pytest.raises(EvaluationError, match="There is no encoder at"):
+    with pytest.raises(EncoderError, match="There is no encoder at"):
         evaluate_context(file(), encoder=tmp_path / "none")
-    with pytest.raises(EvaluationError, match=r"There is no set-up 'best'.*single pass"):
-        evaluate_context(file(), setups=["best"])
+    with pytest.raises(EvaluationError, match=r"There is no scorer 'best'.*single pass"):
+        evaluate_context(file(), scorers=["best"])
 
 
 def test_a_checkpoint_is_what_it_exports_to(file, checkpoint, tmp_path):
     slice_os.export(checkpoint("bert"), tmp_path / "encoder", "fp32")
     wanted = ["full context", "single pass", "verified"]
-    one = evaluate_context(file(), encoder=checkpoint("bert"), setups=wanted)
-    other = evaluate_context(file(), encoder=tmp_path / "encoder", setups=wanted)
-    for ours, theirs in zip(one.setups, other.setups, strict=True):
+    one = evaluate_context(file(), encoder=checkpoint("bert"), scorers=wanted)
+    other = evaluate_context(file(), encoder=tmp_path / "encoder", scorers=wanted)
+    for ours, theirs in zip(one.scorers, other.scorers, strict=True):
         np.testing.assert_allclose(ours.scores, theirs.scores, atol=2e-4)
 
 
@@ -207,26 +206,26 @@ def test_static_word_vectors(file, tmp_path):
     lines = [f"{word} {x} {y}" for word, (x, y) in vectors.items()]
     lines.append(". . . 0.5 0.5")  # as in GloVe's largest file
     (tmp_path / "glove.txt").write_text("\n".join(lines))
-    report = evaluate_context(file(), encoder=tmp_path / "glove.txt", setups=["target alone"])
+    report = evaluate_context(file(), encoder=tmp_path / "glove.txt", scorers=["target alone"])
     asked = np.add(vectors["parcel"], vectors["never"])
     cosine = asked @ [1, 1] / (np.linalg.norm(asked) * np.sqrt(2))
-    assert report.setups[0].scores[2] == pytest.approx(cosine)
+    assert report.scorers[0].scores[2] == pytest.approx(cosine)
     for line in ("delivery 1", "delivery 1 2 3"):
         (tmp_path / "glove.txt").write_text(f"lost 1 0\n{line}\n")
-        with pytest.raises(EvaluationError, match="line 2, is not a word and its 2 numbers"):
+        with pytest.raises(EncoderError, match="line 2, is not a word and its 2 numbers"):
             evaluate_context(file(), encoder=tmp_path / "glove.txt")
 
 
 def test_the_command_line(file, tmp_path):
-    command = [SLICE_OS, "evaluate", "context", file(), "--setup", "single pass"]
-    command += ["--setup", "target alone", "--plot", tmp_path / "plot.png"]
+    command = [SLICE_OS, "evaluate", "context", file(), "--scorer", "single pass"]
+    command += ["--setup", "target alone", "--most", "5", "--plot", tmp_path / "plot.png"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "6 pairs" in shown
-    assert shown.splitlines()[1].split() == ["set-up", "Pearson", "Spearman", "p"]
+    assert shown.splitlines()[1].split() == ["scorer", "Pearson", "Spearman", "p"]
     assert (tmp_path / "plot.png").read_bytes()[:4] == b"\x89PNG"
     said = json.loads(subprocess.check_output([*command, "--json"], text=True))
-    assert [one["setup"] for one in said["setups"]] == ["single pass", "target alone"]
-    assert f"{said['setups'][1]['pearson']:.3f}" in shown
+    assert [one["scorer"] for one in said["scorers"]] == ["single pass", "target alone"]
+    assert f"{said['scorers'][1]['pearson']:.3f}" in shown
     command = [SLICE_OS, "evaluate", "context", tmp_path / "none.csv"]
     failed = subprocess.run(command, capture_output=True, text=True)
     assert failed.returncode == 1
@@ -235,11 +234,11 @@ def test_the_command_line(file, tmp_path):
 
 
 def test_the_help_names_every_set_up():
-    assert tuple(SETUPS) == SHOWN
+    assert tuple(SCORERS) == SHOWN
 
 
 def test_a_plot_of_another_kind(file, tmp_path):
-    report = evaluate_context(file(), setups=["single pass"])
+    report = evaluate_context(file(), scorers=["single pass"])
     with pytest.raises(EvaluationError, match=r"ends in \.png"):
         plot_context(report, tmp_path / "plot.docx")
     assert not list(tmp_path.glob(".partial*"))
@@ -257,7 +256,7 @@ def test_a_plot_of_another_kind(file, tmp_path):
     ],
 )
 def test_words_are_looked_for_as_words(passage, words, place):
-    assert place_of(passage, words) == place
+    assert find_words(passage, words) == place
 
 
 def test_a_passage_that_points_nowhere_has_the_least_score(tmp_path):
@@ -266,5 +265,5 @@ def test_a_passage_that_points_nowhere_has_the_least_score(tmp_path):
     rows += [f"art,wall,the wall {'art ' * n},{n}" for n in range(1, 5)]
     (tmp_path / "pairs.csv").write_text("\n".join(rows))
     report = evaluate_context(tmp_path / "pairs.csv", encoder=tmp_path / "glove.txt")
-    for one in report.setups:
+    for one in report.scorers:
         assert np.isfinite(one.scores).all(), one.name

@@ -15,7 +15,7 @@ import slice_os
 from slice_os.errors import EvaluationError
 from slice_os.evaluation import evaluate_phrases, lexical_diversity
 from slice_os.evaluation.phrase_sets import read_paws
-from slice_os.evaluation.phrase_tasks import _threshold
+from slice_os.evaluation.phrases import _threshold
 
 SLICE_OS = Path(sys.executable).with_name("slice-os")
 BIRD = (

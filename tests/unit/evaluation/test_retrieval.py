@@ -11,10 +11,9 @@ import pytest
 import slice_os
 from slice_os.errors import EvaluationError, MissingExtraError
 from slice_os.evaluation import evaluate_retrieval
-from slice_os.evaluation.measuring import DEFAULT_MEASURES, Judge
+from slice_os.evaluation.metrics import DEFAULT_MEASURES, Metrics
 from slice_os.evaluation.runs import read_run
-from slice_os.evaluation.searching import rank_documents
-from slice_os.evaluation.settings import SETTINGS, Setting, parse_setting
+from slice_os.evaluation.searching import SETTINGS, Setting, parse_setting, rank_documents
 from support.retrieval_set import (
     DOCUMENTS,
     QRELS,
@@ -55,7 +54,7 @@ def test_a_missed_query_counts_as_zero(folder, place):
     assert values["5"] == 0  # no document has the word
     assert result.missed >= 1
     assert result.means["nDCG@10"] == pytest.approx(sum(values.values()) / 6)
-    judge = Judge(["MRR"], QRELS)
+    judge = Metrics(["MRR"], QRELS)
     assert judge.measure({"2": {"penguins": 1.0}}).means == {"MRR": 1 / 6}
     assert judge.measure({"2": {"penguins": 1.0}, "5": {}}).missed == 5
     assert judge.measure({"2": {"penguins": 1.0}, "unjudged": {"x": 1.0}}).means["MRR"] == 1 / 6
@@ -225,4 +224,4 @@ def test_settings_in_short():
 @pytest.mark.parametrize("name", ["nDCG@0", "P@0", "ERR@10", "Accuracy@10", "nothing"])
 def test_a_measure_that_cannot_be_computed_is_refused_first(name):
     with pytest.raises(EvaluationError, match=f"cannot compute the measure '{name}'"):
-        Judge([name], {"q": {"d": 1}})
+        Metrics([name], {"q": {"d": 1}})

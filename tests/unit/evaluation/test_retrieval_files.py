@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from slice_os.evaluation import evaluate_retrieval
-from slice_os.evaluation.measuring import DEFAULT_MEASURES
+from slice_os.evaluation.metrics import DEFAULT_MEASURES
 from support.retrieval_set import QUERIES, THREE, retrieval_error, write_beir
 
 

@@ -8,13 +8,11 @@ import torch
 
 import slice_os
 from slice_os.exporters.checkpoint import load_checkpoint
-from slice_os.training.distillation import SpanDistillation
-from slice_os.training.ranking import RankingDistillation
+from slice_os.training.distillation import RankingDistillation, SpanDistillation
+from slice_os.training.losses import blended
 from slice_os.training.recipe import Distillation, Ranking
-from slice_os.training.relations import blended
 from slice_os.training.sampling import Passages
 from slice_os.training.student import Student
-from slice_os.training.teacher import load_teacher
 
 
 def test_a_second_teacher_of_another_space_gives_relations(room, checkpoint, losses_of, tmp_path):
@@ -27,8 +25,8 @@ def test_a_second_teacher_of_another_space_gives_relations(room, checkpoint, los
     objective = SpanDistillation(
         Distillation(passages=32, mix=1.0),
         passages,
-        load_teacher(tmp_path / "base"),
-        load_teacher(tmp_path / "other"),
+        slice_os.load_encoder(tmp_path / "base"),
+        slice_os.load_encoder(tmp_path / "other"),
     )
     before, after = losses_of(objective)
     assert after["degrees"] < 0.9 * before["degrees"]

@@ -25,7 +25,6 @@ from slice_os.training.labelled import LabelledPairs
 from slice_os.training.recipe import Distillation, Pairs
 from slice_os.training.sampling import Passages, read_pairs
 from slice_os.training.student import Student
-from slice_os.training.teacher import load_teacher
 
 SLICE_OS = Path(sys.executable).with_name("slice-os")
 SLICE = '[slice]\ntriples = "triples.tsv"\nbatch = 3\nin_batch = {in_batch}\n'
@@ -89,7 +88,7 @@ def test_learning_lowers_the_loss(room, losses_of, tmp_path):
     recipe = room(steps=60, rate=3e-4)
     slice_os.train(recipe, tmp_path / "run")
     passages = Passages([(tmp_path / "text.txt", 1.0)], (6, 20))
-    teacher = load_teacher(tmp_path / "base")
+    teacher = slice_os.load_encoder(tmp_path / "base")
     objective = SpanDistillation(Distillation(passages=32), passages, teacher)
     before, after = losses_of(objective)
     assert before["alone"] == pytest.approx(0, abs=1e-5)  # it is its own teacher

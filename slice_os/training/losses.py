@@ -1,22 +1,33 @@
-"""SLICE's objective (docs/training.md): a passage that answers the query beats one that does not.
+"""Losses: SLICE's, over triples, and the divergence of a student's similarities from a teacher's.
 
-It sees of a passage its best span's cosine with the query alone, as `best_spans` gives it.
+SLICE is Orbach et al. (2023), Span-Aggregatable, Contextualized Word Embeddings for Effective
+Phrase Mining; its loss is that of section 3.1. Of a passage it sees the cosine of the query with
+the best span, as `best_spans` gives it.
 """
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Sequence
+
+from slice_os.encoder import Encoder
+from slice_os.errors import MissingExtraError
+
+try:
+    import torch
+except ImportError as exc:
+    raise MissingExtraError("Training an encoder", "train") from exc
+
 from torch import Tensor
 from torch.nn import functional
 
 SCALE = 30.0
-"""SLICE's lambda: how much a lead in degree counts."""
+"""SLICE's lambda."""
 
 
 def slice_loss(positive: Tensor, negative: Tensor, scale: float = SCALE) -> Tensor:
     """Return SLICE's loss, a mean over the batch.
 
-    Of each query (docs/training.md):
+    Of each query, with s+ and s- the degrees of its positive and its negative:
 
         L = -scale s+ + log(e^(scale s+) + e^(scale s-)),    s = (1 + cos) / 2
 
@@ -77,6 +88,45 @@ def in_batch_loss(
         degrees = torch.cat((degrees, _degrees(negatives)), dim=1)
     answers = torch.arange(len(cosines), device=cosines.device)
     return functional.cross_entropy(scale * degrees, answers)
+
+
+def matrix_loss(student: Tensor, teacher: Tensor, temperature: float = 0.05) -> Tensor:
+    """Return the divergence of two matrices of cosines, a mean over rows.
+
+    KL(softmax(T / t) || softmax(S / t)) of each row, as Hinton et al. (2015), Distilling the
+    Knowledge in a Neural Network, section 2, soften both: it says which texts are nearer than
+    others, whatever the cosines are.
+
+    Args:
+        student: Float ``[m, n]``, with a gradient.
+        teacher: Float ``[m, n]``.
+        temperature: The t of the formula.
+    """
+    return functional.kl_div(
+        functional.log_softmax(student / temperature, dim=1),
+        functional.log_softmax(teacher / temperature, dim=1),
+        reduction="batchmean",
+        log_target=True,
+    )
+
+
+def similarities(
+    teacher: Encoder, texts: Sequence[str], others: Sequence[str] = (), *, like: Tensor
+) -> Tensor:
+    """Return the teacher's cosines of `texts` with `others`, or with each other, ``[n, m]``."""
+    vectors = torch.from_numpy(teacher.encode([*texts, *others])).to(like)
+    rows = vectors[: len(texts)]
+    return rows @ (vectors[len(texts) :] if others else rows).T
+
+
+def blended(first: Tensor, second: Tensor, share: float) -> Tensor:
+    """Return the mean of two teachers' cosines, `share` of the second.
+
+    Encoders spread their cosines differently: some give no two texts less than 0.4. The second's
+    are rescaled first, so that their mean distance from 1 is the first's.
+    """
+    stretch = (1 - first.mean()) / (1 - second.mean()).clamp_min(1e-3)
+    return torch.lerp(first, 1 - stretch * (1 - second), share)
 
 
 def _degrees(cosines: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""From a recipe's tables to what gives a step its loss."""
+"""From a recipe's tables to objectives, with their data read and their teachers loaded."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from slice_os.encoder import Encoder, load_encoder
 from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.pooled import PooledModel
-from slice_os.training.base import Objective
-from slice_os.training.distillation import SpanDistillation
+from slice_os.training.distillation import RankingDistillation, SpanDistillation
 from slice_os.training.labelled import LabelledPairs, Triples
-from slice_os.training.ranking import RankingDistillation
 from slice_os.training.recipe import Recipe
 from slice_os.training.sampling import Passages, read_pairs
-from slice_os.training.teacher import load_teacher
+from slice_os.training.student import Objective
 
 PACKAGED = "package:"
 
@@ -23,7 +22,7 @@ PACKAGED = "package:"
 def objectives_of(
     recipe: Recipe, root: Path, device: str, process: int = 0, processes: int = 1
 ) -> Sequence[Objective]:
-    """Return the objectives of `recipe`, its data read and its teachers loaded.
+    """Return the objectives of `recipe`.
 
     Args:
         recipe: What is wanted.
@@ -44,7 +43,7 @@ def objectives_of(
     wanted = recipe.distillation
     second = None
     if wanted and wanted.second:
-        second = load_teacher(folder_of(root, wanted.second), device)
+        second = _teacher(root, wanted.second, device)
     ranking = None
     if recipe.ranking:
         folder = folder_of(root, recipe.ranking.teacher or recipe.base)
@@ -52,7 +51,7 @@ def objectives_of(
         ranker.model.to(device)
         ranking = RankingDistillation(recipe.ranking, passages, ranker, second)
     if wanted:
-        teacher = load_teacher(folder_of(root, wanted.teacher or recipe.base), device)
+        teacher = _teacher(root, wanted.teacher or recipe.base, device)
         objectives.append(SpanDistillation(wanted, passages, teacher, second, ranking))
     elif ranking:
         objectives.append(ranking)
@@ -63,6 +62,11 @@ def objectives_of(
         rows = read_pairs(root / pairs.path, pairs.most)
         objectives.append(LabelledPairs(pairs, rows, passages))
     return objectives
+
+
+def _teacher(root: Path, name: str, device: str) -> Encoder:
+    """Load any kind of encoder, on the GPU unless the training runs on the CPU."""
+    return load_encoder(folder_of(root, name), "cpu" if device == "cpu" else "auto")
 
 
 def folder_of(root: Path, name: str) -> Path:

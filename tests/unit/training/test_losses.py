@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from slice_os.training.best_spans import best_spans
-from slice_os.training.objective import in_batch_loss, slice_loss
+from slice_os.training.losses import in_batch_loss, slice_loss
 
 
 def test_slice_loss_of_numbers_worked_out_by_hand():

@@ -1,4 +1,4 @@
-"""Which weights of a run are kept: averaged with the base's, measured, the best and the last."""
+"""Checkpointing: averaged with the base's, weights are measured; the best and last are kept."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import Checkpoint
 from slice_os.training.development import DevelopmentSet
 from slice_os.training.recipe import Recipe
-from slice_os.training.run import BEST, LAST, Run
+from slice_os.training.run import BEST, LAST, RunFolder
 from slice_os.training.student import Student
 
 
-class Keeper:
+class Checkpoints:
     """The checkpoints of a run.
 
     Attributes:
@@ -27,12 +27,12 @@ class Keeper:
     def __init__(
         self,
         recipe: Recipe,
-        run: Run,
+        run: RunFolder,
         base: Checkpoint,
         student: Student,
         development: DevelopmentSet | None,
     ) -> None:
-        """Take what is measured; `student` has still the weights of `base`."""
+        """Prepare to measure `student`, which must still have the weights of `base`."""
         self.score = -np.inf
         self.measures: dict[str, float] = {}
         self._recipe = recipe

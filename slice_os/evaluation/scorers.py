@@ -1,4 +1,4 @@
-"""Ways to score a passage for a query: what phrase-in-context sets compare."""
+"""Scorers: ways to score a passage for a query, which phrase-in-context sets compare."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
+import regex
 
 from slice_os.corpus import count_words
-from slice_os.evaluation.encoders import WordEncoder, said_vector
+from slice_os.encoder import Encoder
 from slice_os.lexical import K1, B, inverse_document_frequency, terms
 from slice_os.records import Float32, Words
 from slice_os.spans import (
@@ -26,35 +27,34 @@ from slice_os.spans import (
     word_scores,
 )
 
-Progress = Callable[[str, int, int], None]
 BLOCK = 32
 """Passages whose n-grams are encoded at once: memory, against texts that occur twice."""
 
 
 class Encoded:
-    """Queries and passages with their vectors, each made once, when it is first asked for."""
+    """Queries and passages, whose vectors are computed once, when they are first needed."""
 
     def __init__(
         self,
-        encoder: WordEncoder,
+        encoder: Encoder,
         queries: Sequence[str],
         passages: Sequence[str],
-        said: Sequence[tuple[str, int]],
-        progress: Progress,
+        targets: Sequence[tuple[str, int]],
+        progress: Callable[[str, int, int], None],
     ) -> None:
-        """Take what belongs together by place.
+        """Take pairs of a query and a passage.
 
         Args:
-            encoder: What encodes.
+            encoder: What encodes both.
             queries: The queries.
-            passages: One a query.
-            said: What each passage says of its query, and where it begins there.
-            progress: Is told a set-up, how much is done, and of how much.
+            passages: The passages, one for each query.
+            targets: The words of each passage that paraphrase its query, and their offset.
+            progress: Called with a scorer's name, how much is done, and of how much.
         """
         self.encoder = encoder
         self.queries = queries
         self.passages = passages
-        self.said = said
+        self.targets = targets
         self.progress = progress
 
     @cached_property
@@ -98,7 +98,10 @@ def full_context(encoded: Encoded) -> list[float]:
 
 
 def single_pass(encoded: Encoded) -> list[float]:
-    """Score the best span of 1 to 20 words, the passage encoded once (SLICE)."""
+    """Score the best span of 1 to 20 words, the passage encoded once.
+
+    Orbach et al. (2023), section 3.1.
+    """
     return [_best(encoded, row, full_range()) for row in range(len(encoded.queries))]
 
 
@@ -140,7 +143,7 @@ def n_grams(encoded: Encoded) -> list[float]:
 
 
 def start_and_end(encoded: Encoded) -> list[float]:
-    """Score the best span by its first and last word's vectors, joined (as DensePhrases does)."""
+    """Score the best span by its first and last word's vectors, joined, as DensePhrases does."""
     found = []
     for query, words in zip(
         encoded.encoder.encode_words(encoded.queries), encoded.words, strict=True
@@ -159,18 +162,18 @@ def start_and_end(encoded: Encoded) -> list[float]:
 
 
 def target_in_context(encoded: Encoded) -> list[float]:
-    """Score the span that is known to be meant, the passage encoded once: a limit."""
+    """Score the target's own span, the passage encoded once: the upper limit of one pass."""
     found = []
-    for row, (text, start) in enumerate(encoded.said):
-        vector = said_vector(encoded.words[row], start, start + len(text))
+    for row, (text, start) in enumerate(encoded.targets):
+        vector = vector_between(encoded.words[row], start, start + len(text))
         norm = float(np.linalg.norm(vector))
         found.append(float(vector @ encoded.asked[row]) / norm if norm else -1.0)
     return found
 
 
 def target_alone(encoded: Encoded) -> list[float]:
-    """Score the words that are known to be meant, encoded alone: the limit of an encoder."""
-    return _dots(encoded.encoder.encode([text for text, _ in encoded.said]), encoded.asked)
+    """Score the target encoded alone: the upper limit of the encoder."""
+    return _dots(encoded.encoder.encode([text for text, _ in encoded.targets]), encoded.asked)
 
 
 def bm25(encoded: Encoded) -> list[float]:
@@ -191,7 +194,7 @@ def bm25(encoded: Encoded) -> list[float]:
     return found
 
 
-SETUPS: Mapping[str, Callable[[Encoded], list[float]]] = {
+SCORERS: Mapping[str, Callable[[Encoded], list[float]]] = {
     "bm25": bm25,
     "full context": full_context,
     "start and end": start_and_end,
@@ -202,7 +205,28 @@ SETUPS: Mapping[str, Callable[[Encoded], list[float]]] = {
     "target in context": target_in_context,
     "target alone": target_alone,
 }
-DEFAULT_SETUPS = tuple(name for name in SETUPS if name != "n-grams")
+DEFAULT_SCORERS = tuple(name for name in SCORERS if name != "n-grams")
+
+
+def find_words(passage: str, words: str) -> int:
+    """Return the offset of `words` in a passage, whatever their case; -1 if they are not in it.
+
+    Whole words come first: "art" is found in "party" only if it does not stand alone anywhere.
+    """
+    escaped = regex.escape(words)
+    whole = rf"(?<!\w){escaped}(?!\w)"
+    for pattern, flags in ((whole, 0), (whole, regex.IGNORECASE), (escaped, regex.IGNORECASE)):
+        if found := regex.search(pattern, passage, flags):
+            return int(found.start())
+    return -1
+
+
+def vector_between(words: Words, start: int, end: int) -> Float32:
+    """Return the sum, ``[d]``, of the words that overlap characters `start` to `end`."""
+    i = int(words.ends.searchsorted(start, side="right"))
+    j = int(words.starts.searchsorted(end, side="left"))
+    total: Float32 = words.vectors[i:j].sum(axis=0)
+    return total
 
 
 def _best(encoded: Encoded, row: int, lengths: range) -> float:

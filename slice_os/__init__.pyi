@@ -1,0 +1,32 @@
+__version__: str
+
+from .api import Index as Index
+from .api import index as index
+from .api import open as open
+from .backends.cluster.settings import ClusterSettings as ClusterSettings
+from .backends.cluster.source import read_index as read_index
+from .corpus import read as read
+from .diagnosis import doctor as doctor
+from .encoder import encoder_info as encoder_info
+from .encoder import load_encoder as load_encoder
+from .errors import SliceOSError as SliceOSError
+from .evaluation import build_context as build_context
+from .evaluation import calibrate as calibrate
+from .evaluation import evaluate_context as evaluate_context
+from .evaluation import evaluate_phrases as evaluate_phrases
+from .evaluation import evaluate_retrieval as evaluate_retrieval
+from .evaluation import evaluate_spans as evaluate_spans
+from .exporters import export as export
+from .records import Document as Document
+from .records import DocumentInfo as DocumentInfo
+from .records import Excerpt as Excerpt
+from .records import Hit as Hit
+from .records import Match as Match
+from .records import Passage as Passage
+from .records import Reject as Reject
+from .records import SpanMatch as SpanMatch
+from .request import build_request as build_request
+from .templates import apply_template as apply_template
+from .templates import list_templates as list_templates
+from .templates import show_template as show_template
+from .training import train as train

@@ -1,0 +1,157 @@
+"""An encoder folder, run by onnxruntime: windows of long texts, batches on a pool of threads."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from slice_os.encoder.batching import Chunk, Window, batches, windows_of
+from slice_os.encoder.encoder import Encoder
+from slice_os.encoder.info import GRAPH, TOKENIZER, EncoderInfo
+from slice_os.encoder.pool import Pool
+from slice_os.encoder.runtime import Graph, usable_cores
+from slice_os.encoder.tokens import TextTokenizer, TokenizedText
+from slice_os.errors import EncoderError
+from slice_os.records import Float32, Words
+
+# Padded tokens a batch. On a CPU a text is a batch of its own: more is not faster, and an int8
+# graph has one scale a batch, so that a text's vectors would depend on its neighbours.
+_CPU_BUDGET, _GPU_BUDGET = 1, 16384
+# What is read ahead: two chunks of this many texts or characters, whichever is less.
+_CHUNK_TEXTS, _CHUNK_CHARACTERS = 64, 1 << 18
+
+
+class OnnxEncoder(Encoder):
+    """The encoder in a folder such as slice-os export makes; many threads may use it at once.
+
+    It owns a pool of threads; `close` it, use it as a context manager, or leave it to the
+    interpreter's exit.
+
+    Attributes:
+        device: "cpu", "cuda", "tensorrt" or "openvino".
+        threads: How many batches run at once.
+    """
+
+    def __init__(self, folder: Path, device: str = "auto", threads: int | None = None) -> None:
+        """Load the encoder in `folder`; see `slice_os.encoder.load_encoder`."""
+        if threads is not None and threads < 1:
+            raise EncoderError(f"An encoder cannot run on {threads} threads: use 1 or more.")
+        self.info = EncoderInfo.load(folder)
+        self._tokenizer = TextTokenizer(folder / TOKENIZER)
+        self._graph = Graph(
+            folder / GRAPH, device, self.info.dimension, self.info.precision == "int8"
+        )
+        self.device = self._graph.device
+        # On a GPU one thread runs the graph while the other pools.
+        self.threads = 2 if self._graph.on_gpu else threads or usable_cores()
+        self._special = len(self._tokenizer.prefix) + len(self._tokenizer.suffix)
+        self._capacity = self.info.max_tokens - self._special
+        self._pool = Pool(self.threads)
+        self._closed = False
+
+    def close(self) -> None:
+        """Stop the threads; batches that have not begun are dropped."""
+        self._closed = True
+        self._pool.close()
+
+    def knows(self, text: str) -> bool:
+        """Tell whether a text holds a token of the vocabulary: the unknown ones are all alike."""
+        return self._tokenizer.knows(text)
+
+    def encode_words(self, texts: Iterable[str]) -> Iterator[Words]:
+        """Yield the words of each text with their vectors, in order.
+
+        Reads ahead by at most two chunks of 64 texts (more with many threads) or 262,144
+        characters. Long texts are encoded in overlapping windows, and none of their tokens is
+        lost. A text without words gives empty `Words`.
+
+        Raises:
+            EncoderError: The graph gave a vector that is not finite, or the encoder is closed.
+        """
+        running: deque[Chunk] = deque()
+        try:
+            # The next chunk is tokenized while the one before runs on the pool.
+            for chunk in _chunks(texts, max(_CHUNK_TEXTS, 32 * self.threads)):
+                running.append(self._start(self._tokenizer.split(chunk)))
+                if len(running) > 1:
+                    yield from running[0].words()
+                    running.popleft()
+            while running:
+                yield from running[0].words()
+                running.popleft()
+        finally:
+            for left in running:
+                left.cancel()
+
+    def _vectors(self, texts: Sequence[str]) -> Float32:
+        """Return the sums of the texts' own tokens' vectors; special tokens do not count."""
+        vectors = np.zeros((len(texts), self.info.dimension), np.float32)
+        at = 0
+        for chunk in _chunks(texts, 4 * max(_CHUNK_TEXTS, 32 * self.threads)):
+            running = self._start(self._tokenizer.whole(chunk))
+            try:
+                running.add_to(vectors[at : at + len(chunk)])
+            finally:
+                running.cancel()
+            at += len(chunk)
+        return vectors
+
+    def _start(self, texts: list[TokenizedText]) -> Chunk:
+        """Put the batches of `texts` on the pool."""
+        if self._closed:
+            raise EncoderError("This encoder is closed: load it again.")
+        rows = [row for i, text in enumerate(texts) for row in windows_of(i, text, self._capacity)]
+        budget = _GPU_BUDGET if self._graph.on_gpu else _CPU_BUDGET
+        planned = list(batches(rows, budget, self._special))
+        chunk = Chunk(texts, self.info.dimension)
+        if len(planned) == 1:
+            # One query: a thread would only add its own delay.
+            done: Future[list[Float32]] = Future()
+            done.set_result(self._run(planned[0], texts))
+            chunk.expect(planned[0], done)
+            return chunk
+        for batch in planned:
+            chunk.expect(batch, self._pool.submit(partial(self._run, batch, texts)))
+        return chunk
+
+    def _run(self, batch: list[Window], texts: list[TokenizedText]) -> list[Float32]:
+        """Return, for each row of `batch`, the sums of its words' token vectors, ``[W, d]``."""
+        prefix, suffix = self._tokenizer.prefix, self._tokenizer.suffix
+        width = max(len(row.ids) for row in batch) + self._special
+        ids = np.full((len(batch), width), self.info.pad_id, np.int64)
+        mask = np.zeros((len(batch), width), np.int64)
+        for i, row in enumerate(batch):
+            filled = np.concatenate((prefix, row.ids, suffix))
+            ids[i, : len(filled)] = filled
+            mask[i, : len(filled)] = 1
+        hidden = self._graph.run(ids, mask)
+        sums = []
+        for i, row in enumerate(batch):
+            own = hidden[i, len(prefix) + row.skip : len(prefix) + row.stop]
+            pooled = np.add.reduceat(own, row.first, axis=0)
+            if not np.isfinite(pooled.sum()):
+                raise EncoderError(
+                    f"The encoder {self.info.name} gave a vector that is not finite for the text "
+                    f"that begins with {texts[row.owner].text[:60]!r}: export it again with "
+                    "another precision."
+                )
+            sums.append(pooled)
+        return sums
+
+
+def _chunks(texts: Iterable[str], most: int) -> Iterator[list[str]]:
+    chunk: list[str] = []
+    characters = 0
+    for text in texts:
+        chunk.append(text)
+        characters += len(text)
+        if len(chunk) >= most or characters >= _CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk

@@ -1,0 +1,10 @@
+from .construction import DegreeSet as DegreeSet
+from .construction import degree_set as degree_set
+from .construction import mean_reciprocal_rank as mean_reciprocal_rank
+from .ranker import RankedDocument as RankedDocument
+from .ranker import SentencePair as SentencePair
+from .ranker import SentenceRanker as SentenceRanker
+from .sentences import cut_sentences as cut_sentences
+from .subsequence import MatchedPair as MatchedPair
+from .subsequence import lcs_pairs as lcs_pairs
+from .subsequence import lcs_scores as lcs_scores
