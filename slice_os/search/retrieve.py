@@ -23,7 +23,7 @@ from slice_os.spans import QueryWords, full_range, length_window, query_words
 from slice_os.threads import one_blas_thread
 
 DEPTH = 1000
-"""Passages of each leg that a hybrid search fuses, whatever the page: so pages do not overlap."""
+"""Passages of each ranking that a hybrid search fuses, whatever the page: pages do not overlap."""
 LOOKED_THROUGH = 100
 """Passages whose words come at once where a search goes on through the ranks: some 20 MB."""
 PATIENCE = 100
@@ -94,12 +94,13 @@ def search_passages(
         )
     if mode == "hybrid" and offset + size > DEPTH:
         raise QueryError(
-            f"A hybrid search ranks the best {DEPTH:,} passages of each leg: ask for no more than "
-            "that, or use the mode dense or lexical."
+            f"A hybrid search ranks the best {DEPTH:,} passages of each ranking: ask for no more "
+            "than that, or use the mode dense or lexical."
         )
     asked = [Query(query) if isinstance(query, str) else query for query in queries]
     options: dict[str, Any] = {"mode": mode, "fusion": fusion, "weight": weight, "late": late}
     with one_blas_thread():
+        encoded = encoded_queries(encoder, [query.text for query in asked])
         wanted = [
             SearchQuery(
                 query.text,
@@ -110,7 +111,7 @@ def search_passages(
                 words=words,
                 **options,
             )
-            for query, (vector, words) in zip(asked, _encoded(encoder, asked), strict=True)
+            for query, (vector, words) in zip(asked, encoded, strict=True)
         ]
 
         def read(some: Sequence[SearchQuery], offset: int, size: int) -> list[Hits]:
@@ -176,13 +177,12 @@ def _by_document(hits: Iterator[Hit], count: int) -> list[list[Hit]]:
     return list(found.values())
 
 
-def _encoded(encoder: Encoder, queries: Sequence[Query]) -> Iterator[tuple[Float32, QueryWords]]:
+def encoded_queries(encoder: Encoder, texts: Sequence[str]) -> Iterator[tuple[Float32, QueryWords]]:
     """Yield the unit vector, float32 ``[d]``, and the words of each query, in one encoder run.
 
     Raises:
         QueryError: one is empty or holds no word.
     """
-    texts = [query.text for query in queries]
     for text in texts:
         _not_empty(text)
     for text, words in zip(texts, encoder.encode_words(texts), strict=True):

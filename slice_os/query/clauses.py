@@ -28,7 +28,7 @@ def page(size: int, source: Sequence[str], offset: int = 0) -> Body:
     return body
 
 
-def lexical_leg(text: str, filters: Sequence[Body], name: str | None = None) -> Body:
+def lexical_clause(text: str, filters: Sequence[Body], name: str | None = None) -> Body:
     """Return the BM25 match on the text (and title), within the filters."""
     if not text.strip():
         raise QueryError("The query is empty: give at least one word.")
@@ -36,7 +36,7 @@ def lexical_leg(text: str, filters: Sequence[Body], name: str | None = None) -> 
     return {"bool": {"must": [match], "filter": list(filters)}} if filters else match
 
 
-def dense_leg(knn: Body, filters: Sequence[Body], spans: int, *, expand: bool) -> Body:
+def dense_clause(knn: Body, filters: Sequence[Body], spans: int, *, expand: bool) -> Body:
     """Return the nested k-NN clause: a passage counts as its best span does.
 
     `knn` holds the vector and either k or min_score. With `expand`, the inner hits are chosen
