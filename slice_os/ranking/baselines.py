@@ -1,7 +1,7 @@
 """Baselines for the longest common subsequence, and weights of documents' lengths.
 
 They are those of van Belle (2020), Length-agnostic document retrieval using sentence-level
-embeddings, section 5; where it leaves a choice, docs/ranking.md gives ours.
+embeddings, section 5; docs/ranking.md says where ours differ.
 """
 
 from __future__ import annotations
