@@ -25,7 +25,7 @@ $(RUN): $(WHEEL)
 
 .venv-test/.ready: $(WHEEL)
 	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-test
-	$(UV) pip install --quiet --python $(TEST) --reinstall-package slice-os '$(WHEEL)[dev,train]'
+	$(UV) pip install --quiet --python $(TEST) --reinstall-package slice-os '$(WHEEL)[dev,train,export]'
 	@touch $@
 
 demo: $(RUN) ## index the examples, mine them, search them

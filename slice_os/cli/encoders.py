@@ -74,7 +74,7 @@ def export(
 @click.option("--check", is_flag=True, help="Also compare the model file with its hash.")
 @json_option
 def encoder_info(folder: Path | None, check: bool, as_json: bool) -> None:
-    """Show the description of an encoder folder, by default of the one inside slice-os."""
+    """Show an encoder's name, dimension and family, by default of the one inside slice-os."""
     from slice_os import encoder_info as info_of
 
     info = info_of(folder, check=check)

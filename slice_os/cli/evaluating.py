@@ -9,8 +9,8 @@ import click
 from slice_os.cli.groups import LazyGroup
 
 TASKS = {
-    "context": "evaluating_context",
-    "phrases": "evaluating_phrases",
+    "context": "evaluating_encoders",
+    "phrases": "evaluating_encoders",
     "retrieval": "evaluating_retrieval",
     "spans": "evaluating_spans",
 }

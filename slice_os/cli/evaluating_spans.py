@@ -13,9 +13,9 @@ from slice_os.api import Index
 from slice_os.cli.options import Decorator, an_index, encoder_option, json_option, opened
 from slice_os.cli.output import counted, echo_columns, echo_json
 from slice_os.errors import EvaluationError
+from slice_os.evaluation.spans import LEAST
 from slice_os.records import Match
 
-LEAST = 0.6
 degree_option: Decorator = click.option(
     "--degree",
     type=click.FloatRange(0, 1),

@@ -8,10 +8,11 @@ from slice_os.encoder.encoder import (
     Encoder,
     EncoderKind,
     EncoderLike,
+    encoder_info,
     load_encoder,
     open_encoder,
 )
-from slice_os.encoder.info import EncoderInfo, encoder_info
+from slice_os.encoder.info import EncoderInfo
 
 __all__ = [
     "ENCODERS",

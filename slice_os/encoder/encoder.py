@@ -137,10 +137,14 @@ def load_encoder(
     if not isinstance(encoder, (str, os.PathLike, type(None))):
         return encoder
     path = DEFAULT_FOLDER if encoder is None else Path(encoder)
+    loaded: Encoder = resolve_name(_kind_of(path).loader)(path, device, threads)
+    return loaded
+
+
+def _kind_of(path: Path) -> EncoderKind:
     for kind in reversed(ENCODERS.values()):
         if kind.recognises(path):
-            loaded: Encoder = resolve_name(kind.loader)(path, device, threads)
-            return loaded
+            return kind
     raise EncoderError(
         f"There is no encoder at {path}: give an encoder folder (slice-os export makes one), a "
         "checkpoint folder or a file of word vectors in GloVe's text format."
@@ -156,3 +160,19 @@ def open_encoder(encoder: EncoderLike = None, device: str = "auto") -> Iterator[
     finally:
         if loaded is not encoder:
             loaded.close()
+
+
+def encoder_info(encoder: EncoderLike = None, *, check: bool = False) -> EncoderInfo:
+    """Return the name, dimension and family of an encoder, by default of the packaged one.
+
+    Of an encoder folder only the description is read; with `check`, `model.onnx` is read too and
+    compared with its hash.
+
+    Raises:
+        EncoderError: There is no encoder, or its folder is incomplete or not as described.
+    """
+    path = DEFAULT_FOLDER if encoder is None else encoder
+    if isinstance(path, (str, os.PathLike)) and _kind_of(Path(path)) is ENCODERS["onnx"]:
+        return EncoderInfo.load(path, check=check)
+    with open_encoder(encoder) as loaded:
+        return loaded.info

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ class EncoderInfo:
         (folder / DESCRIPTION).write_text(text, encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: str | Path, *, check: bool = False) -> EncoderInfo:
+    def load(cls, folder: str | PathLike[str], *, check: bool = False) -> EncoderInfo:
         """Read the description of the encoder in `folder`.
 
         Args:
@@ -142,14 +143,3 @@ def file_sha256(path: Path) -> str:
         while piece := file.read(1 << 20):
             digest.update(piece)
     return digest.hexdigest()
-
-
-def encoder_info(folder: str | Path | None = None, *, check: bool = False) -> EncoderInfo:
-    """Return the description of the encoder in `folder`, by default of the packaged one.
-
-    With `check`, `model.onnx` is read and compared with its hash.
-
-    Raises:
-        EncoderError: The folder is missing, incomplete, or not as described.
-    """
-    return EncoderInfo.load(DEFAULT_FOLDER if folder is None else folder, check=check)

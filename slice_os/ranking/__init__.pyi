@@ -4,7 +4,7 @@ from .construction import mean_reciprocal_rank as mean_reciprocal_rank
 from .ranker import RankedDocument as RankedDocument
 from .ranker import SentencePair as SentencePair
 from .ranker import SentenceRanker as SentenceRanker
-from .sentences import cut_sentences as cut_sentences
+from .ranker import cut_sentences as cut_sentences
 from .subsequence import MatchedPair as MatchedPair
 from .subsequence import lcs_pairs as lcs_pairs
 from .subsequence import lcs_scores as lcs_scores

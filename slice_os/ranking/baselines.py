@@ -1,18 +1,28 @@
 """Baselines for the longest common subsequence, and weights of documents' lengths.
 
 They are those of van Belle (2020), Length-agnostic document retrieval using sentence-level
-embeddings, section 5; where it leaves a choice, docs/ranking.md gives ours.
+embeddings, section 5; docs/ranking.md says where ours differ.
 """
 
 from __future__ import annotations
 
+import zlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from slice_os.errors import MissingExtraError
+from slice_os.lexical import K1, inverse_document_frequency, terms
 from slice_os.ranking.stack import BLOCK_BYTES, Int64, Stack, check_query, cosine_blocks
 from slice_os.records import Float32
+
+DIMENSION = 100
+EPOCHS = 100
+"""Fewer suffice for many documents; of some hundred, 20 leave the vectors nearly random."""
 
 
 def means(documents: Stack) -> Float32:
@@ -73,3 +83,97 @@ def length_weights(sentences: int, counts: Int64) -> Float32:
 def weight_lengths(scores: Float32, weights: Float32) -> Float32:
     """Return `scores` times `weights`; what is negative stays, or a weight would raise it."""
     return np.where(scores > 0, scores * weights, scores)
+
+
+class BM25:
+    """BM25 with b = 0 over documents in memory: a document's length does not count.
+
+    score(D) = sum over the query's terms t of qf(t) * idf(t) * tf / (tf + k1), the formula of
+    `slice_os.lexical` with b = 0; qf and tf count t in the query and in D.
+
+    Args:
+        texts: The documents.
+        stem: Count a term's English stem (Snowball's, also called Porter2) instead of the term.
+        idf: Weigh terms by how few documents hold them; else each has the weight 1.
+
+    Raises:
+        MissingExtraError: `stem` needs the extra ``ranking``.
+    """
+
+    def __init__(self, texts: Sequence[str], *, stem: bool = True, idf: bool = True) -> None:
+        self._stem = _stemmer() if stem else str
+        self._idf = idf
+        self._size = len(texts)
+        found: dict[str, list[tuple[int, int]]] = {}
+        for number, text in enumerate(texts):
+            for term, count in self._terms(text).items():
+                found.setdefault(term, []).append((number, count))
+        self._postings: dict[str, Int64] = {
+            term: np.array(entries, np.int64) for term, entries in found.items()
+        }
+
+    def scores(self, query: str) -> Float32:
+        """Return the score of each document, float32 ``[D]``; 0 where no term is shared."""
+        scores = np.zeros(self._size)
+        for term, asked in self._terms(query).items():
+            if term in self._postings:
+                numbers, counts = self._postings[term].T
+                idf = inverse_document_frequency(self._size, len(numbers)) if self._idf else 1.0
+                scores[numbers] += asked * idf * counts / (counts + K1)
+        return scores.astype(np.float32)
+
+    def _terms(self, text: str) -> Counter[str]:
+        stemmed: Counter[str] = Counter()
+        for term, count in terms(text).items():
+            stemmed[self._stem(term)] += count
+        return stemmed
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> Callable[[str], str]:
+    try:
+        import snowballstemmer
+    except ModuleNotFoundError as exc:
+        raise MissingExtraError("Stemming", "ranking") from exc
+    stem: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
+    return lru_cache(maxsize=1 << 16)(stem)
+
+
+class Doc2Vec:
+    """Doc2vec: one vector per document, float32 ``[100]``, trained on the documents themselves.
+
+    Le and Mikolov (2014), Distributed Representations of Sentences and Documents, section 2.2
+    (distributed memory), as gensim trains it. The same texts and seed give the same vectors.
+
+    Raises:
+        MissingExtraError: It needs the extra ``ranking``.
+    """
+
+    def __init__(self, texts: Sequence[str], seed: int = 0) -> None:
+        try:
+            from gensim.models import doc2vec
+            from gensim.utils import simple_preprocess
+        except ModuleNotFoundError as exc:
+            raise MissingExtraError("Doc2vec", "ranking") from exc
+        self._seed = seed
+        self._words = simple_preprocess
+        tagged = [doc2vec.TaggedDocument(self._words(text), [k]) for k, text in enumerate(texts)]
+        # One worker and a hash of our own: threads and Python's salted hashes change the vectors.
+        self._model = doc2vec.Doc2Vec(
+            tagged,
+            vector_size=DIMENSION,
+            epochs=EPOCHS,
+            min_count=1,
+            workers=1,
+            seed=seed,
+            hashfxn=_hash,
+        )
+
+    def scores(self, query: str) -> Float32:
+        """Return the cosine of each document with the query's inferred vector, float32 ``[D]``."""
+        self._model.random.seed(self._seed)
+        return vector_scores(self._model.infer_vector(self._words(query)), self._model.dv.vectors)
+
+
+def _hash(text: str) -> int:
+    return zlib.crc32(text.encode())

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from slice_os.corpus import unwrap
 from slice_os.encoder import Encoder, EncoderLike, load_encoder
-from slice_os.errors import QueryError
+from slice_os.errors import MissingExtraError, QueryError
 from slice_os.ranking import baselines
-from slice_os.ranking.bm25 import BM25
-from slice_os.ranking.doc2vec import Doc2Vec
-from slice_os.ranking.sentences import cut_sentences
+from slice_os.ranking.baselines import BM25, Doc2Vec
 from slice_os.ranking.stack import Stack
 from slice_os.ranking.subsequence import THRESHOLD, check_threshold, lcs_pairs, lcs_scores
 from slice_os.records import Document, Float32
@@ -231,3 +230,25 @@ def _named(
             yield document.id, document.text
         else:
             yield str(number), document
+
+
+def cut_sentences(text: str, language: str = "en") -> list[str]:
+    """Return the sentences of `text`, without the space around them.
+
+    The cutting is sentencex's (Wikimedia's, for some 300 languages). Line ends end a sentence too,
+    unless they only come from hard wrapping. (The splitter of passages knows
+    English alone, and where in doubt lets two passages share words.)
+
+    Raises:
+        MissingExtraError: It needs the extra ``ranking``.
+    """
+    try:
+        from sentencex import segment
+    except ModuleNotFoundError as exc:
+        raise MissingExtraError("Cutting texts into sentences", "ranking") from exc
+    found = [
+        sentence.strip()
+        for line in unwrap(text).splitlines()
+        for sentence in segment(language, line)
+    ]
+    return [sentence for sentence in found if sentence]

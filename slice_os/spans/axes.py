@@ -1,4 +1,4 @@
-"""The principal axes of spans: an order of dimensions in which the first say most."""
+"""The principal axes of spans: a rotation after which the first dimensions matter most."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def principal_axes(passages: Iterable[Float32], seed: int = 0) -> Float32:
 
     Args:
         passages: Word vectors, float32 ``[N, d]`` each.
-        seed: Of the spans' lengths.
+        seed: Seed of the spans' lengths.
 
     Raises:
         ValueError: There are fewer words than dimensions.

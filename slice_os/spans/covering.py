@@ -1,4 +1,4 @@
-"""A cover: the few spans of a passage that stand for all of them (docs/architecture.md).
+"""A cover: the few spans of a passage that represent all of them (docs/architecture.md).
 
 The greedy choice of set cover (Chvatal 1979): keep the span that represents the most spans that
 no kept span represents yet, until none is left. The sets are those of `nearby`; they are held as

@@ -11,7 +11,7 @@ from slice_os.errors import QueryError
 from slice_os.records import Int32
 
 MAX_WORDS = 20
-"""Words of the longest span, unless an index says otherwise."""
+"""Default maximum words of a span."""
 
 
 def enumerate_spans(n_words: int, min_words: int = 1, max_words: int = MAX_WORDS) -> Int32:

@@ -1,4 +1,4 @@
-"""Which passages hold a span that reaches a phrase's threshold: any number of phrases in one read.
+"""The scan of mining: which passages have a span that reaches a phrase's threshold.
 
 Passages lie one after the other; a block of whole ones is compared with a block of phrases at once,
 so that what is formed, ``[phrases, words]``, stays in the processor's cache.
@@ -17,7 +17,7 @@ from slice_os.threads import one_blas_thread
 BLOCK_WORDS = 4096
 BLOCK_PHRASES = 256
 MARGIN = 0.002
-"""By how much a cosine may be below its threshold here: float32 prefix sums are not exact."""
+"""Tolerance below the threshold: float32 prefix sums are not exact."""
 
 Read = Callable[[slice], tuple[Float32, Float32]]
 

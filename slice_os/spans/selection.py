@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 CHUNK = 4096
-"""Candidates looked at between two removals of those that a chosen span has made impossible."""
+"""Candidates examined between two removals of those that overlap a chosen span."""
 
 
 class ScoredSpan(NamedTuple):

@@ -1,4 +1,4 @@
-"""Verification: the best spans, encoded alone, are compared with the query again."""
+"""Verification: the best spans are encoded alone and compared with the query again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from slice_os.spans.scores import degree
 from slice_os.spans.selection import ScoredSpan, top_spans
 
 SPANS = 8
-"""Spans that are verified a passage, unless a search says otherwise."""
+"""Default number of spans verified per passage."""
 
 
 def pick(cosines: npt.NDArray[Any], lengths: range, spans: int = SPANS) -> list[ScoredSpan]:

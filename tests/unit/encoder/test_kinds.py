@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import slice_os
-from slice_os.encoder import ENCODERS, EncoderKind, load_encoder
+from slice_os.encoder import ENCODERS, EncoderKind, encoder_info, load_encoder
 from slice_os.errors import EncoderError
 from support.trigrams import Trigrams
 
@@ -91,6 +91,7 @@ def location(request, tmp_path):
 def test_every_kind_keeps_the_interface(location):
     texts = ["deep well", "the well", "well deep"]
     with load_encoder(location, "cpu") as encoder:
+        assert encoder_info(location) == encoder_info(encoder) == encoder.info
         dimension = encoder.info.dimension
         assert str(encoder.info.name) in repr(encoder)
         assert encoder.info.family

@@ -14,7 +14,6 @@ import pytest
 from scipy import stats
 
 import slice_os
-from slice_os.cli.evaluating_context import SCORERS as SHOWN
 from slice_os.corpus import count_words
 from slice_os.errors import EncoderError, EvaluationError
 from slice_os.evaluation import evaluate_context, plot_context
@@ -231,10 +230,6 @@ def test_the_command_line(file, tmp_path):
     assert failed.returncode == 1
     assert failed.stderr.startswith("Error: ")
     assert failed.stderr.count("\n") == 1
-
-
-def test_the_help_names_every_set_up():
-    assert tuple(SCORERS) == SHOWN
 
 
 def test_a_plot_of_another_kind(file, tmp_path):

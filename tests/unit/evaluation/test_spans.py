@@ -260,7 +260,7 @@ def test_a_sample_with_labels_is_read_as_one_whatever_index_is_set(place, monkey
 
 
 def test_one_label_and_labels_without_weight_are_refused():
-    with pytest.raises(EvaluationError, match="One label"):
+    with pytest.raises(EvaluationError, match="fewer than two labels"):
         calibrate(Labels(np.array([0.9]), np.array([True]), np.ones(1)), precision=0.9)
     with pytest.raises(EvaluationError, match="No match is labelled as right"):
         calibrate(Labels(np.array([0.9, 0.8]), np.array([True, False]), np.zeros(2)), recall=0.9)

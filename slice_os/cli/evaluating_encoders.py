@@ -1,4 +1,4 @@
-"""The verb evaluate context."""
+"""The verbs evaluate context and evaluate phrases."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ from tqdm import tqdm
 from slice_os.cli.evaluating import renamed
 from slice_os.cli.options import POSITIVE, device_option, encoder_option, json_option
 from slice_os.cli.output import echo_columns, echo_json
-
-SCORERS = (
-    "bm25", "full context", "start and end", "single pass", "window", "verified", "n-grams",
-    "target in context", "target alone",
-)  # fmt: skip
+from slice_os.evaluation.scorers import DEFAULT_SCORERS, SCORERS
 
 
 @click.command(
@@ -33,7 +29,7 @@ Examples:
 @click.option(
     "--scorer",
     "scorers",
-    type=click.Choice(SCORERS),
+    type=click.Choice(list(SCORERS)),
     multiple=True,
     help="A way to score a passage; may be repeated.  [default: all but n-grams]",
 )
@@ -45,7 +41,7 @@ Examples:
 )
 @click.option(
     "--against",
-    type=click.Choice(SCORERS),
+    type=click.Choice(list(SCORERS)),
     help="The scorer to compare the others with by Williams' test.  [default: single pass]",
 )
 @click.option(
@@ -80,7 +76,6 @@ def context(
     """
     from slice_os.evaluation.context import evaluate_context, plot_context
     from slice_os.evaluation.plots import check_picture
-    from slice_os.evaluation.scorers import DEFAULT_SCORERS
 
     if plot:
         check_picture(plot)  # before the work
@@ -121,3 +116,39 @@ def context(
             for one in report.scorers
         ],
     )
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  slice-os evaluate phrases phrases/
+  slice-os evaluate phrases phrases/ --encoder my-encoder --json
+"""
+)
+@click.argument("folder", type=click.Path(path_type=Path))
+@encoder_option
+@device_option
+@json_option
+def phrases(folder: Path, encoder: str | None, device: str, as_json: bool) -> None:
+    """Measure an encoder on phrase similarity: BiRD, Turney, PPDB, PAWS-short, PiC-PS.
+
+    FOLDER holds some of bird.txt, turney.txt, ppdb-dev.txt, ppdb-test.txt, paws.tsv,
+    pic-ps-train.json and pic-ps-dev.json, as they are published. Needs the extra 'evaluate'.
+    """
+    from slice_os.evaluation.phrases import evaluate_phrases
+
+    report = evaluate_phrases(
+        folder,
+        encoder=encoder,
+        device=device,
+        progress=lambda task: click.echo(f"{task} ...", err=True),
+    )
+    if as_json:
+        echo_json(report.to_dict())
+        return
+    echo_columns(
+        ["task", "measure", "value", "examples"],
+        [[one.task, one.measure, f"{one.value:.3f}", f"{one.count:,}"] for one in report.figures],
+    )
+    if report.absent:
+        click.echo(f"Not in the folder: {', '.join(report.absent)}.", err=True)
