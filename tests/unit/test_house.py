@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import json
+import os
 import pkgutil
 import subprocess
 import sys
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -51,6 +54,27 @@ def test_the_installed_wheel_is_what_is_tested():
     assert "site-packages" in PACKAGE.parts
     assert (PACKAGE / "exporters").is_dir()
     assert (PACKAGE / "index_templates").is_dir()
+
+
+def test_a_checkout_runs_as_it_is(tmp_path):
+    """Which is what `pip install -e .` does too: it puts the checkout on Python's path."""
+    checkout = Path(__file__).parents[2]
+    run = partial(
+        subprocess.run, capture_output=True, text=True, check=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+    )  # fmt: skip
+    code = "import slice_os.exporters as found; print(found.__file__, found.export.__module__)"
+    done = run([sys.executable, "-c", code])
+    assert done.stdout.split() == [
+        str(checkout / "exporters" / "__init__.py"),
+        "slice_os.exporters.folder",
+    ]
+    done = run([sys.executable, "-m", "slice_os", "templates", "list", "--json"])
+    file = checkout / "index_templates" / "opensearch" / "passages.json"
+    assert json.loads(done.stdout) == {"opensearch/passages": str(file)}
+    done = run([sys.executable, "-m", "slice_os", "templates", "show"])
+    wheels = run([Path(sys.executable).with_name("slice-os"), "templates", "show"], env=os.environ)
+    assert json.loads(done.stdout) == json.loads(wheels.stdout)
 
 
 def test_every_room_is_known():

@@ -136,7 +136,7 @@ def test_an_index_from_before_there_were_roots(tmp_path, monkeypatch):
     assert "docs/1.txt" in run("search", "price", "--index", "i.slice").stdout
     shown = run("index", "docs", "--index", "i.slice", code=1).stderr
     assert "give --root FOLDER" in shown
-    assert "index to a new place" in shown
+    assert "index to a new location" in shown
     Path("docs/0.txt").unlink()
     given = ["index", "docs", "--index", "i.slice", "--prune"]
     assert "3 documents indexed (3 replaced)" in run(*given, "--root", ".").stdout
