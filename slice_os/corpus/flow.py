@@ -34,6 +34,10 @@ _ENDED = regex.compile(r"[.!?:;…。！？：；][\"'”’)\]»*_]*\s*$")
 _CASED = regex.compile(r"[.!?…][\"'”’)\]»]*\s+[\"'“‘(\[«]*\p{Lu}")
 _GOES_ON = regex.compile(r"\s*(?!(?:\p{Ll}|[ivx]{1,4})[.)]\s)\p{Ll}")
 
+CONTEXT = 160
+"""Characters that `sentence_around` gives on either side of a span, at most."""
+_SENTENCE_END = regex.compile(r"(?<=[.!?…。！？])\s+|\n+")
+
 
 def flow(text: str, title: str = "") -> str:
     """Return `text`, wrapped lines and headings joined with what follows, a character by one.
@@ -147,3 +151,24 @@ def _unwrap_paragraph(lines: list[str]) -> list[str]:
     return [
         line + (" " if wrap else "\n") for line, wrap in zip(lines, [*wraps, False], strict=True)
     ]
+
+
+def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
+    """Return what stands before and after a span in the sentences or turns that it touches.
+
+    Of each no more than CONTEXT characters; an ellipsis says where there would be more. The line
+    ends of hard-wrapped prose end no sentence.
+    """
+    text = flow(text)
+    first = max((m.end() for m in _SENTENCE_END.finditer(text, 0, start)), default=0)
+    found = _SENTENCE_END.search(text, end)
+    last = found.start() if found else len(text)
+    lead = tail = ""
+    if start - first > CONTEXT:
+        first = text.find(" ", start - CONTEXT, start) + 1 or start - CONTEXT
+        lead = "… "
+    if last - end > CONTEXT:
+        cut = text.rfind(" ", end, end + CONTEXT)
+        last = cut if cut > 0 else end + CONTEXT
+        tail = " …"
+    return lead + text[first:start], text[end:last] + tail

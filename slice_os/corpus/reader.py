@@ -13,13 +13,12 @@ from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
-from slice_os.corpus.cleaning import clean
-from slice_os.corpus.formats import Rows, format_of, is_compressed, plain
-from slice_os.corpus.formats.parsed import Parsed
+from slice_os.corpus.formats import Parsed, Row, Rows, format_of, is_compressed
+from slice_os.corpus.formats.text import parse_plain
 from slice_os.corpus.limits import check_text, read_all
 from slice_os.corpus.paths import STDIN, Plan, Source, plan
 from slice_os.corpus.roots import Location, Locator, Roots, claim
-from slice_os.corpus.rows import Fields, Row, to_document
+from slice_os.corpus.rows import Fields, clean, to_document
 from slice_os.errors import CorpusError, MissingExtraError
 from slice_os.records import Document, Reject, content_hash
 
@@ -152,7 +151,7 @@ class Corpus:
         except CorpusError as exc:
             self._reject("stdin", str(exc))
             return
-        for document in self._whole(STDIN, data, plain.parse, "stdin"):
+        for document in self._whole(STDIN, data, parse_plain, "stdin"):
             name = self._stdin_id or f"stdin-{content_hash(document.text)}"
             yield replace(document, id=(self._id_prefix or "") + name)
 
