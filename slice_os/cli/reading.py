@@ -26,7 +26,7 @@ def _place(
         return None
     start, _, end = value.partition("-")
     if not start.isdecimal() or not (end or start).isdecimal():
-        raise click.BadParameter(f"{value!r} is no place: write OFFSET or START-END.")
+        raise click.BadParameter(f"{value!r} is no offset: write OFFSET or START-END.")
     return int(start), int(end or start)
 
 

@@ -21,18 +21,18 @@ QUERIES = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Conversations in an embedded index."""
-    place = tmp_path_factory.mktemp("same") / "same.slice"
-    slice_os.index(slice_os.read(EXAMPLES / "conversations"), place)
-    return place
+    location = tmp_path_factory.mktemp("same") / "same.slice"
+    slice_os.index(slice_os.read(EXAMPLES / "conversations"), location)
+    return location
 
 
 @pytest.fixture(scope="module", params=STORED, ids=["bytes", "floats", "192 dimensions"])
 def both(request, folder, cluster):
     """The same in a folder and in a cluster, whatever the cluster stores of the spans."""
-    place = f"{cluster.url}/same-{uuid.uuid4().hex[:12]}"
+    location = f"{cluster.url}/same-{uuid.uuid4().hex[:12]}"
     settings = slice_os.ClusterSettings(**request.param)
-    slice_os.index(slice_os.read(EXAMPLES / "conversations"), place, cluster=settings)
-    with slice_os.open(folder) as local, slice_os.open(place) as remote:
+    slice_os.index(slice_os.read(EXAMPLES / "conversations"), location, cluster=settings)
+    with slice_os.open(folder) as local, slice_os.open(location) as remote:
         yield local, remote
 
 
