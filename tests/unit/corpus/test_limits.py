@@ -89,7 +89,7 @@ def files() -> Iterator[tuple[str, bytes, str]]:
     zeros = packed(*[b"\0" * MB] * 1000)
     yield "zeros.txt.gz", zeros, "holds more than 32 MB"
     yield "zeros.html.gz", zeros, "holds more than 32 MB"
-    yield "zeros.docx", word(b"<w:p><w:r><w:t>" + b" " * 500 * MB), "unpacks to more than 128 MB"
+    yield "zeros.docx", word(b"<w:p><w:r><w:t>" + b" " * 300 * MB), "unpacks to more than 128 MB"
     yield "marks.docx", word(b"<w:p/>" * 2 * MB), "1,000,000 elements"
     yield "cells.xlsx", workbook(b"<row>" + b"<c/>" * 8 * MB), "a row of more than 4 MB"
     yield "stream.pdf", pdf(b"0 " * 200 * MB), "not a readable PDF"
@@ -132,7 +132,8 @@ def test_files_are_rejected_by_name_and_memory_is_bounded(tmp_path: Path) -> Non
     (near / "short.txt").write_bytes(b"\n" * 990_000 + b"words")
     (near / "tags.html").write_bytes(b"<p>" * 399_000 + b"words")
     (near / "page.html").write_bytes(b"<p " + b"a " * (4 * MB - 10) + b">words")
-    (near / "marks.docx").write_bytes(word(b"<w:p/>" * 400_000))
+    marks = b"<w:p/>" * 90_000 + b"<w:p>" + b"<w:pPr/>" * 890_000 + b"</w:p>"
+    (near / "marks.docx").write_bytes(word(marks))
     (near / "text.pdf").write_bytes(pdf(b"BT /F 12 Tf " + b"(a) Tj " * 20_000))
     (near / "zz.txt").write_text("The last file is read.")
     for corpus, documents in ((large, 1), (near, 5)):
