@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from slice_os.cli.groups import LazyGroup
+from slice_os.cli.main import LazyGroup
 
 TASKS = {
     "context": "evaluating_context",

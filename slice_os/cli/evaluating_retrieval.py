@@ -32,7 +32,7 @@ Examples:
 @click.option(
     "--index",
     "location",
-    metavar="PLACE",
+    metavar="LOCATION",
     help="Where the collection is indexed, or was: a folder, or https://host:9200/name.  "
     "[default: one that is removed afterwards]",
 )
