@@ -91,7 +91,6 @@ def test_what_is_rejected_is_written_counted_and_told_by_the_exit_code(tmp_path)
     assert all(reject["reason"] for reject in rejects)
     (tmp_path / "bad.jsonl").unlink()
     (tmp_path / "image.txt").unlink()
-    file.rename(tmp_path / "i.slice.rejects.old")
     run("index", tmp_path / "good.txt", "--index", tmp_path / "i.slice")
     assert not file.exists()
 
