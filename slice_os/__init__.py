@@ -60,39 +60,6 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "build_context": "evaluation",
-    "build_request": "request",
-    "calibrate": "evaluation",
-    "apply_template": "templates",
-    "list_templates": "templates",
-    "show_template": "templates",
-    "ClusterSettings": "backends",
-    "Document": "records",
-    "DocumentInfo": "records",
-    "Excerpt": "records",
-    "Hit": "records",
-    "Index": "api",
-    "Match": "records",
-    "Passage": "records",
-    "Reject": "records",
-    "SliceOSError": "errors",
-    "SpanMatch": "records",
-    "doctor": "diagnosis",
-    "encoder_info": "encoder",
-    "evaluate_context": "evaluation",
-    "evaluate_phrases": "evaluation",
-    "evaluate_retrieval": "evaluation",
-    "evaluate_spans": "evaluation",
-    "export": "exporters",
-    "index": "api",
-    "load_encoder": "encoder",
-    "open": "api",
-    "read": "corpus",
-    "read_index": "backends.opensearch.source",
-    "train": "training",
-}
-
 __all__ = [
     "ClusterSettings",
     "Document",
@@ -126,4 +93,4 @@ __all__ = [
 ]
 # Without "open", so that "from slice_os import *" leaves Python's own.
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -22,31 +22,6 @@ if TYPE_CHECKING:
     from slice_os.evaluation.retrieval import evaluate_retrieval
     from slice_os.evaluation.spans import SpanReport, evaluate_spans
 
-_HOMES = {
-    "BuildReport": "building",
-    "Calibration": "calibration",
-    "ContextReport": "context",
-    "Endpoint": "endpoint",
-    "PhraseReport": "phrases",
-    "RetrievalReport": "report",
-    "SpanReport": "spans",
-    "build_context": "building",
-    "calibrate": "calibration",
-    "compare": "correlation",
-    "correlate": "correlation",
-    "draw_sample": "labels",
-    "evaluate_context": "context",
-    "evaluate_phrases": "phrases",
-    "evaluate_retrieval": "retrieval",
-    "evaluate_spans": "spans",
-    "is_labelled": "labels",
-    "labels_from_gold": "labels",
-    "lexical_diversity": "diversity",
-    "plot_context": "context",
-    "read_labels": "labels",
-    "williams_test": "correlation",
-}
-
 __all__ = [
     "BuildReport",
     "Calibration",
@@ -72,4 +47,4 @@ __all__ = [
     "williams_test",
 ]
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

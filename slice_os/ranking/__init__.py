@@ -15,19 +15,6 @@ if TYPE_CHECKING:
     from slice_os.ranking.sentences import cut_sentences
     from slice_os.ranking.subsequence import MatchedPair, lcs_pairs, lcs_scores
 
-_HOMES = {
-    "DegreeSet": "construction",
-    "MatchedPair": "subsequence",
-    "RankedDocument": "ranker",
-    "SentencePair": "ranker",
-    "SentenceRanker": "ranker",
-    "cut_sentences": "sentences",
-    "degree_set": "construction",
-    "lcs_pairs": "subsequence",
-    "lcs_scores": "subsequence",
-    "mean_reciprocal_rank": "construction",
-}
-
 __all__ = [
     "DegreeSet",
     "MatchedPair",
@@ -41,4 +28,4 @@ __all__ = [
     "mean_reciprocal_rank",
 ]
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = lazy_names(__name__, __file__)
