@@ -26,7 +26,7 @@ encoder_option: Decorator = _an_encoder(
     metavar="FOLDER", help="An encoder folder; default: the one that comes with slice-os."
 )
 any_encoder_option: Decorator = _an_encoder(
-    metavar="LOCATION",
+    metavar="PATH",
     help="An encoder folder, a checkpoint folder or word vectors in GloVe's text format.",
 )
 device_option: Decorator = click.option(
