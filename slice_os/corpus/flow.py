@@ -1,4 +1,4 @@
-"""A text as it reads, of the same length: which line ends only come from how it was laid out.
+"""Which line ends of a text are layout only, told by a copy of the text of the same length.
 
 Line ends that wrap a line become spaces, those between a heading and what follows it `JOIN`.
 """
@@ -11,14 +11,14 @@ from itertools import pairwise
 import regex
 
 JOIN = "\x1f"
-"""White space at which nothing is to be cut; one that a text itself holds is treated alike."""
+"""White space at which a text is not cut; where a text itself has it, neither."""
 
 # Wider lines are no hard-wrapped prose but paragraphs or turns of one line each.
 _WIDEST_WRAP = 120
 _WRAPPED = 0.8
 _HEADING_WORDS = 12
 _MOST_HEADINGS = 3
-"""Short lines in a row that may be headings, subheadings; more are a list."""
+"""More short lines in a row than this are a list, not a heading with subheadings."""
 
 _MARKED = regex.compile(r" {0,3}#{1,6}[ \t]+\S")
 _LISTED = regex.compile(r"\s*([-*+•–>|]|\(?[\p{L}\d]{1,4}\)\s)")

@@ -27,7 +27,7 @@ _REPLACEMENTS = {"\r\n": " \n", "\r": "\n", "\x00": " "}
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The field names that the caller chose; None: those that are usual."""
+    """The field names that the caller chose; None stands for the usual ones."""
 
     id: str | None = None
     title: str | None = None
@@ -46,7 +46,7 @@ class Fields:
 
 
 def usual(names: Iterable[str], name: str) -> str:
-    """Return how a usual name is written here: as it is, else in other cases."""
+    """Return the spelling that a usual name has among `names`, whatever its case."""
     found = [one for one in names if one.lower() == name]
     return name if name in found or not found else found[0]
 

@@ -18,10 +18,10 @@ from slice_os.records import Document, Passage
 
 DEFAULT_MAX_WORDS = 110
 SHARED = 19
-"""Words that two passages share where a sentence is cut: every span of 20 words is whole in one."""
+"""Words that two passages share at a cut sentence, so that one holds every span of 20 words."""
 
 _JOINED, _WORD, _CLAUSE, _SENTENCE, _LINE, _BLANK = range(-1, 5)
-"""What ends with a word, the more the better to cut after it; `_JOINED`: better nowhere."""
+"""What a word ends: the higher, the better a cut after it; after `_JOINED` there should be none."""
 
 _RUN = re.compile(r"\S+")
 # One character is the nearest thing to a word that can be counted without a dictionary.
@@ -48,7 +48,7 @@ class _Word(NamedTuple):
     start: int
     end: int
     ends: int
-    """What ends with it: one of the numbers above."""
+    """What the word ends: one of the numbers above."""
 
 
 def count_words(text: str) -> int:
