@@ -34,7 +34,7 @@ def templates() -> None:
     """Index templates: the JSON that a cluster makes an index for slice-os from."""
 
 
-@templates.command("list")
+@templates.command("list", epilog="\b\nExample:\n  slice-os templates list --json\n")
 @json_option
 def list_(as_json: bool) -> None:
     """List the templates that come with slice-os, and their files."""

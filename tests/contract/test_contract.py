@@ -651,7 +651,8 @@ def worded(new_location):
 @pytest.mark.parametrize(("mode", "fusion"), WAYS)
 def test_exact_words_stand_in_every_hit_and_what_must_not_in_none(worded, mode, fusion):
     def found(query, size=20, **wording):
-        hits = worded.search(query, mode=mode, fusion=fusion, size=size, **wording)
+        asked = {"mode": mode, "fusion": fusion, "size": size, "verify": 0, **wording}
+        hits = worded.search(query, **asked)
         assert len(hits) <= size
         return {hit.document for hit in hits}
 
