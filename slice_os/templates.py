@@ -16,7 +16,7 @@ FOLDERS = ("opensearch",)
 
 def list_templates() -> dict[str, str]:
     """Return the templates that come with slice-os: name -> the file it is."""
-    root = files("slice_os").joinpath("index_templates")
+    root = files("slice_os.index_templates")
     return {
         f"{folder}/{Path(file.name).stem}": str(file)
         for folder in FOLDERS

@@ -51,9 +51,9 @@ def documents(version: int) -> list[slice_os.Document]:
     return made
 
 
-def content(place):
+def content(location):
     """Everything that an index holds: passage -> (offsets, text, metadata, vectors)."""
-    backend = LocalBackend.open(str(place))
+    backend = LocalBackend.open(str(location))
     try:
         return {
             (s.passage.document, s.passage.number): (
@@ -66,13 +66,13 @@ def content(place):
         backend.close()
 
 
-def check(place):
+def check(location):
     """The index opens and answers, and what is in it is whole documents of some version."""
-    backend = LocalBackend.open(str(place))
+    backend = LocalBackend.open(str(location))
     if backend is None:  # killed before it was made
         return
     held: dict[str, list[tuple[int, int, str]]] = {}
-    for (name, _), (passage, _) in sorted(content(place).items()):
+    for (name, _), (passage, _) in sorted(content(location).items()):
         held.setdefault(name, []).append(passage)
     for name, passages in held.items():
         joined = " ".join(" ".join(text.split()) for _, _, text, _ in passages)
@@ -88,7 +88,7 @@ def check(place):
 
 
 def test_killed_at_random_moments(tmp_path):
-    place = tmp_path / "killed.slice"
+    location = tmp_path / "killed.slice"
     rng = random.Random(7)
     killed = 0
     started = time.monotonic()
@@ -97,7 +97,7 @@ def test_killed_at_random_moments(tmp_path):
     for version in range(KILLS):
         tests = str(Path(__file__).parent.parent)
         child = subprocess.Popen(
-            [sys.executable, "-c", CHILD, str(place), str(version), tests],
+            [sys.executable, "-c", CHILD, str(location), str(version), tests],
             stdout=subprocess.PIPE,
         )
         child.stdout.readline()
@@ -105,16 +105,16 @@ def test_killed_at_random_moments(tmp_path):
         child.send_signal(signal.SIGKILL)
         killed += child.wait() == -signal.SIGKILL
         child.stdout.close()
-        check(place)
+        check(location)
     assert killed >= KILLS // 3
     final = documents(KILLS)
-    slice_os.index(final, place, passage_words=30, prune="all")
+    slice_os.index(final, location, passage_words=30, prune="all")
     slice_os.index(final, tmp_path / "undisturbed.slice", passage_words=30)
-    found, wanted = content(place), content(tmp_path / "undisturbed.slice")
+    found, wanted = content(location), content(tmp_path / "undisturbed.slice")
     assert found.keys() == wanted.keys()
     for key, (passage, vectors) in wanted.items():
         assert found[key][0] == passage
         assert found[key][1] == vectors
-    segments = {file.name for file in (place / "segments").iterdir()}
-    with slice_os.open(place) as index:
+    segments = {file.name for file in (location / "segments").iterdir()}
+    with slice_os.open(location) as index:
         assert len(segments) == index.status().details["segments"]

@@ -52,10 +52,10 @@ def write(path: Path, corpus: Iterable[slice_os.Document]) -> Path:
 class Run:
     """`slice-os index` in a process of its own."""
 
-    def __init__(self, corpus: Path, place: str, *options: str) -> None:
+    def __init__(self, corpus: Path, location: str, *options: str) -> None:
         command = [str(Path(sys.executable).with_name("slice-os")), "index", str(corpus)]
         self.process = subprocess.Popen(
-            [*command, "--index", place, "--json", *options],
+            [*command, "--index", location, "--json", *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -67,9 +67,9 @@ class Run:
         return self.process.returncode, json.loads(out) if out else {}, err
 
 
-def rerun(corpus: Path, place: str, *options: str) -> dict[str, Any]:
+def rerun(corpus: Path, location: str, *options: str) -> dict[str, Any]:
     """Run undisturbed; it must succeed."""
-    code, report, err = Run(corpus, place, *options).end()
+    code, report, err = Run(corpus, location, *options).end()
     assert code == 0, err
     return report
 

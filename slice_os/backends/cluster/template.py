@@ -30,7 +30,7 @@ GENERATION = "{}-{:06d}"
 
 def load_template(name: str) -> dict[str, Any]:
     """Return a template of index_templates/ as it is in the file."""
-    text = files("slice_os").joinpath(f"index_templates/{name}").read_text(encoding="utf-8")
+    text = files("slice_os.index_templates").joinpath(name).read_text(encoding="utf-8")
     template: dict[str, Any] = json.loads(text)
     return template
 

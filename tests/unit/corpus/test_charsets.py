@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slice_os.corpus import read
-from slice_os.corpus.encoding import BROKEN, decode, open_text
+from slice_os.corpus.charsets import BROKEN, decode, open_text
 from slice_os.errors import CorpusError
 
 GERMAN = "Größe und Übermut: Ärger über die schöne Straße in München.\n"

@@ -1,4 +1,4 @@
-"""JSON: an array of documents, read one by one, or an object of them."""
+"""JSON Lines, an object a line; and JSON, an array or object of documents, read one by one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,36 @@ from collections.abc import Iterator
 from io import TextIOWrapper
 from typing import Any, BinaryIO
 
-from slice_os.corpus.encoding import BROKEN, open_text
-from slice_os.corpus.limits import ROW_CHARACTERS, is_dense, too_long
-from slice_os.corpus.rows import TEXT_FIELDS, Row
+from slice_os.corpus.charsets import BROKEN, open_text
+from slice_os.corpus.formats.base import Row
+from slice_os.corpus.limits import ROW_CHARACTERS, is_dense, read_line, too_long
+from slice_os.corpus.rows import TEXT_FIELDS
 from slice_os.errors import CorpusError
 
 _AT_ONCE = 1 << 16
 _SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def parse_lines(stream: BinaryIO) -> Iterator[Row]:
+    """Give a row for each line that is not blank; a row's number is its line's, from 1."""
+    with open_text(stream, newline=None) as lines:
+        for number, line in enumerate(iter(lambda: read_line(lines), ""), start=1):
+            if line is None or is_dense(line):
+                yield Row(number, {}, too_long("line"))
+            elif BROKEN in line:
+                yield Row(number, {}, f"holds bytes that are not {lines.encoding}")
+            elif line.strip():
+                yield _line(number, line)
+
+
+def _line(number: int, line: str) -> Row:
+    try:
+        value = json.loads(line)
+    except json.JSONDecodeError as exc:
+        return Row(number, {}, f"is not JSON: {exc.msg} at column {exc.colno}")
+    except (ValueError, RecursionError) as exc:  # a number of 5,000 digits, 1,000 brackets
+        return Row(number, {}, f"is not usable JSON: {exc}")
+    return _row(number, value)
 
 
 def parse(stream: BinaryIO) -> Iterator[Row]:
