@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slice_os.errors import MissingExtraError, TrainingError
 from slice_os.exporters.checkpoint import quiet
-from slice_os.training.run import RunFolder, data_hash
+from slice_os.training.run import RunFolder, TrainingProgress, TrainingReport, data_hash
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingProgress:
-    """Progress of a run: the `losses` of the last step, and its `rate` in words a second.
-
-    `measures` are those of the best weights so far, empty before they are first measured.
-    """
-
-    step: int
-    steps: int
-    losses: Mapping[str, float]
-    rate: float
-    measures: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingReport:
-    """The result of a run: `checkpoint` is the folder to export, `measures` are of its weights."""
-
-    checkpoint: Path
-    step: int
-    steps: int
-    measures: Mapping[str, float]
 
 
 def train(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from slice_os.reading import join
 from slice_os.records import Passage
-from slice_os.showing import join
 
 TEXT = "One two three four.\n\nFive six seven eight nine."
 
