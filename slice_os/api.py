@@ -10,7 +10,6 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import Any
 
 from slice_os.backends import Backend, IndexMeta, backend_for
@@ -119,12 +118,7 @@ class Index:
     def __enter__(self) -> Index:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -11,15 +11,15 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from queue import Full, Queue
 from threading import Event, Thread
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from slice_os.backends.base import Backend, StoredDocument, Writer
 from slice_os.corpus import split
 from slice_os.encoder import Encoder
-from slice_os.records import Document, Passage, Reject, Words
+from slice_os.records import Document, Passage, Plain, Reject, Words
 from slice_os.spans import PackedPassage
 from slice_os.threads import one_blas_thread
 
@@ -39,7 +39,7 @@ LOOKED_UP_CHARACTERS = 100_000
 
 
 @dataclass(slots=True)
-class IndexReport:
+class IndexReport(Plain):
     """What an indexing run did; live while it runs.
 
     `documents` were indexed, `replaced` of them had been in the index before; `kept` are those
@@ -58,10 +58,6 @@ class IndexReport:
     seconds: float = 0.0
     characters_read: int = 0
     characters_done: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain JSON types."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,16 @@ def content_hash(*parts: object) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
+class Plain:
+    """A record that can be printed as JSON."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain JSON types, in the order of its fields."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """What the user has: a file or a row, already decoded to text.
@@ -124,7 +134,7 @@ class SpanMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Plain):
     """One passage of a search result, best spans first.
 
     `score` ranks (and may be fused); `degree` is the best span's true degree of similarity. `text`
@@ -143,10 +153,6 @@ class Hit:
     document_start: int
     document_end: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the hit as plain JSON types."""
-        return asdict(self)
-
     def _repr_html_(self) -> str:
         """Return the degree, the document and the text with its spans marked, for notebooks."""
         head = f"<b>{self.degree:.3f}</b> {escape(self.document)} <i>{escape(self.title)}</i>"
@@ -158,7 +164,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentInfo:
+class DocumentInfo(Plain):
     """A document of an index: its id and title, how much of it there is, its metadata."""
 
     document: str
@@ -167,13 +173,9 @@ class DocumentInfo:
     passages: int
     metadata: Metadata
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same as plain JSON types."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(Plain):
     """Characters `start` to `end` of a document, as an index holds them.
 
     White space between passages is not stored: there are as many line ends, so that offsets hold.
@@ -185,13 +187,9 @@ class Excerpt:
     end: int
     text: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the excerpt as plain JSON types."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class Match(Plain):
     """One span of one passage that reaches the threshold of what is mined for.
 
     `name` is what was mined for, `phrase` which of its phrases the span is nearest to. `start`
@@ -208,7 +206,3 @@ class Match:
     degree: float
     document_start: int
     document_end: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the match as plain JSON types, in the order of the CSV columns."""
-        return asdict(self)

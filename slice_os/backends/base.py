@@ -5,12 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from types import TracebackType
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from slice_os.filters import Condition, Filter
-from slice_os.records import Document, DocumentInfo, Float32, Metadata, Passage, Reject
+from slice_os.records import Document, DocumentInfo, Float32, Metadata, Passage, Plain, Reject
 from slice_os.spans import PackedPassage
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class IndexMeta:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexStatus:
+class IndexStatus(Plain):
     """The size and state of an index."""
 
     location: str
@@ -59,10 +58,6 @@ class IndexStatus:
     words: int
     bytes: int
     details: dict[str, Any] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the status as plain JSON types."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,12 +194,7 @@ class Writer(ABC):
     def __enter__(self) -> Writer:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self.close(merge=kind is None)
 
 

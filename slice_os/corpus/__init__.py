@@ -4,19 +4,13 @@
 into passages. Neither holds more than one document in memory.
 """
 
-from slice_os.corpus.flow import flow, heading_of, sentence_around, unwrap
-from slice_os.corpus.reader import Corpus, read
-from slice_os.corpus.splitter import DEFAULT_MAX_WORDS, count_words, joined, split
-
-__all__ = [
-    "DEFAULT_MAX_WORDS",
-    "Corpus",
-    "count_words",
-    "flow",
-    "heading_of",
-    "joined",
-    "read",
-    "sentence_around",
-    "split",
-    "unwrap",
-]
+from slice_os.corpus.flow import flow as flow
+from slice_os.corpus.flow import heading_of as heading_of
+from slice_os.corpus.flow import sentence_around as sentence_around
+from slice_os.corpus.flow import unwrap as unwrap
+from slice_os.corpus.reader import Corpus as Corpus
+from slice_os.corpus.reader import read as read
+from slice_os.corpus.splitter import DEFAULT_MAX_WORDS as DEFAULT_MAX_WORDS
+from slice_os.corpus.splitter import count_words as count_words
+from slice_os.corpus.splitter import joined as joined
+from slice_os.corpus.splitter import split as split

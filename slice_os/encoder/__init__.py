@@ -3,24 +3,11 @@
 Importing this package loads neither onnxruntime nor tokenizers; `load_encoder` does.
 """
 
-from slice_os.encoder.encoder import (
-    ENCODERS,
-    Encoder,
-    EncoderKind,
-    EncoderLike,
-    encoder_info,
-    load_encoder,
-    open_encoder,
-)
-from slice_os.encoder.info import EncoderInfo
-
-__all__ = [
-    "ENCODERS",
-    "Encoder",
-    "EncoderInfo",
-    "EncoderKind",
-    "EncoderLike",
-    "encoder_info",
-    "load_encoder",
-    "open_encoder",
-]
+from slice_os.encoder.encoder import ENCODERS as ENCODERS
+from slice_os.encoder.encoder import Encoder as Encoder
+from slice_os.encoder.encoder import EncoderKind as EncoderKind
+from slice_os.encoder.encoder import EncoderLike as EncoderLike
+from slice_os.encoder.encoder import encoder_info as encoder_info
+from slice_os.encoder.encoder import load_encoder as load_encoder
+from slice_os.encoder.encoder import open_encoder as open_encoder
+from slice_os.encoder.info import EncoderInfo as EncoderInfo

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from pkgutil import resolve_name
-from types import TracebackType
 from typing import NamedTuple, TypeVar, overload
 
 import numpy as np
@@ -42,12 +41,7 @@ class Encoder(ABC):
     def __enter__(self: Self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:  # noqa: B027 - most kinds hold nothing that must be closed

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from slice_os.errors import EncoderError
+from slice_os.records import Plain
 
 FORMAT = 1
 GRAPH, TOKENIZER, DESCRIPTION = "model.onnx", "tokenizer.json", "encoder.json"
@@ -21,7 +22,7 @@ _AGAIN = "export it again with slice-os export"
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderInfo:
+class EncoderInfo(Plain):
     """An encoder's name, dimension and family: of an encoder folder, what `encoder.json` says.
 
     Args:
@@ -60,10 +61,6 @@ class EncoderInfo:
     training_data: str = ""
     measured: Mapping[str, Any] = field(default_factory=dict)
     format: int = FORMAT
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the description as plain JSON types."""
-        return asdict(self)
 
     def dump(self, folder: Path) -> None:
         """Write `encoder.json` into `folder`."""

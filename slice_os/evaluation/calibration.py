@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +13,14 @@ import numpy.typing as npt
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.labels import Floats, Labels
 from slice_os.evaluation.significance import load_stats
+from slice_os.records import Plain
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(Plain):
     """A threshold, its precision and recall on the labels, and their 95 % bootstrap intervals.
 
     Attributes:
@@ -41,10 +41,6 @@ class Calibration:
     recall: float
     recall_interval: tuple[float, float]
     labels: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return asdict(self)
 
 
 def calibrate(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.rows import field, read_rows, score
-from slice_os.records import Match
+from slice_os.records import Match, Plain
 
 if TYPE_CHECKING:
     from slice_os.api import Index
@@ -54,7 +54,7 @@ class AtThreshold:
 
 
 @dataclass(frozen=True, slots=True)
-class SpanReport:
+class SpanReport(Plain):
     """What `evaluate_spans` found.
 
     Attributes:
@@ -77,10 +77,6 @@ class SpanReport:
     overlap: float
     average_precision: float
     thresholds: Sequence[AtThreshold]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return asdict(self)
 
 
 def read_gold(path: str | Path) -> list[GoldSpan]:

@@ -1,19 +1,14 @@
 """BM25 as Lucene computes it, for the backends that have no Lucene, and conditions on words."""
 
-from slice_os.lexical.bm25 import K1, MAX_TERMS, B, inverse_document_frequency, terms
-from slice_os.lexical.wording import LONGEST, WORD, Query, Wording, exact_words, parse_query, stands
-
-__all__ = [
-    "K1",
-    "LONGEST",
-    "MAX_TERMS",
-    "WORD",
-    "B",
-    "Query",
-    "Wording",
-    "exact_words",
-    "inverse_document_frequency",
-    "parse_query",
-    "stands",
-    "terms",
-]
+from slice_os.lexical.bm25 import K1 as K1
+from slice_os.lexical.bm25 import MAX_TERMS as MAX_TERMS
+from slice_os.lexical.bm25 import B as B
+from slice_os.lexical.bm25 import inverse_document_frequency as inverse_document_frequency
+from slice_os.lexical.bm25 import terms as terms
+from slice_os.lexical.wording import LONGEST as LONGEST
+from slice_os.lexical.wording import WORD as WORD
+from slice_os.lexical.wording import Query as Query
+from slice_os.lexical.wording import Wording as Wording
+from slice_os.lexical.wording import exact_words as exact_words
+from slice_os.lexical.wording import parse_query as parse_query
+from slice_os.lexical.wording import stands as stands

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from slice_os.ranking import baselines
 from slice_os.ranking.baselines import BM25, Doc2Vec
 from slice_os.ranking.stack import Stack
 from slice_os.ranking.subsequence import THRESHOLD, check_threshold, lcs_pairs, lcs_scores
-from slice_os.records import Document, Float32
+from slice_os.records import Document, Float32, Plain
 
 Text = str | Sequence[str]
 """A text, which is cut into sentences, or its sentences."""
@@ -32,7 +31,7 @@ class SentencePair:
 
 
 @dataclass(frozen=True, slots=True)
-class RankedDocument:
+class RankedDocument(Plain):
     """A document, its score by the method that ranked it, and the sentences that match.
 
     `pairs` are those of the best matching of `slice_os.ranking.subsequence`, whatever ranked.
@@ -41,10 +40,6 @@ class RankedDocument:
     id: str
     score: float
     pairs: tuple[SentencePair, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document as plain JSON types."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,10 @@
 """Search, the same on every backend: retrieve candidates, rerank the best, verify their spans."""
 
-from slice_os.search.rerank import is_reranked
-from slice_os.search.retrieve import (
-    ROUNDING,
-    encode_queries,
-    encoded_queries,
-    query_lengths,
-    search_passages,
-)
-from slice_os.search.verify import Hits, span_text
-
-__all__ = [
-    "ROUNDING",
-    "Hits",
-    "encode_queries",
-    "encoded_queries",
-    "is_reranked",
-    "query_lengths",
-    "search_passages",
-    "span_text",
-]
+from slice_os.search.rerank import is_reranked as is_reranked
+from slice_os.search.retrieve import ROUNDING as ROUNDING
+from slice_os.search.retrieve import encode_queries as encode_queries
+from slice_os.search.retrieve import encoded_queries as encoded_queries
+from slice_os.search.retrieve import query_lengths as query_lengths
+from slice_os.search.retrieve import search_passages as search_passages
+from slice_os.search.verify import Hits as Hits
+from slice_os.search.verify import span_text as span_text

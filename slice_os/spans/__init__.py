@@ -4,73 +4,38 @@ SLICE is search with localized, informative context embeddings. Word indices are
 ``i < j``; tables of spans are ``[lengths, N]``, by length and start.
 """
 
-from slice_os.spans.axes import principal_axes
-from slice_os.spans.covering import bounded_cover, cover
-from slice_os.spans.enumeration import (
-    MAX_WORDS,
-    enumerate_spans,
-    fit_window,
-    full_range,
-    length_window,
-)
-from slice_os.spans.interaction import QueryWords, late_interaction, query_words
-from slice_os.spans.norms import prefix_sums, span_norms
-from slice_os.spans.packed import PackedPassage
-from slice_os.spans.reach import reaching
-from slice_os.spans.scores import (
-    contributions,
-    cosine,
-    degree,
-    span_cosines,
-    stored_cosines,
-    word_scores,
-)
-from slice_os.spans.selection import ScoredSpan, best_span, spans_above, top_spans
-from slice_os.spans.sharing import own_norms, shared_words
-from slice_os.spans.storage import (
-    common_exponent,
-    dequantize,
-    pack_norms,
-    quantize,
-    rebase,
-    unpack_inverse_norms,
-)
-from slice_os.spans.verify import pick, verified_degrees
-
-__all__ = [
-    "MAX_WORDS",
-    "PackedPassage",
-    "QueryWords",
-    "ScoredSpan",
-    "best_span",
-    "bounded_cover",
-    "common_exponent",
-    "contributions",
-    "cosine",
-    "cover",
-    "degree",
-    "dequantize",
-    "enumerate_spans",
-    "fit_window",
-    "full_range",
-    "late_interaction",
-    "length_window",
-    "own_norms",
-    "pack_norms",
-    "pick",
-    "prefix_sums",
-    "principal_axes",
-    "quantize",
-    "query_words",
-    "reaching",
-    "rebase",
-    "shared_words",
-    "span_cosines",
-    "span_norms",
-    "spans_above",
-    "stored_cosines",
-    "top_spans",
-    "unpack_inverse_norms",
-    "verified_degrees",
-    "word_scores",
-]
+from slice_os.spans.axes import principal_axes as principal_axes
+from slice_os.spans.covering import bounded_cover as bounded_cover
+from slice_os.spans.covering import cover as cover
+from slice_os.spans.enumeration import MAX_WORDS as MAX_WORDS
+from slice_os.spans.enumeration import enumerate_spans as enumerate_spans
+from slice_os.spans.enumeration import fit_window as fit_window
+from slice_os.spans.enumeration import full_range as full_range
+from slice_os.spans.enumeration import length_window as length_window
+from slice_os.spans.interaction import QueryWords as QueryWords
+from slice_os.spans.interaction import late_interaction as late_interaction
+from slice_os.spans.interaction import query_words as query_words
+from slice_os.spans.norms import prefix_sums as prefix_sums
+from slice_os.spans.norms import span_norms as span_norms
+from slice_os.spans.packed import PackedPassage as PackedPassage
+from slice_os.spans.reach import reaching as reaching
+from slice_os.spans.scores import contributions as contributions
+from slice_os.spans.scores import cosine as cosine
+from slice_os.spans.scores import degree as degree
+from slice_os.spans.scores import span_cosines as span_cosines
+from slice_os.spans.scores import stored_cosines as stored_cosines
+from slice_os.spans.scores import word_scores as word_scores
+from slice_os.spans.selection import ScoredSpan as ScoredSpan
+from slice_os.spans.selection import best_span as best_span
+from slice_os.spans.selection import spans_above as spans_above
+from slice_os.spans.selection import top_spans as top_spans
+from slice_os.spans.sharing import own_norms as own_norms
+from slice_os.spans.sharing import shared_words as shared_words
+from slice_os.spans.storage import common_exponent as common_exponent
+from slice_os.spans.storage import dequantize as dequantize
+from slice_os.spans.storage import pack_norms as pack_norms
+from slice_os.spans.storage import quantize as quantize
+from slice_os.spans.storage import rebase as rebase
+from slice_os.spans.storage import unpack_inverse_norms as unpack_inverse_norms
+from slice_os.spans.verify import pick as pick
+from slice_os.spans.verify import verified_degrees as verified_degrees

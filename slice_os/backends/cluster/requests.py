@@ -102,20 +102,28 @@ class Cluster:
         They are from one state of the index.
         """
         pit = self._open_pit()
+        body = {"sort": ["_shard_doc"], **body, "pit": {"id": pit, "keep_alive": KEEP_ALIVE}}
         try:
-            while True:
-                page = {"sort": ["_shard_doc"], **body, "size": size, "track_total_hits": False}
-                page["pit"] = {"id": pit, "keep_alive": KEEP_ALIVE}
-                if after is not None:
-                    page["search_after"] = after
-                hits = self.search(page)["hits"]["hits"]
-                if hits:
-                    yield hits
-                if len(hits) < size:
-                    return
-                after = hits[-1]["sort"]
+            yield from self._pages(body, size, after)
         finally:
             self._close_pit(pit)
+
+    def _pages(
+        self,
+        body: dict[str, Any],
+        size: int,
+        after: Sequence[Any] | None,
+        retry_timeout: float = RETRY_TIMEOUT,
+    ) -> Iterator[list[dict[str, Any]]]:
+        body = {**body, "size": size, "track_total_hits": False}
+        while True:
+            page = body if after is None else {**body, "search_after": after}
+            hits = self.search(page, retry_timeout)["hits"]["hits"]
+            if hits:
+                yield hits
+            if len(hits) < size:
+                return
+            after = hits[-1]["sort"]
 
     def _open_pit(self) -> str:
         """Return a point in time: what keeps one state of the index."""
@@ -166,16 +174,9 @@ class Cluster:
         self, body: dict[str, Any], retry_timeout: float = RETRY_TIMEOUT
     ) -> Iterator[dict[str, Any]]:
         """Yield all hits of a query by document and passage."""
-        order = [{"document": "asc"}, {"passage": "asc"}, {"content_hash": "asc"}]
-        after = None
-        while True:
-            page = {**body, "sort": order, "size": PAGE}
-            page |= {"search_after": after} if after else {}
-            hits = self.search(page, retry_timeout)["hits"]["hits"]
-            yield from hits
-            if len(hits) < PAGE:
-                return
-            after = hits[-1]["sort"]
+        body["sort"] = [{"document": "asc"}, {"passage": "asc"}, {"content_hash": "asc"}]
+        for page in self._pages(body, PAGE, None, retry_timeout):
+            yield from page
 
     def words(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the field `words` of passages by _id; one that is gone is left out."""
