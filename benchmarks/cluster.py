@@ -10,18 +10,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import slice_os
 from benchmarks.text import documents
 from benchmarks.timing import seconds
-from slice_os.backends.opensearch import OpenSearchBackend
-from slice_os.backends.opensearch import documents as made
-from slice_os.backends.opensearch.bulk import BulkSender, Operation
+from slice_os.backends.cluster import documents as made
+from slice_os.backends.cluster.bulk import BulkSender, Operation
+from slice_os.backends.cluster.index import ClusterBackend
 from slice_os.corpus import split
 from slice_os.encoder import load_encoder
+from slice_os.spans import PackedPassage
 from tests.cluster.launcher import start_cluster
 
 TITLE = "OpenSearch: loading"
@@ -37,7 +38,7 @@ def run(data: Path | None) -> list[str]:
         with slice_os.open(location, cluster=slice_os.ClusterSettings(replicas=0)) as index:
             index.add(texts[:5])
             backend = index._backend
-            assert isinstance(backend, OpenSearchBackend)
+            assert isinstance(backend, ClusterBackend)
             encoding = _encoding_alone(encoder, texts)
             _bulk_alone(cluster.url, backend, encoder, texts)  # the node's first minute is slower
             report = index.add(texts)
@@ -51,7 +52,7 @@ def run(data: Path | None) -> list[str]:
             return [
                 f"{words:,} words of examples/ in {status.passages:,} passages, "
                 f"{status.details['spans'] / status.words:.2f} spans a word stored (tolerance "
-                f"{backend.settings.tolerance}, {backend.settings.vector_type}s); client and node "
+                f"{backend.layout.tolerance}, {backend.layout.vector_type}s); client and node "
                 "have half of the cores each.",
                 "",
                 "| what | words/s | |",
@@ -89,38 +90,32 @@ def _encoding_alone(encoder: Any, texts: list[slice_os.Document]) -> float:
 
 def _bulk_alone(
     url: str,
-    like: OpenSearchBackend,
+    like: ClusterBackend,
     encoder: Any,
     texts: list[slice_os.Document],
     dimensions: int | None = None,
 ) -> float:
     """Return the seconds in which a new index takes all passages, their vectors made before."""
-    settings = replace(like.settings, dimensions=dimensions)
-    other = OpenSearchBackend.create(f"{url}/bulk", like.meta, settings)
+    layout = replace(like.layout, dimensions=dimensions)
+    other = ClusterBackend.create(f"{url}/bulk", like.meta, settings=asdict(layout))
     passages = [passage for document in texts for passage in split(document)]
     operations = []
     encoded = encoder.encode_words(passage.text for passage in passages)
     for number, (passage, words) in enumerate(zip(passages, encoded, strict=True)):
-        body = {
-            **made.fields(passage, {}),
-            **made.vector_fields(
-                made.packed_words(words, like.meta.max_words, passage),
-                like.meta.max_words,
-                settings,
-                passage,
-            ),
-        }
+        packed = PackedPassage.pack(words, like.meta.max_words, passage)
+        vectors = made.vector_fields(packed, layout, passage)
+        body = {**made.fields(passage, {}), **vectors}
         operations.append(Operation("", "", made.index_operation(str(number), body)))
     ask = other._cluster
     ask.put_settings({"refresh_interval": "-1"})
 
     def send() -> None:
-        sender = BulkSender(ask.client, ask.url, ask.index, lambda reject: None)
+        sender = BulkSender(ask, lambda reject: None)
         for operation in operations:
             sender.send(operation)
         sender.close()
         ask.refresh()
 
     taken = seconds(send)
-    ask.client.indices.delete(index=ask.index)
+    ask.ask("DELETE")
     return taken

@@ -21,15 +21,15 @@ import slice_os
 from benchmarks.exact import Floats, best_cosines
 from benchmarks.hybrid import merge
 from benchmarks.retrieval import ndcg
-from slice_os.backends.opensearch import OpenSearchBackend
-from slice_os.backends.opensearch.documents import MOST_SPANS
-from slice_os.backends.opensearch.retrieve import COVERED
-from slice_os.backends.relevance import RANKS
+from slice_os.backends.cluster.documents import MOST_SPANS
+from slice_os.backends.cluster.index import ClusterBackend
+from slice_os.backends.cluster.retrieve import COVERED
 from slice_os.corpus import count_words, split
 from slice_os.encoder import load_encoder
 from slice_os.evaluation.collections import read_collection
 from slice_os.query import VectorType, field_vectors
 from slice_os.records import Document
+from slice_os.search.rerank import RANKS
 from slice_os.spans import bounded_cover, dequantize, length_window, quantize, span_norms
 from tests.cluster.launcher import start_cluster
 
@@ -198,15 +198,17 @@ def _size(
 ) -> tuple[float, float]:
     """Return the stored spans and bytes a word of an index on the node."""
     settings = slice_os.ClusterSettings(
-        tolerance, kind, None if dimensions == DIMENSIONS[0] else dimensions, replicas=0
+        tolerance=tolerance,
+        vector_type=kind,
+        dimensions=None if dimensions == DIMENSIONS[0] else dimensions,
+        replicas=0,
     )
     location = f"{url}/size-{kind}-{dimensions}-{round(100 * tolerance)}"
     with slice_os.open(location, cluster=settings) as index:
         index.add(documents)
         backend = index._backend
-        assert isinstance(backend, OpenSearchBackend)
+        assert isinstance(backend, ClusterBackend)
         merge(index)
         status = index.status()
-        ask = backend._cluster
-        ask.client.indices.delete(index=ask.index)
+        backend._cluster.ask("DELETE")
     return status.details["spans"] / status.words, status.bytes / status.words

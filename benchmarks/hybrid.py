@@ -19,8 +19,8 @@ from benchmarks.mining import mining
 from benchmarks.recall import recall_at_10
 from benchmarks.stages import stages
 from benchmarks.timing import seconds
-from slice_os.backends.opensearch import OpenSearchBackend
-from slice_os.backends.opensearch.cluster import Cluster
+from slice_os.backends.cluster.index import ClusterBackend
+from slice_os.backends.cluster.requests import Cluster
 from slice_os.encoder import load_encoder
 from slice_os.evaluation.collections import read_collection
 from tests.cluster.launcher import start_cluster
@@ -40,14 +40,14 @@ def run(data: Path | None) -> list[str]:
     queries = collection.queries
     with _index(collection.documents()) as index, load_encoder() as encoder:
         backend = index._backend
-        assert isinstance(backend, OpenSearchBackend)
+        assert isinstance(backend, ClusterBackend)
         status = index.status()
         texts = list(queries.values())
         stored = status.bytes / status.words
         every = 20 * backend.meta.dimension * 4
         rows = [
             f"SciFact: {status.words:,} words in {status.passages:,} passages, "
-            f"{status.details['spans']:,} spans stored (tolerance {backend.settings.tolerance}, at "
+            f"{status.details['spans']:,} spans stored (tolerance {backend.layout.tolerance}, at "
             f"most 149 a passage, {status.details['vectors']}), one node. {stored:,.0f} bytes a "
             f"word with text and words: 1/{every / stored:.1f} of the {every:,} that 20 "
             "spans a word take as floats.",
@@ -90,9 +90,9 @@ def _index(documents: Any) -> Iterator[slice_os.Index]:
             yield index
 
 
-def _segments(backend: OpenSearchBackend) -> int:
+def _segments(backend: ClusterBackend) -> int:
     ask = backend._cluster
-    stats = ask.client.indices.stats(index=ask.index, params={"metric": "segments"})
+    stats = ask.ask("GET", "_stats/segments")
     count: int = stats["_all"]["primaries"]["segments"]["count"]
     return count
 
@@ -100,7 +100,6 @@ def _segments(backend: OpenSearchBackend) -> int:
 def merge(index: slice_os.Index) -> None:
     """Make one segment of an index, as one that is mostly read should have few."""
     backend = index._backend
-    assert isinstance(backend, OpenSearchBackend)
+    assert isinstance(backend, ClusterBackend)
     ask = backend._cluster
-    params = {"max_num_segments": 1, "request_timeout": 3600}
-    ask.client.indices.forcemerge(index=ask.index, params=params)
+    ask.ask("POST", "_forcemerge", max_num_segments=1, request_timeout=3600)

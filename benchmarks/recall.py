@@ -10,11 +10,10 @@ import numpy as np
 import slice_os
 from benchmarks.exact import best_cosines, said
 from benchmarks.retrieval import ndcg
-from slice_os.backends.opensearch import OpenSearchBackend
-from slice_os.backends.opensearch.retrieve import STORED, stored_passage
+from slice_os.backends.cluster.index import ClusterBackend
 from slice_os.fusion import LATE, get_fusion
 from slice_os.query import lexical_query
-from slice_os.retrieval import encode_query, query_lengths
+from slice_os.search import encoded_queries, query_lengths
 from slice_os.spans import degree
 
 SIZE = 10
@@ -26,7 +25,7 @@ Ranking = dict[tuple[str, int], float]
 
 def recall_at_10(
     index: slice_os.Index,
-    backend: OpenSearchBackend,
+    backend: ClusterBackend,
     encoder: Any,
     queries: dict[str, str],
     judged: dict[str, dict[str, int]],
@@ -103,22 +102,19 @@ def _by_document(scores: Ranking) -> dict[str, float]:
 
 
 def _exact_rankings(
-    backend: OpenSearchBackend, encoder: Any, texts: list[str]
+    backend: ClusterBackend, encoder: Any, texts: list[str]
 ) -> dict[str, list[Ranking]]:
     """Return every passage's score for every query, from all its words and Lucene's BM25."""
-    encoded = [encode_query(encoder, text) for text in texts]
+    encoded = list(encoded_queries(encoder, texts))
     vectors, words = np.stack([vector for vector, _ in encoded]), [words for _, words in encoded]
     lengths = [query_lengths(text, backend.meta.max_words, False) for text in texts]
     keys, scores = [], []
-    for page in backend._cluster.pages({"query": {"match_all": {}}, "_source": STORED}, 100):
-        passages = [stored_passage(hit) for hit in page]
-        keys += [(stored.passage.document, stored.passage.number) for stored in passages]
-        inside = [stored.words.vectors for stored in passages]
-        spans = np.stack(
-            [best_cosines(s.words.vectors, s.norms, vectors, lengths) for s in passages]
-        )
-        scores.append((1 - LATE) * degree(spans) + LATE * degree(said(inside, words)))
-    table = np.concatenate(scores)
+    for stored in backend.passages():
+        keys.append((stored.passage.document, stored.passage.number))
+        inside = stored.packed.vectors
+        spans = best_cosines(inside, stored.packed.span_norms, vectors, lengths)
+        scores.append((1 - LATE) * degree(spans) + LATE * degree(said([inside], words))[0])
+    table = np.stack(scores)
     dense = [dict(zip(keys, table[:, k].tolist(), strict=True)) for k in range(len(texts))]
     fusion, weight = get_fusion("saturation", None)
     hybrid = []

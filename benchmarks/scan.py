@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import statistics
 import tempfile
 from collections.abc import Callable
@@ -20,11 +21,12 @@ from slice_os.backends.local import LocalBackend
 from slice_os.backends.local.scan import best_cosines
 from slice_os.backends.local.segment import Segment
 from slice_os.corpus import split
-from slice_os.records import EncodedPassage, Words
-from slice_os.spans import length_window
+from slice_os.records import Words
+from slice_os.spans import PackedPassage, length_window
 
 TITLE = "The embedded index"
 WORDS = 1_000_000
+MANY = 64
 QUERIES = [
     "the customer wants to cancel", "limitation of liability", "a refund for a late delivery",
     "she was very tired of sitting by her sister", "either party may terminate this agreement",
@@ -47,7 +49,9 @@ def run(data: Path | None) -> list[str]:
                     sum(part.nbytes for s in segments for part in _parts(s, lengths)) / 1e9,
                     _median(lambda: list(pool.map(lambda s: _read(s, lengths), segments))),
                     _median(
-                        lambda: list(pool.map(lambda s: best_cosines(s, query, lengths), segments))
+                        lambda: list(
+                            pool.map(lambda s: best_cosines(s, query[None], [lengths]), segments)
+                        )
                     ),
                 )
                 for lengths in (range(1, 2), length_window(5), range(1, 21))
@@ -60,6 +64,8 @@ def run(data: Path | None) -> list[str]:
                 for mode in ("hybrid", "dense", "lexical")
             }
             plain = [seconds(lambda: index.search(q, verify=0)) for q in QUERIES * 3]
+            together = _together(index)
+            threads = _threads(index)
     rows = [
         f"{words:,} words in passages of at most 110, 384 dimensions, all in memory. The plain "
         "read sums the same bytes (vectors, scales, norms) with numpy, as integers, on all cores.",
@@ -81,8 +87,44 @@ def run(data: Path | None) -> list[str]:
         *rows,
         f"| search, hybrid, --no-verify, p50 | {1000 * statistics.median(plain):.0f} ms |",
         f"| opening the index, p50 | {1000 * opening:.1f} ms |",
+        *together,
+        *threads,
         f"| vector segments, bytes a word (384 dimensions) | {size / words:.1f} |",
     ]
+
+
+def _together(index: slice_os.Index) -> list[str]:
+    """Compare searches for many queries at once with the same searches one by one."""
+    words = " ".join(" ".join(QUERIES).split() * 4).split()
+    rng = random.Random(0)
+    queries = [" ".join(rng.choices(words, k=rng.randint(3, 10))) for _ in range(MANY)]
+    rows = []
+    for said, verify in (("", 8), (", --no-verify", 0)):
+        single, many = [], []
+        for _ in range(3):  # by turns: the machine may be busy now and then
+            single.append(seconds(lambda: [index.search(q, verify=verify) for q in queries]))
+            many.append(seconds(lambda: index.search_many(queries, verify=verify)))
+        rows.append(
+            f"| `search_many` of {MANY} queries{said} | {MANY / min(many):.0f} queries/s, "
+            f"{min(single) / min(many):.1f} × one by one |"
+        )
+    return rows
+
+
+def _threads(index: slice_os.Index) -> list[str]:
+    """Compare searches in one thread with the same in several."""
+    rows = []
+    alone = 0.0
+    for count in (1, 2, 8):
+        with ThreadPoolExecutor(count) as pool:
+            work = lambda: list(pool.map(lambda q: index.search(q, verify=0), QUERIES * 8))  # noqa: E731
+            taken = min(seconds(work) for _ in range(3))
+        alone = alone or taken
+        rows.append(
+            f"| searches, --no-verify, in {count} thread{'s' * (count > 1)} | "
+            f"{len(QUERIES) * 8 / taken:.0f} queries/s, {alone / taken:.2f} × one thread |"
+        )
+    return rows
 
 
 def _parts(segment: Segment, lengths: range) -> list[npt.NDArray[Any]]:
@@ -116,7 +158,8 @@ def _write(
         ends = np.cumsum([len(word) + 1 for word in passage.text.split()], dtype=np.int32) - 1
         starts = np.concatenate(([0], ends[:-1] + 1)).astype(np.int32)
         vectors = rng.standard_normal((len(ends), dimension), dtype=np.float32)
-        writer.add(EncodedPassage(passage, Words(starts, ends, vectors)))
+        words = Words(starts, ends, vectors)
+        writer.put(passage, PackedPassage.pack(words, 20, passage))
     return writer.finish()
 
 

@@ -14,22 +14,22 @@ import numpy as np
 import orjson
 
 from benchmarks.timing import seconds
-from slice_os.backends.base import Retrieval
-from slice_os.backends.opensearch import OpenSearchBackend
-from slice_os.backends.opensearch.retrieve import COVERED, NEAREST, STORED, stored_passage
-from slice_os.backends.relevance import RANKS, relevance
-from slice_os.explaining import explain
+from slice_os.backends.base import SearchQuery
+from slice_os.backends.cluster.index import ClusterBackend
+from slice_os.backends.cluster.retrieve import COVERED, NEAREST, STORED, stored_passage
 from slice_os.fusion import LATE
 from slice_os.query import hybrid_query, lexical_query, span_query
-from slice_os.retrieval import encode_queries, encode_query, query_lengths
+from slice_os.search import encode_queries, encoded_queries, query_lengths
+from slice_os.search.rerank import RANKS, Ranked, dense_scores, ranked_passages
+from slice_os.search.verify import verified
 
 SIZE = 10
 WARM_UP = 60
 CANDIDATES = ceil(RANKS["hybrid"] / COVERED)
-"""That a hybrid search of a cluster scores again."""
+"""That a hybrid search of a cluster reranks."""
 
 
-def stages(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list[str]:
+def stages(backend: ClusterBackend, encoder: Any, texts: list[str]) -> list[str]:
     """Return what a search costs, in the cluster and here."""
     ask = backend._cluster
     took: dict[str, list[float]] = {}
@@ -48,7 +48,7 @@ def stages(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list[s
             if mode == "hybrid":
                 times["scoring"] = _scoring(answers, wanted)
                 ranked = replace(wanted, fusion="rrf")
-                times["rrf"] = seconds(lambda: backend.retrieve(ranked))
+                times["rrf"] = seconds(lambda: ranked_passages(backend, [ranked], range(SIZE)))
                 for name, taken in times.items():
                     parts.setdefault(name, []).append(taken)
                 sizes.append(sum(len(orjson.dumps(answer)) for answer in answers))
@@ -73,7 +73,7 @@ def stages(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list[s
         "encode": "encoding the query",
         "retrieve": "request, answer and scoring over all spans, the cluster's part included",
         "scoring": "of that, reading the words and scoring here",
-        "rrf": "the same with the fusion rrf, of 1,000 ranks of each leg",
+        "rrf": "the same with the fusion rrf, of 1,000 ranks of each list",
         "verify": f"verifying 8 spans of each of {SIZE} hits, one encoder run",
     }
     return [
@@ -95,10 +95,10 @@ def stages(backend: OpenSearchBackend, encoder: Any, texts: list[str]) -> list[s
     ]
 
 
-def _parts(backend: OpenSearchBackend, encoder: Any, query: str) -> dict[str, dict[str, Any]]:
+def _parts(backend: ClusterBackend, encoder: Any, query: str) -> dict[str, dict[str, Any]]:
     """Return bodies that ask for a part of what a search asks for."""
     vector = encode_queries(encoder, [query])[0]
-    kind: dict[str, Any] = {"vector_type": backend.settings.vector_type, "spans": 0, "source": ()}
+    kind: dict[str, Any] = {"vector_type": backend.layout.vector_type, "spans": 0, "source": ()}
     return {
         "bm25": lexical_query(query, size=SIZE, source=["text"]),
         "texts": hybrid_query(query, vector, size=SIZE, k=NEAREST, **{**kind, "source": ["text"]}),
@@ -111,24 +111,31 @@ def _parts(backend: OpenSearchBackend, encoder: Any, query: str) -> dict[str, di
 
 
 def _timed(
-    backend: OpenSearchBackend, encoder: Any, query: str, mode: Any
-) -> tuple[Retrieval, dict[str, float]]:
+    backend: ClusterBackend, encoder: Any, query: str, mode: Any
+) -> tuple[SearchQuery, dict[str, float]]:
     times = [time.perf_counter()]
-    vector, words = encode_query(encoder, query)
+    ((vector, words),) = encoded_queries(encoder, [query])
     times.append(time.perf_counter())
     lengths = query_lengths(query, backend.meta.max_words, False)
-    wanted = Retrieval(query, vector, lengths, mode, size=SIZE, words=words, late=LATE)
-    candidates = backend.retrieve(wanted)
+    wanted = SearchQuery(query, vector, lengths, mode, words=words, late=LATE)
+    ranked = ranked_passages(backend, [wanted], range(SIZE))
     times.append(time.perf_counter())
-    explain(candidates, vector, lengths, encoder, 8)
+    verified(ranked, [vector], encoder, 8)
     times.append(time.perf_counter())
     taken = np.diff(times).tolist()
     return wanted, dict(zip(("encode", "retrieve", "verify"), taken, strict=True))
 
 
-def _scoring(answers: list[dict[str, Any]], wanted: Retrieval) -> float:
+def _scoring(answers: list[dict[str, Any]], wanted: SearchQuery) -> float:
     hits = [hit for answer in answers for hit in answer["hits"]["hits"]]
-    return seconds(lambda: relevance(wanted, [stored_passage(hit) for hit in hits]))
+
+    def score() -> None:
+        found = [
+            Ranked(0.0, stored_passage(hit), None, wanted.vector, wanted.lengths) for hit in hits
+        ]
+        dense_scores(wanted, found)
+
+    return seconds(score)
 
 
 @contextmanager

@@ -23,9 +23,14 @@ def verbs() -> Iterator[list[str]]:
                 yield [name, inner]
 
 
-if __name__ == "__main__":
+def document() -> str:
+    """Return the whole of docs/cli.md."""
     parts = ["# Command line\n\nMade from the help texts by `make docs`.\n"]
     for verb in verbs():
         text = CliRunner().invoke(main, [*verb, "--help"]).stdout.strip()
         parts.append(f"## slice-os {' '.join(verb)}".rstrip() + f"\n\n```\n{text}\n```\n")
-    Path(__file__).with_name("cli.md").write_text("\n".join(parts), encoding="utf-8")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name("cli.md").write_text(document(), encoding="utf-8")

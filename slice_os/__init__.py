@@ -11,8 +11,13 @@ Importing this loads neither a model nor its runtime; names are looked up when t
 """
 
 import os
+from pathlib import Path
 
 import lazy_loader
+
+# A wheel holds exporters and index_templates; in a checkout they lie beside this folder.
+if not (_HERE := Path(__file__).parent).joinpath("exporters").is_dir():
+    __path__.append(str(_HERE.parent))
 
 # onnxruntime reports to Microsoft what it runs, and keeps files for that in the user's home, unless
 # it is told before it is loaded that it may not.

@@ -6,7 +6,6 @@ import builtins
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -14,8 +13,8 @@ from threading import Lock
 from types import TracebackType
 from typing import Any
 
-from slice_os.backends import Backend, ClusterSettings, IndexMeta, backend_for
-from slice_os.backends.base import IndexStatus, Mode
+from slice_os.backends import Backend, IndexMeta, backend_for
+from slice_os.backends.base import IndexStatus, Mode, StoredPassage
 from slice_os.corpus import Corpus
 from slice_os.encoder import Encoder, EncoderLike, load_encoder
 from slice_os.errors import CorpusError, EncoderMismatchError, LocationError, QueryError
@@ -25,9 +24,9 @@ from slice_os.lexical import parse_query
 from slice_os.mining import Order, mine_phrases, select
 from slice_os.phrases import Named, Texts, gather
 from slice_os.pipeline import LOOKED_UP, IndexReport, Prune, index_documents
-from slice_os.records import Document, DocumentInfo, Excerpt, Hit, Match, Reject
-from slice_os.retrieval import search_passages
-from slice_os.showing import show_document
+from slice_os.reading import get_document, show_document
+from slice_os.records import Document, DocumentInfo, Excerpt, Match, Reject
+from slice_os.search import Hits, search_passages
 
 Filters = Mapping[str, object] | Iterable[str | Filter] | None
 StrPath = str | Path
@@ -41,8 +40,22 @@ def _ignore(_: object) -> None:
 class Index:
     """An index at a location, a folder or a cluster. It comes into being with the first `add`.
 
-    The encoder is loaded when it is first needed: `encoder`, `device` and `threads` are those of
-    `slice_os.load_encoder`.
+    Args:
+        location: A folder, or ``https://host:9200/name`` in a cluster.
+        encoder: Loaded when it is first needed, as `slice_os.load_encoder` does; an encoder that
+            is given is closed by its owner.
+        device: See `slice_os.load_encoder`.
+        threads: See `slice_os.load_encoder`.
+        passage_words: The most words of a passage; 110 if None.
+        store: The metadata that hits bring along; None for all.
+        cluster: How the index is made, where it is in a cluster (`slice_os.ClusterSettings`).
+        credentials: For a cluster, instead of the environment's: ``user`` and ``password``,
+            ``api_key``, ``ca_certs``, and others (docs/cluster.md).
+        client: An opensearch-py client for the cluster, instead of one of our own.
+
+    Raises:
+        LocationError: the index exists and is not as `passage_words`, `store` or `cluster` say.
+        ClusterError: the cluster cannot be reached, or refuses.
     """
 
     def __init__(
@@ -54,7 +67,9 @@ class Index:
         threads: int | None = None,
         passage_words: int | None = None,
         store: Sequence[str] | None = None,
-        cluster: ClusterSettings | Mapping[str, Any] | None = None,
+        cluster: Mapping[str, Any] | None = None,
+        credentials: Mapping[str, str] | None = None,
+        client: Any = None,
     ) -> None:
         self.location = os.fspath(location)  # TypeError, if it is none
         if passage_words is not None and passage_words < LEAST_PASSAGE_WORDS:
@@ -62,22 +77,23 @@ class Index:
                 f"Passages of {passage_words} words are too short: use at least "
                 f"{LEAST_PASSAGE_WORDS}."
             )
-        self._backend = backend_for(self.location).open(self.location)
+        said = {"credentials": credentials, "client": client}
+        self._connection = {name: value for name, value in said.items() if value is not None}
+        self._backend = backend_for(self.location).open(self.location, **self._connection)
         self._encoder: Encoder | None = None
         self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
         self._given = encoder  # an encoder object stays its owner's to close
         self._loading = Lock()
-        given = _given(cluster)
         self._passage_words = passage_words
         self._store = None if store is None else tuple(store)
-        self._cluster = ClusterSettings(**given) if given else None
+        self._cluster = dict(cluster or {})
         try:
-            self._check(given)
+            self._check()
         except BaseException:
             self.close()
             raise
 
-    def _check(self, given: Mapping[str, Any]) -> None:
+    def _check(self) -> None:
         """Raise LocationError unless the index, if there is one, is as it is asked for."""
         if self._backend is None:
             return
@@ -94,8 +110,8 @@ class Index:
                 f"The index {self.location} stores {held}, {', '.join(self._store or ())} was "
                 "asked for: leave the option out, or index to a new location."
             )
-        if given:
-            self._backend.check(given)
+        if self._cluster:
+            self._backend.check(self._cluster)
 
     def __repr__(self) -> str:
         return f"Index({self.location!r})"
@@ -147,7 +163,10 @@ class Index:
             info = self.encoder.info
             words = {} if self._passage_words is None else {"passage_words": self._passage_words}
             meta = IndexMeta(info.name, info.family, info.dimension, store=self._store, **words)
-            self._backend = backend_for(self.location).create(self.location, meta, self._cluster)
+            options: dict[str, Any] = {**self._connection}
+            if self._cluster:
+                options["settings"] = self._cluster
+            self._backend = backend_for(self.location).create(self.location, meta, **options)
         return self._backend
 
     def add(
@@ -223,21 +242,22 @@ class Index:
         late: float = LATE,
         min_degree: float = 0.0,
         group: bool = False,
-    ) -> builtins.list[Hit]:
-        """Return the best passages for a query; see `slice_os.retrieval.search_passages`.
+    ) -> Hits:
+        """Return the best passages for a query; see `slice_os.search.search_passages`.
 
         ``"exact words"`` in the query must stand in a passage or its title, ``-word`` must not;
         `must` and `must_not` say the same, `literal` takes the query as it is. See
         `slice_os.lexical.parse_query`.
         """
-        return search_passages(
-            self._existing(),
-            self.encoder,
-            parse_query(query, must=must, must_not=must_not, literal=literal),
+        (hits,) = self.search_many(
+            [query],
+            must=must,
+            must_not=must_not,
+            literal=literal,
             mode=mode,
             fusion=fusion,
             weight=weight,
-            filters=self._filters(filters),
+            filters=filters,
             size=size,
             offset=offset,
             all_lengths=all_lengths,
@@ -246,6 +266,27 @@ class Index:
             min_degree=min_degree,
             group=group,
         )
+        return hits
+
+    def search_many(
+        self,
+        queries: Iterable[str],
+        *,
+        must: str | Sequence[str] = (),
+        must_not: str | Sequence[str] = (),
+        literal: bool = False,
+        filters: Filters = None,
+        **options: Any,
+    ) -> builtins.list[Hits]:
+        """Return what `search` returns for each of some queries, in far less time for many.
+
+        `options` are those of `search`, the same for all.
+        """
+        asked = [
+            parse_query(query, must=must, must_not=must_not, literal=literal) for query in queries
+        ]
+        conditions = self._filters(filters)
+        return search_passages(self._existing(), self.encoder, asked, filters=conditions, **options)
 
     def mine(
         self,
@@ -291,6 +332,32 @@ class Index:
             on_unknown=on_unknown,
         )
         return select(matches, top=top, per_document=per_document, sort=sort)
+
+    def __len__(self) -> int:
+        """Return how many documents the index holds, complete ones; 0 if there is no index yet."""
+        return self._backend.status().documents if self._backend else 0
+
+    def __bool__(self) -> bool:
+        """Return True: an empty index is one, too."""
+        return True
+
+    def get(self, document: str) -> Document | None:
+        """Return a document as the index holds it, None if it does not.
+
+        White space between passages is not stored: there are as many line ends, so that offsets
+        hold.
+        """
+        return get_document(self._existing(), document)
+
+    def passages(
+        self, *, filters: Filters = None, after: tuple[str, int] | None = None
+    ) -> Iterator[StoredPassage]:
+        """Yield all passages with their word vectors, of the documents that meet all filters.
+
+        By the ids of their documents and their numbers, from one state of the index; `after` is
+        the document and the number of the passage to go on from.
+        """
+        return self._existing().passages(self._filters(filters), after)
 
     def list(
         self, *, filters: Filters = None, size: int = 100, offset: int = 0
@@ -344,71 +411,27 @@ class Index:
         return self._existing().status()
 
 
-def _given(cluster: ClusterSettings | Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the settings that were chosen; the usual replicas were not: they may have changed."""
-    if not isinstance(cluster, ClusterSettings):
-        return dict(cluster or {})
-    given = asdict(cluster)
-    if cluster.replicas == ClusterSettings().replicas:
-        del given["replicas"]
-    return given
-
-
 def _or_address(location: str) -> str:
     """Return what to say of a folder's name that looks like a cluster without https://."""
     looks = re.match(r"[\w.-]+:\d+/", location)
     return f", or write https://{location} for one in a cluster" if looks else ""
 
 
-def open(
-    location: StrPath,
-    *,
-    encoder: EncoderLike = None,
-    device: str = "auto",
-    threads: int | None = None,
-    passage_words: int | None = None,
-    store: Sequence[str] | None = None,
-    cluster: ClusterSettings | Mapping[str, Any] | None = None,
-) -> Index:
-    """Open the index at a location (a folder, or ``https://host:9200/name`` in a cluster).
-
-    It is made when the first document is added; `store` names the metadata that its hits bring
-    along (all, if it is None), and `cluster` says how it is made, where it is a cluster: all
-    settings, or some by name. An index that exists has to be as they say.
-    """
-    return Index(
-        location,
-        encoder=encoder,
-        device=device,
-        threads=threads,
-        passage_words=passage_words,
-        store=store,
-        cluster=cluster,
-    )
+open = Index
 
 
 def index(
     corpus: Corpus | Iterable[Document],
     location: StrPath,
     *,
-    encoder: EncoderLike = None,
-    device: str = "auto",
-    threads: int | None = None,
-    passage_words: int | None = None,
-    store: Sequence[str] | None = None,
-    cluster: ClusterSettings | Mapping[str, Any] | None = None,
     prune: Prune = False,
     on_reject: Callable[[Reject], None] = _ignore,
     on_progress: Callable[[IndexReport], None] = _ignore,
+    **options: Any,
 ) -> IndexReport:
-    """Bring the index at a location up to date with a corpus; see `Index.add`."""
-    with open(
-        location,
-        encoder=encoder,
-        device=device,
-        threads=threads,
-        passage_words=passage_words,
-        store=store,
-        cluster=cluster,
-    ) as opened:
+    """Bring the index at a location up to date with a corpus; see `Index.add`.
+
+    `options` are those of `Index`.
+    """
+    with Index(location, **options) as opened:
         return opened.add(corpus, prune=prune, on_reject=on_reject, on_progress=on_progress)

@@ -44,7 +44,7 @@ class MissingExtraError(SliceOSError):
 
 
 class LocationError(SliceOSError):
-    """The place given as the index does not exist, or is not an index."""
+    """There is no index at the location, or something else."""
 
 
 class IndexLockedError(LocationError):
@@ -60,4 +60,40 @@ class QueryError(SliceOSError):
 
 
 class ClusterError(SliceOSError):
-    """A cluster cannot be reached, refuses, or answers with an error."""
+    """A cluster cannot be reached, refuses, or answers with an error.
+
+    `status` is the HTTP status of its answer, None if there was none; `kind` what it calls the
+    error, such as ``resource_already_exists_exception``.
+    """
+
+    def __init__(self, message: str, status: int | None = None, kind: str = "") -> None:
+        super().__init__(message)
+        self.status, self.kind = status, kind
+
+
+class UnreachableError(ClusterError):
+    """Nothing answers at the address, or not what should."""
+
+
+class UnauthorizedError(ClusterError):
+    """The cluster does not know these credentials, or does not allow them this."""
+
+
+class ClusterTimeoutError(ClusterError):
+    """The cluster did not answer in time."""
+
+
+class BusyError(ClusterError):
+    """The cluster cannot do this now: it is overloaded, or shards are away."""
+
+
+class BlockedError(ClusterError):
+    """An index takes no documents: a block is on it, as after a full disk."""
+
+
+class GoneError(ClusterError):
+    """The index, or what else was asked for, is not there."""
+
+
+class RefusedError(ClusterError):
+    """The cluster refuses the request, whoever makes it and whenever."""

@@ -183,10 +183,10 @@ def field_of(metadata: Mapping[str, Any], name: str) -> Any:
     if name in metadata or "." not in name:
         return metadata.get(name)
     parts = name.split(".")
-    for location in range(1, len(parts)):
-        members = metadata.get(".".join(parts[:location]))
+    for at in range(1, len(parts)):
+        members = metadata.get(".".join(parts[:at]))
         if isinstance(members, list):
-            rest = ".".join(parts[location:])
+            rest = ".".join(parts[at:])
             objects = [flat_metadata(one) for one in members if isinstance(one, Mapping)]
             found = [field_of(one, rest) for one in objects]
             return [v for one in found for v in (one if isinstance(one, list) else [one])] or None

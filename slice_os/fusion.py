@@ -1,6 +1,6 @@
-"""Fusing the dense and the lexical leg of a hybrid search: the same three ways on every backend.
+"""Fusing the dense and the lexical scores of a search: three ways, the same on every backend.
 
-A *leg* maps a passage's reference to its score. `weight` is the share of the lexical leg.
+Both map a passage's reference to its score. `weight` is that of the lexical scores.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from slice_os.errors import QueryError
 
 Ref = TypeVar("Ref", bound=Hashable)
-Leg = Mapping[Ref, float]
+Scores = Mapping[Ref, float]
 
 LATE = 0.3
 """The share of late interaction in a dense score (`spans.late_interaction`), unless a search says
@@ -25,7 +25,7 @@ LOWEST_NORMAL = 0.001
 """What OpenSearch's min_max normalisation gives the smallest score instead of 0."""
 
 
-def saturation(dense: Leg[Ref], lexical: Leg[Ref], weight: float) -> dict[Ref, float]:
+def saturation(dense: Scores[Ref], lexical: Scores[Ref], weight: float) -> dict[Ref, float]:
     """Return (1 - weight) * d + weight * s / (s + 10), d the dense and s the BM25 score.
 
     The only fusion whose value means the same across queries: it is in [0, 1].
@@ -40,30 +40,30 @@ def _saturated(score: float) -> float:
     return score / (score + SATURATION_PIVOT) if score > 0 else 0.0
 
 
-def rrf(dense: Leg[Ref], lexical: Leg[Ref], weight: float | None) -> dict[Ref, float]:
-    """Return the sum over legs of share / (60 + rank), ranks from 1.
+def rrf(dense: Scores[Ref], lexical: Scores[Ref], weight: float | None) -> dict[Ref, float]:
+    """Return the sum over both of share / (60 + rank), ranks from 1.
 
     The shares are 1 - weight and weight; without a weight both are 1, as OpenSearch has it.
     """
     shares = (1.0, 1.0) if weight is None else (1 - weight, weight)
     fused: dict[Ref, float] = {}
-    for leg, share in zip((dense, lexical), shares, strict=True):
-        ranked = sorted(leg, key=lambda ref: -leg[ref])
+    for scores, share in zip((dense, lexical), shares, strict=True):
+        ranked = sorted(scores, key=lambda ref: -scores[ref])
         for rank, ref in enumerate(ranked, start=1):
             fused[ref] = fused.get(ref, 0.0) + share / (RANK_CONSTANT + rank)
     return fused
 
 
-def min_max(dense: Leg[Ref], lexical: Leg[Ref], weight: float) -> dict[Ref, float]:
-    """Return the weighted mean of the legs, each scaled to [0, 1]; a missing score counts 0.
+def min_max(dense: Scores[Ref], lexical: Scores[Ref], weight: float) -> dict[Ref, float]:
+    """Return the weighted mean of both, each scaled to [0, 1]; a missing score counts 0.
 
-    As OpenSearch's normalization-processor does it: a leg's smallest score becomes 0.001, a
-    leg of one result 1.
+    As OpenSearch's normalization-processor does it: the smallest score becomes 0.001, a
+    single one 1.
     """
     fused: dict[Ref, float] = {}
-    for leg, share in ((dense, 1 - weight), (lexical, weight)):
-        low, high = min(leg.values(), default=0.0), max(leg.values(), default=0.0)
-        for ref, score in leg.items():
+    for scores, share in ((dense, 1 - weight), (lexical, weight)):
+        low, high = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
+        for ref, score in scores.items():
             normal = 1.0 if high == low else (score - low) / (high - low) or LOWEST_NORMAL
             fused[ref] = fused.get(ref, 0.0) + share * normal
     return fused
@@ -71,12 +71,12 @@ def min_max(dense: Leg[Ref], lexical: Leg[Ref], weight: float) -> dict[Ref, floa
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """A way to fuse and the weight of the lexical leg that measured best for it."""
+    """A way to fuse and the lexical weight that measured best for it."""
 
     fuse: Callable[..., dict[Any, float]]
     weight: float | None
     whole_corpus: bool
-    """Whether every passage's degree counts, or only those of the leg's own results."""
+    """Whether every passage's degree counts, or only those of the dense results."""
 
 
 FUSIONS: Mapping[str, Fusion] = {
@@ -94,5 +94,5 @@ def get_fusion(name: str, weight: float | None) -> tuple[Fusion, float | None]:
         raise QueryError(f"There is no fusion {name!r}: choose one of {', '.join(FUSIONS)}.")
     chosen = fusion.weight if weight is None else weight
     if chosen is not None and not 0 <= chosen <= 1:
-        raise QueryError(f"The weight of the lexical leg is {weight}: it must be from 0 to 1.")
+        raise QueryError(f"The weight of the lexical scores is {weight}: it must be from 0 to 1.")
     return fusion, chosen

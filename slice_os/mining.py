@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from slice_os.backends.base import Backend, StoredPassage
+from slice_os.backends.base import Backend, MiningQuery, StoredPassage
 from slice_os.encoder import Encoder
 from slice_os.errors import QueryError
-from slice_os.explaining import span_text
 from slice_os.filters import Condition
 from slice_os.lexical import Query, parse_query
 from slice_os.phrases import Sought
 from slice_os.records import Float32, Match
-from slice_os.retrieval import ROUNDING, encode_queries, query_lengths
+from slice_os.search import ROUNDING, encode_queries, query_lengths, span_text
 from slice_os.spans import (
-    ScoredSpan,
     cosine,
     degree,
     fit_window,
@@ -43,6 +40,29 @@ class _Phrase(NamedTuple):
     query: Query
     vector: Float32
     lengths: range
+
+
+class _Passage(NamedTuple):
+    """A passage with its word vectors and the norms of all its spans.
+
+    With those that are counted to its neighbours (`spans.sharing`): of what overlaps only the best
+    stays, whosever it is, so that no part of a match is one, too.
+    """
+
+    stored: StoredPassage
+    vectors: Float32
+    norms: Float32
+
+    @classmethod
+    def of(cls, stored: StoredPassage) -> _Passage:
+        packed = stored.packed
+        vectors = packed.vectors
+        whole = packed.norms[0].all()
+        norms = packed.span_norms if whole else span_norms(vectors, packed.max_words)
+        return cls(stored, vectors, norms)
+
+    def cosines(self, vector: Float32, window: range) -> Float32:
+        return span_cosines(word_scores(self.vectors, vector), self.norms, window)
 
 
 class _Span(NamedTuple):
@@ -102,15 +122,15 @@ def mine_phrases(
         np.cumsum([len(sought[name].counter_examples) for name in names])[:-1],
     )
     reach = cosine(max(threshold - VERIFY_MARGIN, 0)) if verify else cosine(threshold)
-    for stored, found in backend.scan(
+    asked = MiningQuery(
         vectors[: len(phrases)],
         [phrase.lengths for phrase in phrases],
         np.full(len(phrases), reach, dtype=np.float32),
         filters,
-        on_progress,
         exact,
-    ):
-        seen = _with_neighbours(stored)
+    )
+    for stored, found in backend.scan(asked, on_progress):
+        passage = _Passage.of(stored)
         words = stored.passage.title, stored.passage.text
         by_name: dict[int, list[_Phrase]] = {}
         for k in found:
@@ -118,11 +138,11 @@ def mine_phrases(
                 by_name.setdefault(typed[k][0], []).append(phrases[k])
         for n, some in by_name.items():
             if verify:
-                spans = _verified(seen, some, counters[n], threshold, encoder)
+                spans = _verified(passage, some, counters[n], threshold, encoder)
             else:
-                spans = _indexed(seen, some, counters[n], cosine(threshold))
+                spans = _indexed(passage, some, counters[n], cosine(threshold))
             for span in spans:
-                if stored.norms[span.j - span.i - 1, span.i] > 0:  # else a neighbour's match
+                if stored.packed.norms[span.j - span.i - 1, span.i]:  # else a neighbour's match
                     yield _match(names[n], some[span.phrase].typed, stored, span)
     on_progress(1.0)
 
@@ -156,23 +176,13 @@ def _known(
     return {name: one for name, one in known.items() if one.phrases}
 
 
-def _with_neighbours(stored: StoredPassage) -> StoredPassage:
-    """Return a passage with the spans of its words that are its neighbours' (`spans.sharing`).
-
-    Of what overlaps only the best stays, whosever it is: so no part of a match is one, too.
-    """
-    if stored.norms[0].all():
-        return stored
-    return replace(stored, norms=span_norms(stored.words.vectors, len(stored.norms)))
-
-
 def _indexed(
-    stored: StoredPassage, phrases: Sequence[_Phrase], counters: Float32, least: float
+    passage: _Passage, phrases: Sequence[_Phrase], counters: Float32, least: float
 ) -> list[_Span]:
     """Return the spans whose cosine in context is enough, best first, none overlapping."""
-    tables, window = _tables(stored, phrases)
+    tables, window = _tables(passage, phrases)
     nearest, best = tables.argmax(axis=0), tables.max(axis=0)
-    against = _counter_table(stored, counters, window)
+    against = _counter_table(passage, counters, window)
     return [
         _Span(*span, int(nearest[cell]))
         for span in spans_above(np.maximum(best, against), window, least)
@@ -180,48 +190,47 @@ def _indexed(
     ]
 
 
-def _tables(stored: StoredPassage, phrases: Sequence[_Phrase]) -> tuple[Float32, range]:
+def _tables(passage: _Passage, phrases: Sequence[_Phrase]) -> tuple[Float32, range]:
     """Return the cosines of the spans with each phrase, ``[phrases, lengths, words]``.
 
     The lengths are all that one of the phrases is compared with; a phrase has -inf for others.
     """
-    windows = [fit_window(phrase.lengths, len(stored.words)) for phrase in phrases]
+    count = len(passage.vectors)
+    windows = [fit_window(phrase.lengths, count) for phrase in phrases]
     hull = range(min(one.start for one in windows), max(one.stop for one in windows))
-    tables = np.full((len(phrases), len(hull), len(stored.words)), -np.inf, np.float32)
+    tables = np.full((len(phrases), len(hull), count), -np.inf, np.float32)
     for table, phrase, window in zip(tables, phrases, windows, strict=True):
-        scores = word_scores(stored.words.vectors, phrase.vector)
         rows = slice(window.start - hull.start, window.stop - hull.start)
-        table[rows] = span_cosines(scores, stored.norms, window)
+        table[rows] = passage.cosines(phrase.vector, window)
     return tables, hull
 
 
-def _counter_table(stored: StoredPassage, counters: Float32, window: range) -> Float32:
+def _counter_table(passage: _Passage, counters: Float32, window: range) -> Float32:
     """Return the cosines of the spans with the nearest counter-example, ``[lengths, words]``."""
-    table = np.full((len(window), len(stored.words)), -np.inf, np.float32)
+    table = np.full((len(window), len(passage.vectors)), -np.inf, np.float32)
     for vector in counters:
-        scores = word_scores(stored.words.vectors, vector)
-        np.maximum(table, span_cosines(scores, stored.norms, window), out=table)
+        np.maximum(table, passage.cosines(vector, window), out=table)
     return table
 
 
 def _verified(
-    stored: StoredPassage,
+    passage: _Passage,
     phrases: Sequence[_Phrase],
     counters: Float32,
     threshold: float,
     encoder: Encoder,
 ) -> list[_Span]:
     """Return the spans whose verified degree is enough, best first, none overlapping."""
-    tables, window = _tables(stored, phrases)
+    tables, window = _tables(passage, phrases)
     # Which phrases each span is near enough to in context; none where it is a counter-example.
     near: dict[tuple[int, int], list[int]] = {}
-    for n, table in enumerate([*tables, _counter_table(stored, counters, window)]):
+    for n, table in enumerate([*tables, _counter_table(passage, counters, window)]):
         for i, j, value in top_spans(table, window, VERIFIED_SPANS):
             if degree(value) >= threshold - VERIFY_MARGIN:
                 said = near.setdefault((i, j), [])
                 said += [n] if n < len(phrases) else []
     places = list(near)
-    alone = encoder.encode([span_text(stored, ScoredSpan(*place, 0.0))[2] for place in places])
+    alone = encoder.encode([span_text(passage.stored, *place)[2] for place in places])
     cosines = alone @ np.array([phrase.vector for phrase in phrases]).T
     against = (alone @ counters.T).max(axis=1, initial=-np.inf)
     spans = []
@@ -238,7 +247,7 @@ def _verified(
 
 
 def _match(name: str, phrase: str, stored: StoredPassage, span: _Span) -> Match:
-    start, end, text = span_text(stored, ScoredSpan(*span[:3]))
+    start, end, text = span_text(stored, span.i, span.j)
     passage = stored.passage
     return Match(
         name,

@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
-from slice_os.corpus.encoding import BROKEN, open_text
+from slice_os.corpus.charsets import BROKEN, open_text
 from slice_os.corpus.formats.delimited import parse_csv
 from slice_os.errors import CorpusError, QueryError
 

@@ -19,7 +19,8 @@ from typing import Any, Literal, TypeVar
 from slice_os.backends.base import Backend, StoredDocument, Writer
 from slice_os.corpus import split
 from slice_os.encoder import Encoder
-from slice_os.records import Document, EncodedPassage, Passage, Reject, Words
+from slice_os.records import Document, Passage, Reject, Words
+from slice_os.spans import PackedPassage
 from slice_os.threads import one_blas_thread
 
 T = TypeVar("T")
@@ -119,7 +120,7 @@ def index_documents(
     with backend.writer(refused) as writer, one_blas_thread():
         if roots is not None:
             writer.remember(roots)
-        load = _Load(writer, report, told)
+        load = _Load(writer, backend.meta.max_words, report, told)
         for step, words in _encode(_ahead(_plan(documents, backend, report), AHEAD), encoder):
             load.take(step, words)
             report.seconds = time.monotonic() - started
@@ -257,9 +258,14 @@ class _Load:
     """Hands the steps to the writer and keeps count."""
 
     def __init__(
-        self, writer: Writer, report: IndexReport, on_reject: Callable[[Reject], None]
+        self,
+        writer: Writer,
+        max_words: int,
+        report: IndexReport,
+        on_reject: Callable[[Reject], None],
     ) -> None:
         self._writer, self._report, self._on_reject = writer, report, on_reject
+        self._max_words = max_words
         self._state: Literal["fresh", "begun", "refused"] = "fresh"
 
     def take(self, step: _Step, words: Words) -> None:
@@ -286,7 +292,7 @@ class _Load:
         if words is None:
             self._writer.keep(passage)
         else:
-            self._writer.add(EncodedPassage(passage, words))
+            self._writer.put(passage, PackedPassage.pack(words, self._max_words, passage))
             self._report.encoded_words += len(words)
 
     def _end(self, document: Document, replaces: bool) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -92,14 +93,6 @@ class Words:
         return len(self.starts)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedPassage:
-    """A passage with its word vectors."""
-
-    passage: Passage
-    words: Words
-
-
 @dataclass(frozen=True, slots=True)
 class Reject:
     """Something of the corpus that was skipped, and why.
@@ -153,6 +146,15 @@ class Hit:
     def to_dict(self) -> dict[str, Any]:
         """Return the hit as plain JSON types."""
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        """Return the degree, the document and the text with its spans marked, for notebooks."""
+        head = f"<b>{self.degree:.3f}</b> {escape(self.document)} <i>{escape(self.title)}</i>"
+        parts, at = [], 0
+        for span in sorted(self.spans, key=lambda span: span.start):
+            parts.append(f"{escape(self.text[at : span.start])}<mark>{escape(span.text)}</mark>")
+            at = span.end
+        return f"<p>{head}<br>{''.join(parts)}{escape(self.text[at:])}</p>"
 
 
 @dataclass(frozen=True, slots=True)

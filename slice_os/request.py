@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from slice_os.backends import ClusterSettings, backend_for
+from slice_os.backends import backend_for
 from slice_os.backends.base import Mode
+from slice_os.backends.cluster.settings import Layout
 from slice_os.encoder import load_encoder
 from slice_os.errors import EncoderMismatchError, LocationError, QueryError
 from slice_os.filters import Condition, Filter, parse_filters
@@ -26,7 +27,7 @@ from slice_os.query import (
     span_query,
 )
 from slice_os.query.bodies import NEAREST, PAGINATION_DEPTH
-from slice_os.retrieval import encode_queries
+from slice_os.search import encode_queries
 
 
 def build_request(
@@ -63,14 +64,14 @@ def build_request(
     text = asked.text
     conditions: list[Condition] = [*parse_filters(filters), *asked.wording]
     with load_encoder(encoder) as loaded:
-        settings = ClusterSettings()
+        layout = Layout()
         if location:
-            settings = _settings(location, loaded.info.family, mode, fused, conditions)
+            layout = _layout(location, loaded.info.family, mode, fused, conditions)
         vector = encode_queries(loaded, [text])[0]
     common: dict[str, Any] = {"size": size, "filters": conditions}
     vectors: dict[str, Any] = {
-        "vector_type": settings.vector_type,
-        "dimensions": settings.dimensions,
+        "vector_type": layout.vector_type,
+        "dimensions": layout.dimensions,
     }
     if mode == "lexical":
         return lexical_query(text, **common)
@@ -80,7 +81,7 @@ def build_request(
         return exact_query(vector, **common, **vectors)
     if mode == "mining":
         return mining_query(
-            vector, degree, tolerance=settings.tolerance, spans=3, **common, **vectors
+            vector, degree, tolerance=layout.tolerance, spans=3, **common, **vectors
         )
     reach: dict[str, Any] = {
         "k": max(size, NEAREST),
@@ -95,13 +96,13 @@ def build_request(
     return body
 
 
-def _settings(
+def _layout(
     location: str, family: str, mode: str, fused: bool, conditions: Sequence[Condition]
-) -> ClusterSettings:
-    from slice_os.backends.opensearch import OpenSearchBackend
+) -> Layout:
+    from slice_os.backends.cluster.index import ClusterBackend
 
     kind = backend_for(location)
-    if not issubclass(kind, OpenSearchBackend):
+    if not issubclass(kind, ClusterBackend):
         raise LocationError(f"{location} is a folder: a request is for an index in a cluster.")
     backend = kind.open(location)
     if backend is None:
@@ -122,8 +123,8 @@ def _settings(
             )
         backend.check_wording(conditions)
         if mode == "mining":
-            return replace(backend.settings, tolerance=backend.usual_tolerance)
-        return backend.settings
+            return replace(backend.layout, tolerance=backend.usual_tolerance)
+        return backend.layout
     finally:
         backend.close()
 
@@ -136,7 +137,8 @@ def as_curl(body: dict[str, Any], location: str | None) -> str:
     """
     path = "_search?include_named_queries_score=true"
     if location:
-        from slice_os.backends.opensearch.connection import curl, parse_location
+        from slice_os.backends.cluster.address import parse_location
+        from slice_os.backends.cluster.client import curl
 
         address = parse_location(location)
         command = curl(address, f"/{address.name}/{path}")

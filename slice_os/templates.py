@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from slice_os.backends import ClusterSettings, IndexMeta
+from slice_os.backends import IndexMeta
+from slice_os.backends.cluster.settings import ClusterSettings, Layout
 from slice_os.encoder import encoder_info
 from slice_os.errors import LocationError
 
@@ -16,7 +16,7 @@ FOLDERS = ("opensearch",)
 
 def list_templates() -> dict[str, str]:
     """Return the templates that come with slice-os: name -> the file it is."""
-    root = files("slice_os").joinpath("index_templates")
+    root = files("slice_os.index_templates")
     return {
         f"{folder}/{Path(file.name).stem}": str(file)
         for folder in FOLDERS
@@ -39,8 +39,9 @@ def show_template(
     Raises:
         LocationError: there is no such template, or a setting is out of its range.
     """
-    from slice_os.backends.opensearch.connection import parse_location
-    from slice_os.backends.opensearch.template import render_template
+    from slice_os.backends.cluster.address import parse_location
+    from slice_os.backends.cluster.opensearch import OpenSearch
+    from slice_os.backends.cluster.template import render_template
 
     if name not in list_templates():
         known = ", ".join(list_templates())
@@ -48,7 +49,7 @@ def show_template(
     parse_location(f"http://localhost/{alias}")  # refuses what names no index
     info = encoder_info(encoder)
     meta = IndexMeta(info.name, info.family, info.dimension)
-    return render_template(alias, meta, cluster or ClusterSettings())
+    return render_template(alias, meta, Layout.of(cluster or {}), OpenSearch())
 
 
 def apply_template(
@@ -62,13 +63,11 @@ def apply_template(
 
     Indexes that match it are made by it from then on: those that exist stay as they are.
     """
-    from slice_os.backends.opensearch.connection import connect, parse_location, patiently
+    from slice_os.backends.cluster.address import parse_location
+    from slice_os.backends.cluster.client import Client
 
     address = parse_location(location)
     body = show_template(name, alias=address.name, encoder=encoder, cluster=cluster)
-    with connect(address) as client:
-        patiently(
-            lambda: client.indices.put_index_template(name=address.name, body=json.dumps(body)),
-            address.url,
-        )
+    with Client(address) as client:
+        client.request("PUT", f"/_index_template/{address.name}", body)
     return body

@@ -5,15 +5,15 @@ from __future__ import annotations
 from importlib import import_module
 from urllib.parse import urlsplit
 
-from slice_os.backends.base import Backend, ClusterSettings, IndexMeta
+from slice_os.backends.base import Backend, IndexMeta
 from slice_os.errors import LocationError
 
-__all__ = ["Backend", "ClusterSettings", "IndexMeta", "backend_for"]
+__all__ = ["BACKENDS", "Backend", "IndexMeta", "backend_for"]
 
 BACKENDS = {
     "": "slice_os.backends.local:LocalBackend",
-    "http": "slice_os.backends.opensearch:OpenSearchBackend",
-    "https": "slice_os.backends.opensearch:OpenSearchBackend",
+    "http": "slice_os.backends.cluster.index:ClusterBackend",
+    "https": "slice_os.backends.cluster.index:ClusterBackend",
 }
 """URL scheme -> module and class, loaded when used; a location without a scheme is a folder."""
 

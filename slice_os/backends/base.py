@@ -10,27 +10,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from slice_os.filters import Condition, Filter
-from slice_os.records import (
-    Document,
-    DocumentInfo,
-    EncodedPassage,
-    Float32,
-    Metadata,
-    Passage,
-    Reject,
-    Words,
-)
+from slice_os.records import Document, DocumentInfo, Float32, Metadata, Passage, Reject
+from slice_os.spans import PackedPassage
 
 if TYPE_CHECKING:
     from slice_os.spans import QueryWords
 
 Mode = Literal["hybrid", "dense", "lexical"]
 FORMAT = 1
+SHORT_SPANS = 3
+"""The shortest span that counts for a query of five words."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexMeta:
-    """What an index says of itself; fixed when it is made."""
+    """Immutable index metadata."""
 
     encoder: str
     family: str
@@ -54,23 +48,6 @@ class IndexMeta:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterSettings:
-    """How an index in a cluster is made; fixed then, but for the replicas."""
-
-    tolerance: float = 0.9
-    """The least cosine of a span with the stored span that stands for it (`spans.cover`)."""
-    vector_type: Literal["byte", "float"] = "byte"
-    dimensions: int | None = None
-    """Of the stored span vectors, the first of the encoder's; None for all."""
-    engine: Literal["lucene", "faiss"] = "lucene"
-    analyzer: str = "english"
-    shards: int = 1
-    replicas: int = 1
-    fields: Mapping[str, str] = field(default_factory=dict)
-    """Metadata that is mapped with a type of its own too, name -> type: ``fields.year``."""
-
-
-@dataclass(frozen=True, slots=True)
 class IndexStatus:
     """The size and state of an index."""
 
@@ -90,25 +67,27 @@ class IndexStatus:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredPassage:
-    """A passage as the index holds it.
-
-    `words.vectors` are those stored (dequantized); `norms` is float32 ``[max_words, N]``, row
-    l - 1 the norms of the spans of l words by first word, 0 where there is none.
-    """
+    """A passage as an index holds it, with the metadata of its document."""
 
     passage: Passage
     metadata: Metadata
-    words: Words
-    norms: Float32
+    packed: PackedPassage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Retrieval:
-    """One search, ready for a backend: `vector` is the unit query, float32 ``[d]``.
+class SearchQuery:
+    """What a backend is to find the candidates of.
 
-    `words` are the query's, compared one by one with those of the passages that are read; `late` is
-    the share of that in the dense score (`backends.relevance`). Pages of the same `reach`, the
-    ranks that may be asked for one after the other, are cut from one sequence.
+    Attributes:
+        text: The query; for BM25.
+        vector: Its unit vector, float32 ``[d]``.
+        lengths: The span lengths it is compared with.
+        ranks: Which ranks to return.
+        depth: How many passages of each ranking a hybrid search fuses.
+        reach: The last rank that this search may be asked for: ranks that are asked for one after
+            the other, with the same reach, are cut from one sequence.
+        words: The words of the query, for late interaction.
+        late: The share of late interaction in the dense score (`search.rerank`).
     """
 
     text: str
@@ -118,20 +97,43 @@ class Retrieval:
     fusion: str = "saturation"
     weight: float | None = None
     filters: Sequence[Condition] = ()
-    size: int = 10
-    offset: int = 0
+    ranks: range = range(10)
     depth: int = 1000
+    reach: int = 10
     words: QueryWords | None = None
     late: float = 0.0
-    reach: int = 0
+
+    @property
+    def is_short(self) -> bool:
+        """Whether spans so short are compared that much is near to the query."""
+        return self.lengths.start <= SHORT_SPANS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MiningQuery:
+    """Phrases, and how near to one of them a span has to be.
+
+    Attributes:
+        vectors: The unit vectors of the phrases, float32 ``[m, d]``.
+        lengths: The span lengths that each is compared with.
+        cosines: The least cosine for each, float32 ``[m]``.
+        exact: Read every word, where an approximate index would say which passages to read.
+    """
+
+    vectors: Float32
+    lengths: Sequence[range]
+    cosines: Float32
+    filters: Sequence[Condition] = ()
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A retrieved passage and the score that ranks it."""
+    """A passage that was found, the score that ranks it, and its BM25 score, if it has one."""
 
     score: float
     stored: StoredPassage
+    bm25: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ class StoredDocument:
 class Writer(ABC):
     """Puts documents into an index; at most one at a time is open on an index.
 
-    A document is begun, its passages are added or kept in order, and it is finished. Nothing is
+    A document is begun, its passages are put or kept in order, and it is finished. Nothing is
     visible before it is committed; the writer commits when it sees fit and when it is closed.
     """
 
@@ -160,8 +162,8 @@ class Writer(ABC):
         """Start to replace a document; False (and nothing begun) if this run has seen the id."""
 
     @abstractmethod
-    def add(self, passage: EncodedPassage) -> None:
-        """Add an encoded passage to the begun document."""
+    def put(self, passage: Passage, packed: PackedPassage) -> None:
+        """Add a passage to the begun document."""
 
     @abstractmethod
     def keep(self, passage: Passage) -> None:
@@ -191,8 +193,8 @@ class Writer(ABC):
         """Make everything added so far durable."""
 
     @abstractmethod
-    def close(self, *, tidy: bool = True) -> None:
-        """Commit what is whole, tidy the index unless told not to, and let the next writer in."""
+    def close(self, *, merge: bool = True) -> None:
+        """Commit what is whole, merge segments unless told not to, and release the lock."""
 
     def __enter__(self) -> Writer:
         return self
@@ -203,7 +205,7 @@ class Writer(ABC):
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close(tidy=kind is None)
+        self.close(merge=kind is None)
 
 
 class Backend(ABC):
@@ -223,16 +225,17 @@ class Backend(ABC):
 
     @classmethod
     @abstractmethod
-    def create(
-        cls, location: str, meta: IndexMeta, settings: ClusterSettings | None = None
-    ) -> Backend:
-        """Make an empty index at a location, or open the one that another has made meanwhile."""
+    def create(cls, location: str, meta: IndexMeta, **options: Any) -> Backend:
+        """Make an empty index at a location, or open the one that another has made meanwhile.
+
+        `options` are those of `open`, and the ``settings`` that the kind of index knows.
+        """
 
     @abstractmethod
     def check(self, settings: Mapping[str, Any]) -> None:
-        """Raise LocationError unless the index is as these fields of ClusterSettings say.
+        """Raise LocationError unless the index was made with these settings.
 
-        The number of replicas, which may change, is made what it should be.
+        Those that may change, as the replicas of a cluster, are made what they should be.
         """
 
     @abstractmethod
@@ -265,10 +268,20 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def passages(self, document: str, numbers: range | None = None) -> list[Passage]:
-        """Return the passages of a document, or those of some numbers, in order; [] if it is not.
+    def read(self, document: str, numbers: range | None = None) -> tuple[Metadata, list[Passage]]:
+        """Return the metadata and the passages of a document, or those of some numbers, in order.
 
-        Only those that a search can find.
+        Only those that a search can find; without one, ``({}, [])``.
+        """
+
+    @abstractmethod
+    def passages(
+        self, filters: Sequence[Filter] = (), after: tuple[str, int] | None = None
+    ) -> Iterator[StoredPassage]:
+        """Yield all passages of the documents that meet all filters, from one state of the index.
+
+        By the ids of their documents and their numbers; `after` is the document and the number of
+        the passage to go on from.
         """
 
     @abstractmethod
@@ -280,25 +293,27 @@ class Backend(ABC):
         """Return the names of all fields of metadata; they may be many to read."""
 
     @abstractmethod
-    def retrieve(self, retrieval: Retrieval) -> list[Candidate]:
-        """Return `size` candidates after the first `offset`, best score first."""
+    def candidates(self, queries: Sequence[SearchQuery]) -> list[list[Candidate]]:
+        """Return for each query the candidates of its ranks, best score first, as they are found.
+
+        Scores may be approximate, but for those of the mode lexical and of fusions of rankings.
+        """
+
+    def exactness(self, query: SearchQuery) -> float:
+        """Return how exact the order of the candidates is, above 0: 1 if all spans were compared.
+
+        Of a less exact order as many more ranks are reranked.
+        """
+        return 1.0
 
     @abstractmethod
     def scan(
-        self,
-        vectors: Float32,
-        lengths: Sequence[range],
-        cosines: Float32,
-        filters: Sequence[Condition] = (),
-        on_progress: Callable[[float], object] = lambda share: None,
-        exact: bool = False,
+        self, query: MiningQuery, on_progress: Callable[[float], object] = lambda share: None
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
         """Yield every passage with the phrases of which one of its spans may reach the cosine.
 
-        `vectors` is float32 ``[m, d]``, of unit norm; `lengths` and `cosines` have one entry a
-        phrase. A passage that qualifies is always yielded; one just below may be. `on_progress`
-        is told now and then what share of the work is done. `exact` asks for a scan of every word
-        where the backend would else ask an approximate index which passages to look at.
+        A passage that qualifies is always yielded; one just below may be. `on_progress` is told
+        now and then what share of the work is done.
         """
 
     @abstractmethod

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from slice_os.backends import ClusterSettings
 from slice_os.cli.options import (
     an_index,
     cluster_options,
@@ -18,6 +17,9 @@ from slice_os.cli.options import (
 )
 from slice_os.cli.output import echo_json, echo_table
 from slice_os.fusion import DEFAULT_FUSION, FUSIONS
+
+if TYPE_CHECKING:
+    from slice_os.backends.cluster.settings import ClusterSettings
 
 NAME = "opensearch/passages"
 
@@ -31,10 +33,10 @@ Examples:
 """
 )
 def templates() -> None:
-    """Index templates: the JSON that makes an index what slice-os expects."""
+    """Index templates: the JSON that a cluster makes an index for slice-os from."""
 
 
-@templates.command("list")
+@templates.command("list", epilog="\b\nExample:\n  slice-os templates list --json\n")
 @json_option
 def list_(as_json: bool) -> None:
     """List the templates that come with slice-os, and their files."""
@@ -54,11 +56,11 @@ def list_(as_json: bool) -> None:
 )
 @encoder_option
 @cluster_options
-def show(name: str, alias: str, encoder: str | None, cluster: dict[str, Any]) -> None:
+def show(name: str, alias: str, encoder: str | None, cluster: ClusterSettings) -> None:
     """Print a template, rendered: the body of PUT _index_template/NAME."""
     from slice_os.templates import show_template
 
-    echo_json(show_template(name, alias=alias, encoder=encoder, cluster=ClusterSettings(**cluster)))
+    echo_json(show_template(name, alias=alias, encoder=encoder, cluster=cluster))
 
 
 @templates.command(
@@ -68,11 +70,11 @@ def show(name: str, alias: str, encoder: str | None, cluster: dict[str, Any]) ->
 @index_option
 @encoder_option
 @cluster_options
-def apply(name: str, location: str, encoder: str | None, cluster: dict[str, Any]) -> None:
-    """Put a template into a cluster, for the indexes that will be made there."""
+def apply(name: str, location: str, encoder: str | None, cluster: ClusterSettings) -> None:
+    """Put a template into a cluster: it makes the indexes that are created from then on."""
     from slice_os.templates import apply_template
 
-    body = apply_template(location, name, encoder=encoder, cluster=ClusterSettings(**cluster))
+    body = apply_template(location, name, encoder=encoder, cluster=cluster)
     click.echo(f"Indexes called {', '.join(body['index_patterns'])} are made by it from now on.")
 
 
@@ -102,9 +104,9 @@ Examples:
     type=click.Choice(list(FUSIONS)),
     default=DEFAULT_FUSION,
     show_default=True,
-    help="How hybrid joins words and meaning; rrf and min_max need the neural-search plugin.",
+    help="How hybrid combines words and meaning; rrf and min_max need the neural-search plugin.",
 )
-@click.option("--weight", type=click.FloatRange(0, 1), help="The share of the words, in [0, 1].")
+@click.option("--weight", type=click.FloatRange(0, 1), help="The weight of BM25, in [0, 1].")
 @click.option("--size", type=click.IntRange(min=1), default=10, show_default=True, help="Hits.")
 @click.option(
     "--degree",
@@ -119,7 +121,7 @@ Examples:
 def query(
     text: str, location: str | None, filters: tuple[str, ...], as_command: bool, **options: Any
 ) -> None:
-    """Print the request that a search is, for curl or any client of OpenSearch.
+    """Print the request that a search sends, for curl or any client of OpenSearch.
 
     Its hits' inner hits hold the matched spans and their indexed degrees; verification and the
     scoring over all spans and words are what 'slice-os search' adds.

@@ -31,19 +31,19 @@ Examples:
 @click.option(
     "--deep",
     is_flag=True,
-    help="Compare all that is stored: a folder with its checksums, spans in a cluster with words.",
+    help="Check all that is stored: files against checksums, a cluster's spans against words.",
 )
 @click.option(
     "--repair",
     is_flag=True,
-    help="Put right what can be: what damaged files of a folder held is encoded anew, a cluster's "
-    "spans are made anew from its words.",
+    help="Repair what can be: encode again what damaged files of a folder held, rebuild a "
+    "cluster's spans from its words.",
 )
 @json_option
 def doctor(location: str, encoder: str | None, deep: bool, repair: bool, as_json: bool) -> None:
     """Examine an index and its cluster: what is wrong, and what to do about it.
 
-    Nothing is changed, but by --repair. The exit code is 1 if there is an error among the findings.
+    Nothing is changed without --repair. The exit code is 1 if a finding is an error.
     """
     from slice_os.diagnosis import doctor as examine
 

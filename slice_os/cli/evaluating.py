@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from slice_os.cli.groups import LazyGroup
+from slice_os.cli.main import LazyGroup
 
 TASKS = {
     "context": "evaluating_encoders",

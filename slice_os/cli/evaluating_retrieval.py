@@ -33,7 +33,7 @@ Examples:
     "--index",
     "location",
     metavar="LOCATION",
-    help="The index, which is made if there is none: a folder, or https://host:9200/name.  "
+    help="Where the collection is indexed, or was: a folder, or https://host:9200/name.  "
     "[default: one that is removed afterwards]",
 )
 @click.option("--update", is_flag=True, help="Add what an existing index lacks.")

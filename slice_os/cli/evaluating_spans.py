@@ -10,7 +10,7 @@ import click
 from tqdm import tqdm
 
 from slice_os.api import Index
-from slice_os.cli.options import Decorator, an_index, encoder_option, json_option, opened
+from slice_os.cli.options import Decorator, an_index, encoder_option, index_options, json_option
 from slice_os.cli.output import counted, echo_columns, echo_json
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.spans import LEAST
@@ -36,7 +36,7 @@ Examples:
 """
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@opened
+@index_options
 @degree_option
 @verify_option
 @json_option
@@ -98,7 +98,7 @@ Examples:
 """
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@an_index(metavar="LOCATION", help="The index to mine.")
+@an_index(metavar="LOCATION", help="The index that is mined, if one is.")
 @encoder_option
 @click.option("--precision", type=click.FloatRange(0, 1, min_open=True), help="Target precision.")
 @click.option("--recall", type=click.FloatRange(0, 1, min_open=True), help="Target recall.")

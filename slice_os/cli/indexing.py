@@ -16,10 +16,10 @@ from slice_os.cli.options import (
     cluster_options,
     filter_option,
     index_option,
+    index_options,
     json_option,
-    opened,
 )
-from slice_os.cli.output import counted, echo_json, echo_table, shorten
+from slice_os.cli.output import counted, echo_json, echo_table, progress_bar, shorten
 from slice_os.errors import CorpusError
 from slice_os.pipeline import IndexReport
 from slice_os.records import Reject
@@ -46,20 +46,20 @@ Examples:
 @click.option(
     "--from-index",
     metavar="URL",
-    help="Instead of paths: an index of a cluster, whose documents are to get span vectors.",
+    help="Instead of paths: index the documents of this index of a cluster.",
 )
-@opened
+@index_options
 @click.option(
     "--root",
     type=click.Path(file_okay=False),
     help="Ids of files are their paths below this folder.  [default: what the index remembers; at "
     "first the folder that the paths have in common]",
 )
-@click.option("--id-prefix", metavar="TEXT", help="What ids of files below the root begin with.")
+@click.option("--id-prefix", metavar="TEXT", help="A prefix for the ids of files below the root.")
 @click.option(
     "--id", "stdin_id", metavar="ID", help="The id of - (stdin).  [default: a hash of its text]"
 )
-@click.option("--follow", is_flag=True, help="Follow links to folders out of a folder, too.")
+@click.option("--follow", is_flag=True, help="Also follow links that lead out of a folder.")
 @click.option("--id-field", metavar="FIELD", help="The field that identifies a row.")
 @click.option("--title-field", metavar="FIELD", help="The field that holds a row's title.")
 @click.option(
@@ -72,36 +72,35 @@ Examples:
 @click.option(
     "--passage-words",
     type=click.IntRange(5, 1000),
-    help="Words of a passage at most, for a new index.  [default: 110]",
+    help="For a new index: the most words of a passage.  [default: 110]",
 )
 @click.option(
     "--store",
     metavar="FIELDS",
-    help="The metadata that a hit brings along, for a new index: names with commas between them.  "
-    "[default: all]",
+    callback=lambda context, option, value: (
+        None if value is None else [name for name in map(str.strip, value.split(",")) if name]
+    ),
+    help="For a new index: the metadata that hits return, names joined by commas.  [default: all]",
 )
 @cluster_options
 @click.option(
     "--prune",
     is_flag=True,
-    help="Delete documents that the paths no longer hold; if they are more than a third, a "
-    "terminal is asked.",
+    help="Delete documents that the paths no longer hold; asks before it deletes more than a "
+    "third, and without a terminal keeps them.",
 )
-@click.option("--prune-all", is_flag=True, help="Likewise, however many they are.")
+@click.option("--prune-all", is_flag=True, help="Like --prune, however many they are.")
 @click.option(
     "--rejects",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where what was skipped is written, with reasons.  [default: PLACE.rejects.jsonl]",
+    help="Write what was skipped, with reasons, here.  [default: LOCATION.rejects.jsonl]",
 )
 @json_option
 def index(
     paths: tuple[str, ...],
     from_index: str | None,
     location: str,
-    encoder: str | None,
-    device: str,
-    threads: int | None,
     root: str | None,
     id_prefix: str | None,
     stdin_id: str | None,
@@ -109,13 +108,11 @@ def index(
     id_field: str | None,
     title_field: str | None,
     text_fields: tuple[str, ...],
-    passage_words: int | None,
-    store: str | None,
-    cluster: dict[str, Any],
     prune: bool,
     prune_all: bool,
     rejects: Path | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Index files, folders, globs or - (stdin); a second run encodes only what changed.
 
@@ -160,28 +157,15 @@ def index(
             text_fields=text_fields or None,
             on_reject=rejected,
         )
-        with tqdm(
-            total=corpus.bytes_total,
-            delay=1,
-            leave=False,
-            disable=None,
-            bar_format="{percentage:3.0f}% |{bar:20}| {desc}, {remaining} left",
-        ) as bar:
+        with progress_bar(corpus.bytes_total) as bar:
             try:
                 report = index_corpus(
                     corpus,
                     location,
-                    encoder=encoder,
-                    device=device,
-                    threads=threads,
-                    passage_words=passage_words,
-                    store=None
-                    if store is None
-                    else [n for n in map(str.strip, store.split(",")) if n],
-                    cluster=cluster,
                     prune="all" if prune_all else partial(_agreed, bar) if prune else False,
                     on_reject=rejected,
                     on_progress=lambda now: _advance(bar, corpus.bytes_done, now),
+                    **options,
                 )
             except KeyboardInterrupt:
                 bar.close()

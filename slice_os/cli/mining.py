@@ -12,18 +12,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
-from tqdm import tqdm
 
 from slice_os.cli.indexing import REJECTED
-from slice_os.cli.options import (
-    filter_option,
-    json_option,
-    lengths_option,
-    lines_option,
-    opened,
-    wording_options,
-)
-from slice_os.cli.output import counted, echo_json, plain, shorten
+from slice_os.cli.options import index_options, json_option, lines_option, query_options
+from slice_os.cli.output import counted, echo_json, plain, progress_bar, shorten
 from slice_os.errors import QueryError, SliceOSError
 from slice_os.mining import Order
 from slice_os.phrases import Sought
@@ -39,15 +31,15 @@ Examples:
 """
 )
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@opened
+@index_options
 @click.option("--phrase", "phrases", multiple=True, help="A phrase; may be repeated.")
 @click.option(
     "--not",
     "counter_examples",
     multiple=True,
     metavar="NAME=TEXT",
-    help="A counter-example: what is nearer to it than to the phrases of that name is no match. "
-    "NAME= may be left out where there is one name. May be repeated.",
+    help="A counter-example: a span nearer to it than to the phrases of that name is no match. "
+    "NAME= may be left out if there is one name. May be repeated.",
 )
 @click.option(
     "--degree",
@@ -56,26 +48,28 @@ Examples:
     show_default=True,
     help="The least degree of similarity of a match.",
 )
-@wording_options
-@filter_option
-@lengths_option
+@query_options
 @click.option(
     "--verify/--no-verify",
     default=False,
     show_default=True,
-    help="Let the degree of the words encoded alone decide: finds and drops what context hides.",
+    help="Decide by the degree of the words encoded alone, without their context.",
 )
 @click.option(
     "--exact",
     is_flag=True,
-    help="In a cluster: read every word, as a proof; its graph may miss a match.",
+    help="In a cluster: read every stored word, not the k-NN graph, which may miss a match.",
 )
-@click.option("--top", type=click.IntRange(min=1), help="Only so many of each name, best first.")
-@click.option("--per-document", is_flag=True, help="Only the best of each document and name.")
+@click.option(
+    "--top", type=click.IntRange(min=1), help="At most this many matches of each name, best first."
+)
+@click.option(
+    "--per-document", is_flag=True, help="Only the best match of each name in a document."
+)
 @click.option(
     "--sort",
     type=click.Choice(get_args(Order)),
-    help="Order all matches, the highest degree first; without, they come as they are found.",
+    help="Sort all matches by degree, highest first; by default they come as they are found.",
 )
 @click.option(
     "--output",
@@ -94,23 +88,14 @@ def mine(
     phrases: tuple[str, ...],
     counter_examples: tuple[str, ...],
     degree: float,
-    must: tuple[str, ...],
-    must_not: tuple[str, ...],
-    literal: bool,
-    filters: tuple[str, ...],
-    all_lengths: bool,
-    verify: bool,
-    exact: bool,
-    top: int | None,
-    per_document: bool,
-    sort: Order | None,
     output: Path | None,
     as_json: bool,
     as_lines: bool,
+    **asked: Any,
 ) -> None:
     """Find every span that says one of the phrases: exhaustive and exact.
 
-    FILE holds a phrase a line, or is a .csv with the columns name and phrase, and perhaps not. Rows
+    FILE holds a phrase a line, or is a .csv with the columns name and phrase, optionally not. Rows
     of one name are phrases of which any matches; the column not holds counter-examples. A phrase
     may hold "exact words" and -word, as a query of 'search' does. - is stdin. Counts come last. A
     phrase of which the encoder knows no word is left out, with a warning; the exit code is then 3.
@@ -133,29 +118,14 @@ def mine(
     with (
         open_index(location, encoder=encoder, device=device, threads=threads) as index,
         _matches_to(output, collected if as_json else None, as_lines) as write,
-        tqdm(
-            total=1.0,
-            delay=1,
-            leave=False,
-            disable=None,
-            bar_format="{percentage:3.0f}% |{bar:20}| {desc}, {remaining} left",
-        ) as bar,
+        progress_bar(1.0) as bar,
     ):
         for match in index.mine(
             named,
             degree=degree,
-            must=must,
-            must_not=must_not,
-            literal=literal,
-            filters=filters,
-            all_lengths=all_lengths,
-            verify=verify,
-            exact=exact,
-            top=top,
-            per_document=per_document,
-            sort=sort,
             on_progress=lambda done: bar.update(done - bar.n),
             on_unknown=unknown.append,
+            **asked,
         ):
             bar.set_description_str(f"{counts.total():,} matches", refresh=False)
             counts[match.name] += 1

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial, wraps
 from typing import Any
 
 import click
 
-from slice_os.backends import ClusterSettings
+from slice_os.backends.cluster.settings import ClusterSettings
 from slice_os.encoder.providers import DEVICES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -18,7 +17,7 @@ POSITIVE = click.FloatRange(min=0, min_open=True)
 an_index = partial(click.option, "--index", "location", envvar="SLICE_OS_INDEX", show_envvar=True)
 index_option: Decorator = an_index(
     required=True,
-    metavar="PLACE",
+    metavar="LOCATION",
     help="The index: a folder, or https://host:9200/name in an OpenSearch cluster.",
 )
 encoder_option: Decorator = click.option(
@@ -44,31 +43,49 @@ filter_option: Decorator = click.option(
     "filters",
     multiple=True,
     metavar="FIELD=VALUE",
-    help="Only documents whose metadata says so; also !=, >=, <=, >, <, 'FIELD in A,B', 'FIELD "
-    "prefix A', 'FIELD exists', several with 'or' between them. May be repeated.",
+    help="Only documents with this metadata; also !=, >=, <=, >, <, 'FIELD in A,B', 'FIELD prefix "
+    "A', 'FIELD exists', several joined by 'or'. May be repeated.",
 )
-_WORDING = (
+
+
+def _group(*options: Decorator) -> Decorator:
+    """Return options as one decorator; the help shows them in this order."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+index_options = _group(index_option, encoder_option, device_option, threads_option)
+"""What opens an index."""
+wording_options = _group(
     click.option(
         "--must",
         multiple=True,
         metavar="WORDS",
-        help='Words that have to stand in the passage, as "WORDS" says. May be repeated.',
+        help='Words that the passage must hold, like "WORDS" in the query. May be repeated.',
     ),
     click.option(
         "--must-not",
         multiple=True,
         metavar="WORDS",
-        help='Words that must not, as -"WORDS" says. May be repeated.',
+        help='Words that the passage must not hold, like -"WORDS". May be repeated.',
     ),
     click.option("--literal", is_flag=True, help="Take quotes and minus signs as text."),
 )
-
-
-def wording_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options about the words that passages have to hold."""
-    for option in reversed(_WORDING):
-        function = option(function)
-    return function
+query_options = _group(
+    wording_options,
+    filter_option,
+    click.option(
+        "--all-lengths",
+        is_flag=True,
+        help="Compare spans of every length, not only those near the query's.",
+    ),
+)
+"""What a search and mining have in common."""
 
 
 def size_option(**settings: Any) -> Decorator:
@@ -88,11 +105,6 @@ def context_option(default: int, **settings: Any) -> Decorator:
     )
 
 
-lengths_option: Decorator = click.option(
-    "--all-lengths",
-    is_flag=True,
-    help="Compare spans of every length, not only those near the query's.",
-)
 json_option: Decorator = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 lines_option: Decorator = click.option("--nl", "as_lines", is_flag=True, help="JSON lines.")
 
@@ -108,11 +120,11 @@ def _read_fields(
     return {name: kind for name, _, kind in pairs}
 
 
-_CLUSTER = (
+_CLUSTER = _group(
     click.option(
         "--tolerance",
         type=click.FloatRange(0, 1, min_open=True),
-        help="The least cosine of a span with the stored one that stands for it.  [default: 0.9]",
+        help="The least cosine of a span with the stored span that stands for it.  [default: 0.9]",
     ),
     click.option(
         "--vector-type",
@@ -138,8 +150,8 @@ _CLUSTER = (
         "--fields",
         metavar="NAME:TYPE,...",
         callback=_read_fields,
-        help="Metadata to map with a type of its own too, for other clients to sort and aggregate "
-        "by: year:integer becomes fields.year.",
+        help="Metadata to map with a type, for other clients to sort and aggregate by: "
+        "year:integer becomes fields.year.",
     ),
 )
 
@@ -149,19 +161,9 @@ def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def gathered(**arguments: Any) -> Any:
-        names = [field.name for field in fields(ClusterSettings)]
+        names = ClusterSettings.__annotations__
         given = {name: arguments.pop(name) for name in names}
         chosen = {name: value for name, value in given.items() if value is not None}
         return function(**arguments, cluster=chosen)
 
-    wrapped: Callable[..., Any] = gathered
-    for option in reversed(_CLUSTER):
-        wrapped = option(wrapped)
-    return wrapped
-
-
-def opened(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that open an index."""
-    for option in (threads_option, device_option, encoder_option, index_option):
-        function = option(function)
-    return function
+    return _CLUSTER(gathered)

@@ -8,10 +8,11 @@ import os
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 import regex
+from tqdm import tqdm
 
 from slice_os.records import Excerpt, Hit
 
@@ -132,6 +133,12 @@ def mark(text: str, start: int, end: int) -> str:
     if heading and before.split() != text[:start].split():
         before = f"{shorten(heading, HEADING)} … {before.removeprefix('… ')}"
     return " ".join(f"{before}{_marked(text[start:end])}{after}".split())
+
+
+def progress_bar(total: float | None) -> tqdm[NoReturn]:
+    """Return a bar on stderr that only a terminal shows: share done, description, time left."""
+    form = "{percentage:3.0f}% |{bar:20}| {desc}, {remaining} left"
+    return tqdm(total=total, delay=1, leave=False, disable=None, bar_format=form)
 
 
 def echo_table(rows: Sequence[tuple[str, object]]) -> None:

@@ -26,7 +26,7 @@ def _place(
         return None
     start, _, end = value.partition("-")
     if not start.isdecimal() or not (end or start).isdecimal():
-        raise click.BadParameter(f"{value!r} is no place: write OFFSET or START-END.")
+        raise click.BadParameter(f"{value!r} is no offset: write OFFSET or START-END.")
     return int(start), int(end or start)
 
 
@@ -41,7 +41,7 @@ Examples:
 @index_option
 @filter_option
 @size_option(default=100, help="Documents.")
-@offset_option(help="Documents to pass over.")
+@offset_option(help="Documents to skip.")
 @json_option
 @lines_option
 def list_(
@@ -91,14 +91,14 @@ Examples:
     "--at",
     callback=_place,
     metavar="OFFSET",
-    help="The passage of this character, or of START-END, which is marked.",
+    help="Show the passage at this offset, or at START-END, which is then marked.",
 )
 @context_option(1, help="With --at: passages to show before and after it.")
 @json_option
 def show(
     document: str, location: str, at: tuple[int, int] | None, context: int, as_json: bool
 ) -> None:
-    """Show a document's text, or what stands around a place in it.
+    """Show a document's text, or the passages around an offset.
 
     Offsets count characters of the document, from 0. The text is what the index holds: white space
     between passages is shown as line ends.

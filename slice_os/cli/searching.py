@@ -7,17 +7,14 @@ from typing import Any
 
 import click
 
-from slice_os.backends.base import Mode
 from slice_os.cli.options import (
     context_option,
-    filter_option,
+    index_options,
     json_option,
-    lengths_option,
     lines_option,
     offset_option,
-    opened,
+    query_options,
     size_option,
-    wording_options,
 )
 from slice_os.cli.output import echo_document, echo_hit, echo_json
 from slice_os.fusion import DEFAULT_FUSION, FUSIONS, LATE
@@ -36,7 +33,7 @@ Examples:
 """
 )
 @click.argument("query")
-@opened
+@index_options
 @click.option(
     "--mode",
     type=click.Choice(["hybrid", "dense", "lexical"]),
@@ -49,30 +46,28 @@ Examples:
     type=click.Choice(list(FUSIONS)),
     default=DEFAULT_FUSION,
     show_default=True,
-    help="How a hybrid search joins the two.",
+    help="How a hybrid search combines the two.",
 )
-@click.option("--weight", type=click.FloatRange(0, 1), help="The share of BM25 in a hybrid score.")
+@click.option("--weight", type=click.FloatRange(0, 1), help="The weight of BM25 in a hybrid score.")
 @click.option(
     "--late",
     type=click.FloatRange(0, 1),
     default=LATE,
     show_default=True,
-    help="The share, in what ranks, of each query word's nearest word in the passage; nothing to "
-    "rrf, min_max and lexical.",
+    help="The weight in the ranking of late interaction: each query word with its nearest word in "
+    "the passage. rrf, min_max and lexical ignore it.",
 )
 @click.option(
     "--degree",
     type=click.FloatRange(0, 1),
     default=0.0,
-    help="Only hits of at least this degree, of the best 1,000 passages; 'mine' finds all.",
+    help="Only hits of at least this degree, among the best 1,000 passages; 'mine' finds all.",
 )
 @size_option(help="Hits; with --group, documents.")
-@offset_option(help="Hits to pass over; with --group, documents.")
-@click.option("--group", is_flag=True, help="The hits of a document together.")
+@offset_option(help="Hits to skip; with --group, documents.")
+@click.option("--group", is_flag=True, help="Group the hits of a document.")
 @context_option(0)
-@wording_options
-@filter_option
-@lengths_option
+@query_options
 @click.option(
     "--verify/--no-verify",
     default=True,
@@ -87,23 +82,14 @@ def search(
     encoder: str | None,
     device: str,
     threads: int | None,
-    mode: Mode,
-    fusion: str,
-    weight: float | None,
-    late: float,
     degree: float,
-    size: int,
     offset: int,
     group: bool,
     context: int,
-    must: tuple[str, ...],
-    must_not: tuple[str, ...],
-    literal: bool,
-    filters: tuple[str, ...],
-    all_lengths: bool,
     verify: bool,
     as_json: bool,
     as_lines: bool,
+    **asked: Any,
 ) -> None:
     """Show the passages that say it best, the matched words marked.
 
@@ -119,20 +105,11 @@ def search(
     with open_index(location, encoder=encoder, device=device, threads=threads) as index:
         hits = index.search(
             query,
-            must=must,
-            must_not=must_not,
-            literal=literal,
-            mode=mode,
-            fusion=fusion,
-            weight=weight,
-            filters=filters,
-            size=size,
             offset=offset,
-            all_lengths=all_lengths,
             verify=8 if verify else 0,
-            late=late,
             min_degree=degree,
             group=group,
+            **asked,
         )
         around = [
             index.show(hit.document, passage=hit.passage, context=context) if context else None

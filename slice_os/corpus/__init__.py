@@ -4,11 +4,9 @@
 into passages. Neither holds more than one document in memory.
 """
 
-from slice_os.corpus.flow import flow, heading_of, unwrap
+from slice_os.corpus.flow import flow, heading_of, sentence_around, unwrap
 from slice_os.corpus.reader import Corpus, read
-from slice_os.corpus.sentences import sentence_around
-from slice_os.corpus.splitter import DEFAULT_MAX_WORDS, joined, split
-from slice_os.corpus.words import count_words
+from slice_os.corpus.splitter import DEFAULT_MAX_WORDS, count_words, joined, split
 
 __all__ = [
     "DEFAULT_MAX_WORDS",

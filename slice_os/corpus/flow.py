@@ -1,4 +1,4 @@
-"""A text as it reads, of the same length: which line ends only come from how it was laid out.
+"""Which line ends of a text are layout only, told by a copy of the text of the same length.
 
 Line ends that wrap a line become spaces, those between a heading and what follows it `JOIN`.
 """
@@ -11,14 +11,14 @@ from itertools import pairwise
 import regex
 
 JOIN = "\x1f"
-"""White space at which nothing is to be cut; one that a text itself holds is treated alike."""
+"""White space at which a text is not cut; where a text itself has it, neither."""
 
 # Wider lines are no hard-wrapped prose but paragraphs or turns of one line each.
 _WIDEST_WRAP = 120
 _WRAPPED = 0.8
 _HEADING_WORDS = 12
 _MOST_HEADINGS = 3
-"""Short lines in a row that may be headings, subheadings; more are a list."""
+"""More short lines in a row than this are a list, not a heading with subheadings."""
 
 _MARKED = regex.compile(r" {0,3}#{1,6}[ \t]+\S")
 _LISTED = regex.compile(r"\s*([-*+•–>|]|\(?[\p{L}\d]{1,4}\)\s)")
@@ -33,6 +33,10 @@ _NO_HEADING = regex.compile(r"[.!,;…。！，；、—–-][\"'”’)\]»*_]*
 _ENDED = regex.compile(r"[.!?:;…。！？：；][\"'”’)\]»*_]*\s*$")
 _CASED = regex.compile(r"[.!?…][\"'”’)\]»]*\s+[\"'“‘(\[«]*\p{Lu}")
 _GOES_ON = regex.compile(r"\s*(?!(?:\p{Ll}|[ivx]{1,4})[.)]\s)\p{Ll}")
+
+CONTEXT = 160
+"""Characters that `sentence_around` gives on either side of a span, at most."""
+_SENTENCE_END = regex.compile(r"(?<=[.!?…。！？])\s+|\n+")
 
 
 def flow(text: str, title: str = "") -> str:
@@ -147,3 +151,24 @@ def _unwrap_paragraph(lines: list[str]) -> list[str]:
     return [
         line + (" " if wrap else "\n") for line, wrap in zip(lines, [*wraps, False], strict=True)
     ]
+
+
+def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
+    """Return what stands before and after a span in the sentences or turns that it touches.
+
+    Of each no more than CONTEXT characters; an ellipsis says where there would be more. The line
+    ends of hard-wrapped prose end no sentence.
+    """
+    text = flow(text)
+    first = max((m.end() for m in _SENTENCE_END.finditer(text, 0, start)), default=0)
+    found = _SENTENCE_END.search(text, end)
+    last = found.start() if found else len(text)
+    lead = tail = ""
+    if start - first > CONTEXT:
+        first = text.find(" ", start - CONTEXT, start) + 1 or start - CONTEXT
+        lead = "… "
+    if last - end > CONTEXT:
+        cut = text.rfind(" ", end, end + CONTEXT)
+        last = cut if cut > 0 else end + CONTEXT
+        tail = " …"
+    return lead + text[first:start], text[end:last] + tail

@@ -1,6 +1,6 @@
-"""How much of a file is held in memory at once: what holds more is rejected by name.
+"""Limits of what is held of a file in memory: a file beyond them is rejected by name.
 
-The limits keep a run below 600 MB, whatever a file holds; a test measures it.
+They keep a run below 600 MB, whatever a file holds; a test measures it.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import BinaryIO, TextIO
 from slice_os.errors import CorpusError
 
 TEXT_BYTES = 1 << 25
-"""Of a file that is one document, unpacked."""
+"""The most bytes, unpacked, of a file that is one document."""
 LINES = 1_000_000
-"""Of that."""
+"""The most lines of such a file."""
 PACKED_BYTES = 1 << 26
-"""Of a .pdf, .docx or .xlsx as it lies on disk, most of which may be images."""
+"""The most bytes of a .pdf, .docx or .xlsx on disk, most of which may be images."""
 UNPACKED_BYTES = 1 << 27
-"""Of all that a .docx or .xlsx holds."""
+"""The most bytes that a .docx or .xlsx unpacks to."""
 MARKUP_BYTES = 1 << 24
-"""Of the XML of a .docx, and of all parts of an .xlsx but its sheets."""
+"""The most bytes of XML in a .docx, and in an .xlsx apart from its sheets."""
 MARKS = 1_000_000
-"""Elements and attributes of that."""
+"""The most elements and attributes of that XML."""
 HTML_BYTES = 1 << 23
-"""Of a page without its embedded pictures."""
+"""The most bytes of a web page, without embedded pictures."""
 TAGS = 400_000
-"""Of a page."""
+"""The most tags of a web page."""
 ROW_CHARACTERS = 1 << 24
-"""Of a row of a .csv, a line of a .jsonl, a document of a .json."""
+"""The most characters of a .csv row, a .jsonl line, a document of a .json."""
 VALUES = 1_000_000
-"""Of one of those."""
+"""The most values of one of those."""
 _LONG = 1 << 22
 _ENTRIES = 10_000
 

@@ -1,4 +1,4 @@
-"""What the user names -> the files to read."""
+"""Paths, folders and globs -> the files to read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from slice_os.errors import CorpusError
 
 STDIN = "-"
 REJECTS = ".rejects.jsonl"
-"""How the files end in which indexes list what they skipped: they are no corpus."""
+"""The ending of the files that list what indexing skipped, which are never read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,12 @@ from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
-from slice_os.corpus.cleaning import clean
-from slice_os.corpus.formats import Rows, format_of, is_compressed, plain
-from slice_os.corpus.formats.parsed import Parsed
+from slice_os.corpus.formats import Parsed, Row, Rows, format_of, is_compressed
+from slice_os.corpus.formats.text import parse_plain
 from slice_os.corpus.limits import check_text, read_all
 from slice_os.corpus.paths import STDIN, Plan, Source, plan
-from slice_os.corpus.roots import Location, Locator, Roots, claim
-from slice_os.corpus.rows import Fields, Row, to_document
+from slice_os.corpus.roots import Locator, RootedPath, Roots, claim
+from slice_os.corpus.rows import Fields, clean, to_document
 from slice_os.errors import CorpusError, MissingExtraError
 from slice_os.records import Document, Reject, content_hash
 
@@ -76,7 +75,7 @@ class Corpus:
         self._located = {path: self._locate(path) for path in paths}
         return roots
 
-    def _locate(self, path: Path) -> Location:
+    def _locate(self, path: Path) -> RootedPath:
         found = self._locator.locate(path)
         if found is None:
             roots = " or ".join(self._locator.roots.values())
@@ -93,7 +92,7 @@ class Corpus:
         """
         owner = self._locator.owner(source)
         path = source.removeprefix(owner)
-        failed = any(Location(owner, part) in self._failed for part in _upwards(path))
+        failed = any(RootedPath(owner, part) in self._failed for part in _upwards(path))
         return (
             source != ""
             and not failed
@@ -110,11 +109,11 @@ class Corpus:
         self.documents = 0
         self.rejects = 0
         self.repaired = 0
-        self._failed: set[Location] = set()
+        self._failed: set[RootedPath] = set()
 
     def __iter__(self) -> Iterator[Document]:
         self._reset()
-        seen: set[Location] = set()
+        seen: set[RootedPath] = set()
         for source in self._plan.sources:
             location = self._located[source.path] if source.path is not None else None
             if location in seen:  # the same file by another name
@@ -129,7 +128,7 @@ class Corpus:
             if self.rejects > rejects and location is not None:
                 self._failed.add(_cleaned(location))
 
-    def _documents(self, source: Source, location: Location | None) -> Iterator[Document]:
+    def _documents(self, source: Source, location: RootedPath | None) -> Iterator[Document]:
         if source.path is None or location is None:
             yield from self._stdin()
         elif source.problem:
@@ -152,11 +151,11 @@ class Corpus:
         except CorpusError as exc:
             self._reject("stdin", str(exc))
             return
-        for document in self._whole(STDIN, data, plain.parse, "stdin"):
+        for document in self._whole(STDIN, data, parse_plain, "stdin"):
             name = self._stdin_id or f"stdin-{content_hash(document.text)}"
             yield replace(document, id=(self._id_prefix or "") + name)
 
-    def _read(self, path: Path, location: Location) -> Iterator[Document]:
+    def _read(self, path: Path, location: RootedPath) -> Iterator[Document]:
         place = str(path)
         source = clean(location.id)
         try:
@@ -232,7 +231,7 @@ def _about(source: str, modified: float) -> dict[str, str]:
     }
 
 
-def _cleaned(location: Location) -> Location:
+def _cleaned(location: RootedPath) -> RootedPath:
     return location._replace(path=clean(location.path))
 
 

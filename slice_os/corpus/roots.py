@@ -82,8 +82,8 @@ def _prefix(prefix: str) -> str:
     return f"Ids that begin with {prefix!r}" if prefix else "Ids without a prefix"
 
 
-class Location(NamedTuple):
-    """A place under the root that has the prefix; `path` is empty for the root itself."""
+class RootedPath(NamedTuple):
+    """A path under the root that has the prefix; `path` is empty for the root itself."""
 
     prefix: str
     path: str
@@ -99,9 +99,9 @@ class Locator:
 
     def __init__(self, roots: Roots) -> None:
         self.roots = roots
-        self._folders: dict[Path, Location | None] = {}
+        self._folders: dict[Path, RootedPath | None] = {}
 
-    def locate(self, path: Path) -> Location | None:
+    def locate(self, path: Path) -> RootedPath | None:
         """Return where a file or folder lies, None if no root holds it.
 
         A link is what it leads to, if that lies in a root; else it is itself.
@@ -115,13 +115,13 @@ class Locator:
         """Return the prefix of the root that has ids like this one."""
         return max((prefix for prefix in self.roots if id_.startswith(prefix)), key=len, default="")
 
-    def _folder(self, folder: Path) -> Location | None:
+    def _folder(self, folder: Path) -> RootedPath | None:
         if folder not in self._folders:
             real = PurePath(os.path.realpath(folder))
             for prefix, root in self.roots.items():
                 if real.is_relative_to(root):
                     path = real.relative_to(root).as_posix()
-                    found: Location | None = Location(prefix, "" if path == "." else path)
+                    found: RootedPath | None = RootedPath(prefix, "" if path == "." else path)
                     break
             else:
                 known = folder.name not in ("", "..")
@@ -130,7 +130,7 @@ class Locator:
         return self._folders[folder]
 
 
-def _inside(folder: Location | None, name: str) -> Location | None:
+def _inside(folder: RootedPath | None, name: str) -> RootedPath | None:
     if folder is None:
         return None
     return folder._replace(path=f"{folder.path}/{name}" if folder.path else name)

@@ -1,12 +1,13 @@
-"""A row of a .jsonl or .csv file -> a document: which field is what."""
+"""A row of a table or a JSON object -> a document: which field is what, and what is cleaned."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from slice_os.corpus.cleaning import clean, clean_value
 from slice_os.errors import CorpusError
 from slice_os.records import Document
 
@@ -17,25 +18,16 @@ ID_FIELDS = ("id", "_id")
 
 Values = Mapping[str, Any]
 
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row as its format gives it, or the `problem` for which it cannot be read.
-
-    The end of its id, which tells it from the others of its file, is `label`, else `number`.
-    `line` is the line of the file that it begins at, where that is not its number.
-    """
-
-    number: int
-    values: Values
-    problem: str = ""
-    line: int = 0
-    label: str = ""
+# A NUL ends a text in SQLite and confuses tokenizers; half a surrogate pair (JSON's "\ud800")
+# cannot be written as UTF-8 at all.
+_UNUSABLE = re.compile("\r\n?|[\x00\ud800-\udfff]")
+# As long as what they replace, so that offsets are those of the source.
+_REPLACEMENTS = {"\r\n": " \n", "\r": "\n", "\x00": " "}
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The field names that the caller chose; None: those that are usual."""
+    """The field names that the caller chose; None stands for the usual ones."""
 
     id: str | None = None
     title: str | None = None
@@ -54,7 +46,7 @@ class Fields:
 
 
 def usual(names: Iterable[str], name: str) -> str:
-    """Return how a usual name is written here: as it is, else in other cases."""
+    """Return the spelling that a usual name has among `names`, whatever its case."""
     found = [one for one in names if one.lower() == name]
     return name if name in found or not found else found[0]
 
@@ -122,3 +114,27 @@ def flatten(values: Values) -> Iterator[tuple[str, Any]]:
                 yield f"{clean(name)}.{inner}", item
         else:
             yield clean(name), clean_value(value)
+
+
+def clean(text: str) -> str:
+    r"""Return `text` with ``\n`` line ends, NULs as spaces and lone surrogates as U+FFFD.
+
+    It is as long as before: ``\r\n`` becomes a space and ``\n``.
+    """
+    return _UNUSABLE.sub(lambda found: _REPLACEMENTS.get(found[0], "\ufffd"), text)
+
+
+def clean_value(value: Any) -> Any:
+    """Return a JSON value that every later step can write as JSON and UTF-8.
+
+    NaN and the infinities, which Python's reader accepts, become strings.
+    """
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, list):
+        return [clean_value(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(key): clean_value(item) for key, item in value.items()}
+    return value

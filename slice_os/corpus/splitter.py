@@ -11,18 +11,23 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+import regex
+
 from slice_os.corpus.flow import JOIN, flow, is_cased
-from slice_os.corpus.words import spaceless
 from slice_os.records import Document, Passage
 
 DEFAULT_MAX_WORDS = 110
 SHARED = 19
-"""Words that two passages share where a sentence is cut: every span of 20 words is whole in one."""
+"""Words that two passages share at a cut sentence, so that one holds every span of 20 words."""
 
 _JOINED, _WORD, _CLAUSE, _SENTENCE, _LINE, _BLANK = range(-1, 5)
-"""What ends with a word, the more the better to cut after it; `_JOINED`: better nowhere."""
+"""What a word ends: the higher, the better a cut after it; after `_JOINED` there should be none."""
 
 _RUN = re.compile(r"\S+")
+# One character is the nearest thing to a word that can be counted without a dictionary.
+_UNSPACED = regex.compile(
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]", regex.V1
+)
 _CLOSING = "\"'”’)]}»*_」』”"
 _NUMBER = re.compile(r"[(\[]?(\d{1,3}(\.\d{1,3})*|[A-Za-z]|[ivxIVX]{1,5})[.)]+")
 _INITIALS = re.compile(r"\W*(\w|(\w\.)+\w)\.")
@@ -43,7 +48,15 @@ class _Word(NamedTuple):
     start: int
     end: int
     ends: int
-    """What ends with it: one of the numbers above."""
+    """What the word ends: one of the numbers above."""
+
+
+def count_words(text: str) -> int:
+    """Count runs of non-space characters, and every character of a script without spaces."""
+    if text.isascii():
+        return len(text.split())
+    spaced, characters = _UNSPACED.subn(" ", text)
+    return characters + len(spaced.split())
 
 
 def split(document: Document, max_words: int = DEFAULT_MAX_WORDS) -> Iterator[Passage]:
@@ -128,7 +141,7 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
     plain = text.isascii()
     for found in _RUN.finditer(text):
         start, end = found.span()
-        if plain or not (alone := list(spaceless(found[0]))):
+        if plain or not (alone := [one.start() for one in _UNSPACED.finditer(found[0])]):
             yield start, end
             continue
         for place in alone:

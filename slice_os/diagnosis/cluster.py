@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from slice_os.backends.opensearch.connection import (
-    Address,
-    connect,
-    curl,
-    parse_location,
-    patiently,
-)
+from slice_os.backends.cluster.address import Address, parse_location
+from slice_os.backends.cluster.client import Client
+from slice_os.diagnosis.asking import Asker
 from slice_os.diagnosis.findings import Diagnosis, Notes
+from slice_os.diagnosis.index import examine_index
 from slice_os.diagnosis.nodes import examine_nodes
-from slice_os.errors import ClusterError
+from slice_os.diagnosis.spans import repair_spans
 
 if TYPE_CHECKING:
-    from opensearchpy import OpenSearch
-
     from slice_os.encoder.info import EncoderInfo
 
 LEAST = (2, 19)
@@ -28,58 +23,17 @@ TESTED = (3, 6)
 KNN, NEURAL = "opensearch-knn", "opensearch-neural-search"
 
 
-class Asker:
-    """Asks a cluster; what it may not or cannot answer is None, and noted."""
-
-    def __init__(self, client: OpenSearch, address: Address, notes: Notes) -> None:
-        self.client, self._notes = client, notes
-        self.address, self.url = address, address.url
-
-    def curl(self, path: str, method: str = "GET") -> str:
-        """Return the curl command that asks this cluster."""
-        return curl(self.address, path, method)
-
-    @property
-    def why(self) -> str:
-        """What to do about shards that are on no node."""
-        return f"ask why with: {self.curl('/_cluster/allocation/explain?pretty')}"
-
-    def get(self, path: str, body: dict[str, Any] | None = None, **params: str) -> Any:
-        """Return what a path answers."""
-        method = "POST" if body else "GET"
-
-        def work() -> Any:
-            return self.client.transport.perform_request(method, path, params=params, body=body)
-
-        try:
-            return patiently(work, self.url)
-        except ClusterError as exc:
-            status = getattr(exc.__cause__, "status_code", None)
-            if status == 403:
-                self._notes.find(
-                    "notice",
-                    f"{path} is not allowed to these credentials",
-                    "for the whole picture, run this with those of an administrator.",
-                )
-            if status in (400, 403, 404, 405):  # no such plugin, or not on such a service
-                return None
-            raise
-
-
 def examine_cluster(
     location: str, info: EncoderInfo, deep: bool = False, repair: bool = False
 ) -> Diagnosis:
     """Examine a cluster, and the index that the location names if it names one."""
-    from slice_os.diagnosis.index import examine_index
-    from slice_os.diagnosis.spans import repair_spans
-
     named = bool(location.partition("://")[2].partition("/")[2].strip("/"))
     address = parse_location(location, named=named)
     notes = Notes(facts={"cluster": address.url})
     if repair:
         repair_spans(location, notes, deep)
-    with connect(address) as client:
-        asker = Asker(client, address, notes)
+    with Client(address) as client:
+        asker = Asker(client, notes)
         if not _is_opensearch(asker, notes):
             return notes.done()
         _transport(address, notes)

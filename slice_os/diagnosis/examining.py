@@ -6,15 +6,12 @@ import os
 from pathlib import Path
 
 from slice_os.backends import backend_for
-from slice_os.backends.base import IndexMeta
-from slice_os.backends.local import checking
-from slice_os.diagnosis.findings import Diagnosis, Notes
+from slice_os.backends.local import integrity
+from slice_os.diagnosis.findings import DELETED_SHARE, Diagnosis, Notes
+from slice_os.diagnosis.fitness import complete, fit
 from slice_os.encoder import encoder_info, load_encoder
 from slice_os.encoder.info import EncoderInfo
 from slice_os.errors import IndexDamagedError
-
-GONE_SHARE = 0.3
-"""Of what is stored, the share of deleted words or documents that is worth a word."""
 
 
 def doctor(
@@ -70,7 +67,7 @@ def _examine_folder(
             state = backend.status()
         finally:
             backend.close()
-        condition = checking.examine(folder, deep=deep)
+        condition = integrity.examine(folder, deep=deep)
     except IndexDamagedError as exc:
         notes.find_error(exc)
         return notes.done()
@@ -86,20 +83,20 @@ def _examine_folder(
     complete(notes, state.documents, incomplete)
     if mend and condition.damaged and state.meta.family == info.family:
         with load_encoder(encoder) as loaded:
-            passages, words = checking.repair(folder, condition.damaged, loaded.encode_words)
+            passages, words = integrity.repair(folder, condition.damaged, loaded.encode_words)
         notes.find("ok", f"Repaired: {passages:,} passages ({words:,} words) were encoded anew.")
-        condition = checking.examine(folder, deep=True)
+        condition = integrity.examine(folder, deep=True)
     _check(notes, folder, condition, deep)
-    if stored and (stored - state.words) / stored > GONE_SHARE:
+    if stored and (stored - state.words) / stored > DELETED_SHARE:
         notes.find(
             "notice",
             f"{stored - state.words:,} of {stored:,} stored words are deleted",
-            "the next 'slice-os index' tidies up when it ends.",
+            "the next 'slice-os index' merges them away when it ends.",
         )
     return notes.done()
 
 
-def _check(notes: Notes, folder: Path, condition: checking.Condition, deep: bool) -> None:
+def _check(notes: Notes, folder: Path, condition: integrity.Condition, deep: bool) -> None:
     """Say what of a folder's files is not what was written."""
     if condition.database:
         notes.find(
@@ -132,39 +129,3 @@ def _check(notes: Notes, folder: Path, condition: checking.Condition, deep: bool
             "they work, but a changed byte in them is not seen; index to a new location to have "
             "them.",
         )
-
-
-def fit(notes: Notes, meta: IndexMeta, info: EncoderInfo) -> None:
-    """Say what made an index, and whether an encoder fits it."""
-    notes.facts |= {
-        "format": meta.format,
-        "encoder": meta.encoder,
-        "family": meta.family,
-        "dimension": meta.dimension,
-        "max_words": meta.max_words,
-        "passage_words": meta.passage_words,
-    }
-    if meta.family == info.family:
-        notes.find("ok", f"The encoder {info.name} fits the index.")
-        return
-    notes.find(
-        "error",
-        f"The index was made by the encoder {meta.encoder} (family {meta.family[:12]}, "
-        f"{meta.dimension} dimensions), not by {info.name} (family {info.family[:12]}, "
-        f"{info.dimension} dimensions)",
-        "give that encoder's folder with --encoder, or index to a new location.",
-    )
-
-
-def complete(notes: Notes, documents: int, incomplete: int) -> None:
-    """Say whether every document of an index is whole."""
-    if incomplete:
-        notes.find(
-            "warning",
-            f"Incomplete documents: {incomplete:,} (a run was broken off, or is under way)",
-            "run the same 'slice-os index' again, and it goes on.",
-        )
-    elif documents:
-        notes.find("ok", "Every document is complete.")
-    else:
-        notes.find("notice", "The index is empty", "fill it with 'slice-os index'.")

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Severity = Literal["ok", "notice", "warning", "error"]
+DELETED_SHARE = 0.3
+"""Of what is stored, the share of deleted words or documents that is worth a word."""
 
 
 @dataclass(frozen=True, slots=True)

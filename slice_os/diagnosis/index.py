@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import regex
 
-from slice_os.backends.opensearch.cluster import Cluster
-from slice_os.backends.opensearch.template import read_meta, whole_index
-from slice_os.diagnosis.examining import complete, fit
+from slice_os.backends.cluster.dialect import dialect_of
+from slice_os.backends.cluster.requests import Cluster
+from slice_os.backends.cluster.template import read_meta, whole_index
+from slice_os.diagnosis.asking import Asker
 from slice_os.diagnosis.findings import Notes
+from slice_os.diagnosis.fitness import complete, fit
 from slice_os.diagnosis.shards import check_shards
 from slice_os.diagnosis.spans import check_spans
+from slice_os.encoder.info import EncoderInfo
 from slice_os.errors import LocationError
-
-if TYPE_CHECKING:
-    from slice_os.diagnosis.cluster import Asker
-    from slice_os.encoder.info import EncoderInfo
 
 _JSON = "-H 'content-type: application/json'"
 _DURATION = regex.compile(r"(-?\d+(?:\.\d+)?)(nanos|micros|ms|s|m|h|d)?")
@@ -52,31 +51,32 @@ def examine_index(
     ((index, said),) = found.items()
     notes.facts["generation"] = index
     try:
-        meta, settings = read_meta(index, said["mappings"], said["settings"])
+        cluster = Cluster(asker.client, dialect_of(asker.client), index)
+        meta, layout = read_meta(index, said["mappings"], said["settings"], cluster.dialect)
     except LocationError as exc:
         notes.find_error(exc)
         return
     fit(notes, meta, info)
     notes.facts |= {
-        "tolerance": settings.tolerance,
-        "vectors": f"{settings.vector_type}, {settings.dimensions or meta.dimension} dimensions",
-        "engine": settings.engine,
-        "analyzer": settings.analyzer,
-        "shards": settings.shards,
-        "replicas": settings.replicas,
+        "tolerance": layout.tolerance,
+        "vectors": f"{layout.vector_type}, {layout.dimensions or meta.dimension} dimensions",
+        "engine": layout.engine,
+        "analyzer": layout.analyzer,
+        "shards": layout.shards,
+        "replicas": layout.replicas,
     }
     loading = said["mappings"]["_meta"]["slice_os"].get("loading")
     put = f"{asker.curl(f'/{index}/_settings', 'PUT')} {_JSON} -d"
     data_nodes = notes.facts.get("data_nodes", 1)
     check_settings(notes, said["settings"]["index"], loading, put, data_nodes)
-    _health(asker, notes, index, put, settings.replicas)
+    _health(asker, notes, index, put, layout.replicas)
     if said["settings"]["index"].get("verified_before_close") == "true":
         notes.find(
             "error", "The index is closed", f"open it: {asker.curl(f'/{index}/_open', 'POST')}"
         )
         return
-    _count(asker, notes, index)
-    check_spans(asker, notes, index, settings, deep)
+    _count(asker, notes, cluster)
+    check_spans(cluster, notes, layout, deep)
     stats = asker.get(f"/{index}/_stats/docs,store,segments", level="shards")
     if stats and index in stats.get("indices", {}):
         shards = stats["indices"][index]["shards"]
@@ -162,7 +162,7 @@ def _health(asker: Asker, notes: Notes, index: str, put: str, replicas: int) -> 
         )
 
 
-def _count(asker: Asker, notes: Notes, index: str) -> None:
+def _count(asker: Asker, notes: Notes, cluster: Cluster) -> None:
     """Note how much there is, and whether documents are whole."""
     body = {
         "size": 0,
@@ -177,7 +177,7 @@ def _count(asker: Asker, notes: Notes, index: str) -> None:
             "begun": {"filter": {"term": {"passage": 0}}},
         },
     }
-    found = asker.get(f"/{index}/_search", body)
+    found = asker.get(f"/{cluster.index}/_search", body)
     if not found or found["_shards"]["failed"]:
         return
     counts = found["aggregations"]
@@ -198,20 +198,21 @@ def _count(asker: Asker, notes: Notes, index: str) -> None:
             "run the same 'slice-os index' again: it finds the documents that are not whole.",
         )
     if not passages:
-        _emptied(asker, notes, index)
+        _emptied(asker, notes, cluster)
 
 
-def _emptied(asker: Asker, notes: Notes, index: str) -> None:
+def _emptied(asker: Asker, notes: Notes, cluster: Cluster) -> None:
     """Say so if the alias names an empty generation, as _rollover leaves it, beside a full one."""
     name = asker.address.name
-    if full := Cluster(asker.client, asker.address, index).fuller():
+    if full := cluster.fuller():
         actions = [
-            {"remove": {"index": index, "alias": name}},
+            {"remove": {"index": cluster.index, "alias": name}},
             {"add": {"index": full, "alias": name}},
         ]
         back = json.dumps({"actions": actions})
         notes.find(
             "error",
-            f"{name} names the empty {index}, while {full} holds documents (_rollover does that)",
+            f"{name} names the empty {cluster.index}, while {full} holds documents "
+            "(_rollover does that)",
             f"let it name that again: {asker.curl('/_aliases', 'POST')} {_JSON} -d '{back}'",
         )

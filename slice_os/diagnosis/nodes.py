@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from slice_os.diagnosis.asking import Asker
 from slice_os.diagnosis.findings import Notes, size_of
-
-if TYPE_CHECKING:
-    from slice_os.diagnosis.cluster import Asker
 
 FULL_HEAP = 85
 SMALL_HEAP = 1_000_000_000

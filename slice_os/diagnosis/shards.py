@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from slice_os.diagnosis.examining import GONE_SHARE
-from slice_os.diagnosis.findings import Notes, size_of
+from slice_os.diagnosis.findings import DELETED_SHARE, Notes, size_of
 
 MOST_DOCUMENTS = 2_147_483_519
 """Of a Lucene index, which a shard is; nested ones counted."""
@@ -49,7 +48,7 @@ def check_shards(
         )
     most = max(copy["segments"]["count"] for copy in first)
     deleted, live = (sum(c["docs"][kind] for c in first) for kind in ("deleted", "count"))
-    if deleted > GONE_SHARE * (deleted + live):
+    if deleted > DELETED_SHARE * (deleted + live):
         notes.find(
             "warning",
             f"{deleted:,} of {deleted + live:,} documents (spans counted) are deleted ones",

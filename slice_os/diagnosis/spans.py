@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from slice_os.backends import ClusterSettings
-from slice_os.backends.opensearch import OpenSearchBackend
-from slice_os.backends.opensearch.cluster import Cluster
-from slice_os.backends.opensearch.documents import MOST_SPANS
-from slice_os.backends.opensearch.mending import count_crowded, survey
+from slice_os.backends.cluster.documents import MOST_SPANS
+from slice_os.backends.cluster.index import ClusterBackend
+from slice_os.backends.cluster.mending import count_crowded, survey
+from slice_os.backends.cluster.requests import Cluster
+from slice_os.backends.cluster.settings import Layout
 from slice_os.diagnosis.findings import Notes
 from slice_os.errors import ClusterError
 
-if TYPE_CHECKING:
-    from slice_os.diagnosis.cluster import Asker
 
-
-def check_spans(
-    asker: Asker, notes: Notes, index: str, settings: ClusterSettings, deep: bool
-) -> None:
+def check_spans(cluster: Cluster, notes: Notes, layout: Layout, deep: bool) -> None:
     """Say how many passages have too many spans, and compare others with their words."""
-    cluster = Cluster(asker.client, asker.address, index)
-    command = f"'slice-os doctor --repair --index {asker.address}'"
+    command = f"'slice-os doctor --repair --index {cluster.address}'"
     try:
-        many, found = count_crowded(cluster), survey(cluster, settings, everything=deep)
+        many, found = count_crowded(cluster), survey(cluster, layout, everything=deep)
     except ClusterError as exc:
         notes.find("notice", f"The stored spans could not be looked at ({str(exc).rstrip('.')})")
         return
@@ -55,7 +47,7 @@ def check_spans(
 
 def repair_spans(location: str, notes: Notes, deep: bool) -> None:
     """Make anew what `check_spans` would find wrong, and say how much it was."""
-    backend = OpenSearchBackend.open(location)
+    backend = ClusterBackend.open(location)
     if backend is not None:
         mended = backend.mend(everything=deep)
         backend.close()

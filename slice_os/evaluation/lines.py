@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from slice_os.corpus.cleaning import clean
-from slice_os.corpus.encoding import BROKEN, open_text
-from slice_os.corpus.formats import is_compressed, json_lines
-from slice_os.corpus.rows import ID_FIELDS, Values
+from slice_os.corpus.charsets import BROKEN, open_text
+from slice_os.corpus.formats import is_compressed
+from slice_os.corpus.formats.json import parse_lines
+from slice_os.corpus.rows import ID_FIELDS, Values, clean
 from slice_os.errors import CorpusError, EvaluationError
 
 LARGEST = 1_000
@@ -78,7 +78,7 @@ def json_rows(path: Path) -> Iterator[tuple[int, str, Values]]:
     """
     empty = True
     with open_bytes(path) as stream:
-        for row in json_lines.parse(stream):
+        for row in parse_lines(stream):
             empty = False
             place = f"{path}, line {row.number},"
             if row.problem:

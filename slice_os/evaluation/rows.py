@@ -8,15 +8,15 @@ from typing import Any
 
 from slice_os.corpus.formats import is_compressed
 from slice_os.corpus.formats.delimited import parse_csv, parse_tsv
-from slice_os.corpus.formats.json_lines import parse as parse_json_lines
+from slice_os.corpus.formats.json import parse_lines
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.lines import open_bytes
 
 _PARSERS = {
     ".csv": parse_csv,
     ".tsv": parse_tsv,
-    ".jsonl": parse_json_lines,
-    ".ndjson": parse_json_lines,
+    ".jsonl": parse_lines,
+    ".ndjson": parse_lines,
 }
 
 

@@ -8,10 +8,10 @@ from typing import Any, cast, get_args
 
 from slice_os.api import Index
 from slice_os.backends.base import Mode
-from slice_os.backends.relevance import is_scored_again
 from slice_os.errors import EvaluationError, QueryError
 from slice_os.evaluation.runs import Run
 from slice_os.fusion import FUSIONS, LATE, get_fusion
+from slice_os.search import is_reranked
 
 ALL_LENGTHS = "all-lengths"
 PASSAGES = 1000
@@ -50,7 +50,7 @@ class Setting:
             raise EvaluationError(
                 f"The setting {self.label!r} is not usable: {LATE_PART} must be from 0 to 1."
             )
-        if self.late != LATE and not is_scored_again(self.mode, self.fusion):
+        if self.late != LATE and not is_reranked(self.mode, self.fusion):
             raise EvaluationError(
                 f"The setting {self.label!r} is not usable: {LATE_PART} is for the mode dense and "
                 "the fusion saturation."

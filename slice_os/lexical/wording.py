@@ -1,4 +1,4 @@
-r"""What a query says of the words themselves: some must stand in a passage, some must not.
+r"""Exact words of a query: those that a passage must hold, and those that it must not.
 
 Exact words are compared as whole words, one after the other, in a passage's text or in its title.
 Neither case nor what stands between words (spaces, punctuation, line ends) counts; nothing is
@@ -55,7 +55,7 @@ class Wording:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What somebody asks for: `text` is encoded and given to BM25, without operators."""
+    """A parsed query: `text`, without operators, is what is encoded and given to BM25."""
 
     text: str
     wording: tuple[Wording, ...] = ()

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from slice_os.errors import QueryError
 from slice_os.filters import Condition
 from slice_os.fusion import DEFAULT_FUSION, SATURATION_PIVOT, get_fusion
+from slice_os.query.clauses import SOURCE, VECTOR, Body, dense_clause, lexical_clause, nested, page
 from slice_os.query.filtering import filter_clauses
-from slice_os.query.legs import SOURCE, VECTOR, Body, dense_leg, lexical_leg, nested, page
 from slice_os.query.vectors import VectorType, query_value
 
 NEAREST = 100
@@ -50,7 +50,7 @@ def span_query(
     body = page(size, source, offset)
     nearest = _nearest(k, offset + size)
     knn = {"vector": query_value(vector, vector_type, dimensions), "k": nearest}
-    return {**body, "query": dense_leg(knn, filter_clauses(filters), spans, expand=True)}
+    return {**body, "query": dense_clause(knn, filter_clauses(filters), spans, expand=True)}
 
 
 def lexical_query(
@@ -68,7 +68,7 @@ def lexical_query(
     """
     return {
         **page(size, source, offset),
-        "query": lexical_leg(text, filter_clauses(filters)),
+        "query": lexical_clause(text, filter_clauses(filters)),
     }
 
 
@@ -120,7 +120,7 @@ def hybrid_query(
             f"The pagination depth is {pagination_depth}: it must reach offset + size, "
             f"{offset + size}, and stay the same from page to page."
         )
-    queries = [lexical_leg(text, clauses), dense_leg(knn, clauses, spans, expand=True)]
+    queries = [lexical_clause(text, clauses), dense_clause(knn, clauses, spans, expand=True)]
     hybrid = {"pagination_depth": pagination_depth, "queries": queries}
     return {**body, "query": {"hybrid": hybrid}}
 
@@ -155,17 +155,17 @@ def _saturation(
 ) -> Body:
     from_words = {
         "script_score": {
-            "query": lexical_leg(text, (), LEXICAL),
+            "query": lexical_clause(text, (), LEXICAL),
             "script": {
                 "source": _SCRIPT,
                 "params": {"weight": weight, "pivot": SATURATION_PIVOT},
             },
         }
     }
-    at_least = {"constant_score": {"filter": lexical_leg(text, ()), "boost": floor}}
+    at_least = {"constant_score": {"filter": lexical_clause(text, ()), "boost": floor}}
     from_meaning = {
         "dis_max": {
-            "queries": [dense_leg(knn, filters, spans, expand=True), at_least],
+            "queries": [dense_clause(knn, filters, spans, expand=True), at_least],
             "boost": round(1 - weight, 12),
         }
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from slice_os.errors import QueryError
 from slice_os.filters import flat_metadata
-from slice_os.query.legs import SPANS
+from slice_os.query.clauses import SPANS
 from slice_os.records import Hit, SpanMatch
 
 _RUBBISH = -1e9

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from slice_os.errors import QueryError
 from slice_os.filters import Condition
+from slice_os.query.clauses import SOURCE, Body, dense_clause, joined, page
 from slice_os.query.filtering import filter_clauses
-from slice_os.query.legs import SOURCE, Body, dense_leg, joined, page
 from slice_os.query.vectors import VectorType, query_value
 
 MARGINS: Mapping[VectorType, float] = {"byte": 0.003, "float": 1e-6}
@@ -74,7 +74,7 @@ def mining_query(
     clauses = filter_clauses(filters)
     parts: Body = {"filter": clauses} if clauses else {}
     if least > 0:
-        near = dense_leg({"vector": value, "min_score": least}, clauses, spans, expand=False)
+        near = dense_clause({"vector": value, "min_score": least}, clauses, spans, expand=False)
         parts |= {"should": [near, coarser(tolerance)], "minimum_should_match": 1}
     query = {"bool": parts} if parts else joined(())
     body = {**page(size, source), "query": query}

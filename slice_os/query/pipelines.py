@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from slice_os.errors import QueryError
 from slice_os.fusion import RANK_CONSTANT
-from slice_os.query.legs import Body
+from slice_os.query.clauses import Body
 
 Technique = Literal["min_max", "l2", "z_score"]
 

@@ -15,6 +15,7 @@ from slice_os.spans.enumeration import (
 )
 from slice_os.spans.interaction import QueryWords, late_interaction, query_words
 from slice_os.spans.norms import prefix_sums, span_norms
+from slice_os.spans.packed import PackedPassage
 from slice_os.spans.reach import reaching
 from slice_os.spans.scores import (
     contributions,
@@ -26,15 +27,24 @@ from slice_os.spans.scores import (
 )
 from slice_os.spans.selection import ScoredSpan, best_span, spans_above, top_spans
 from slice_os.spans.sharing import own_norms, shared_words
-from slice_os.spans.storage import dequantize, pack_norms, quantize, unpack_inverse_norms
+from slice_os.spans.storage import (
+    common_exponent,
+    dequantize,
+    pack_norms,
+    quantize,
+    rebase,
+    unpack_inverse_norms,
+)
 from slice_os.spans.verify import pick, verified_degrees
 
 __all__ = [
     "MAX_WORDS",
+    "PackedPassage",
     "QueryWords",
     "ScoredSpan",
     "best_span",
     "bounded_cover",
+    "common_exponent",
     "contributions",
     "cosine",
     "cover",
@@ -53,6 +63,7 @@ __all__ = [
     "quantize",
     "query_words",
     "reaching",
+    "rebase",
     "shared_words",
     "span_cosines",
     "span_norms",

@@ -19,12 +19,12 @@ BLOCK_PHRASES = 256
 MARGIN = 0.002
 """Tolerance below the threshold: float32 prefix sums are not exact."""
 
-Words = Callable[[slice], tuple[Float32, Float32]]
+Read = Callable[[slice], tuple[Float32, Float32]]
 
 
 def reaching(
     bounds: npt.NDArray[np.int64],
-    read: Words,
+    read: Read,
     queries: Float32,
     lengths: Sequence[range],
     cosines: Float32,

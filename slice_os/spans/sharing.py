@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from slice_os.records import Float32, Passage, Words
+from slice_os.records import Float32, Int32, Passage, Words
 
 
-def shared_words(words: Words, passage: Passage) -> tuple[int, int]:
+def shared_words(starts: Int32, ends: Int32, passage: Passage) -> tuple[int, int]:
     """Return how many words of a passage are also the last of that before, the first of the next.
 
-    `Passage.before` and `after` say so in characters.
+    `Passage.before` and `after` say so in characters, as the words' offsets, int32 ``[N]``, do.
     """
-    first = int(np.searchsorted(words.ends, passage.before, side="right"))
-    last = len(words) - int(np.searchsorted(words.starts, len(passage.text) - passage.after))
+    first = int(np.searchsorted(ends, passage.before, side="right"))
+    last = len(starts) - int(np.searchsorted(starts, len(passage.text) - passage.after))
     return first, last if passage.after else 0
 
 
 def own_norms(norms: Float32, words: Words, passage: Passage) -> Float32:
     """Return span norms, float32 ``[L, N]``, that are 0 where a neighbour has the span."""
-    first, last = shared_words(words, passage)
+    first, last = shared_words(words.starts, words.ends, passage)
     if not first and not last:
         return norms
     own: Float32 = norms.copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -61,24 +62,42 @@ def pack_norms(norms: npt.NDArray[Any]) -> tuple[Uint16, int]:
         return np.zeros(norms.shape, np.uint16), 0
     bits = _clipped(inverse).view(np.uint32)
     kept = (bits.astype(np.int64) + (1 << (_SHIFT - 1))) >> _SHIFT
-    octaves = kept[present] >> 12
-    lowest = int(octaves.min()) - 1  # below every norm, so that no code of one is 0
-    base = min(max(int(octaves.max()) - (_OCTAVES - 1), _LOWEST + _BIAS), lowest)
-    codes = np.where(present, np.minimum(kept - (base << 12), (1 << 16) - 1), 0)
-    return codes.astype(np.uint16), base - _BIAS
+    # Codes above the exponent -_BIAS, too large yet for 16 bits.
+    kept[~present] = 0
+    exponent = common_exponent([(kept, -_BIAS)])
+    return rebase(kept, -_BIAS, exponent), exponent
 
 
-def unpack_inverse_norms(codes: Uint16, exponent: int, out: Float32 | None = None) -> Float32:
+def common_exponent(coded: Iterable[tuple[npt.NDArray[Any], int]]) -> int:
+    """Return the exponent of `pack_norms` for several arrays of codes, each with its own."""
+    lowest, highest = [], []
+    for codes, exponent in coded:
+        if (present := codes[codes > 0]).size:
+            lowest.append(exponent + (int(present.min()) >> 12))
+            highest.append(exponent + (int(present.max()) >> 12))
+    if not lowest:
+        return 0
+    # Below every norm, so that no code of one is 0.
+    return min(max(max(highest) - (_OCTAVES - 1), _LOWEST), min(lowest) - 1)
+
+
+def rebase(codes: npt.NDArray[Any], exponent: int, to: int) -> Uint16:
+    """Return codes that stand above another exponent for the same inverse norms.
+
+    `to` is to be a `common_exponent` of theirs; what does not fit saturates.
+    """
+    moved = codes.astype(np.int64) + ((exponent - to) << 12)
+    return np.where(codes > 0, np.minimum(moved, (1 << 16) - 1), 0).astype(np.uint16)
+
+
+def unpack_inverse_norms(codes: Uint16, exponent: int) -> Float32:
     """Return the inverse norms, float32 of the shape of `codes`, that `pack_norms` stored.
-
-    They are written to `out`, contiguous and of that shape, if it is given.
 
     Code 0 gives ``2^exponent``: not 0, but far below the inverse of any norm, unless some
     saturate. One conversion, one shift and one addition, because numpy converts uint16 to uint32
     ten times as fast as float16 to float32.
     """
-    bits = np.empty(codes.shape, np.uint32) if out is None else out.view(np.uint32)
-    bits[...] = codes
+    bits = codes.astype(np.uint32)
     bits <<= np.uint32(_SHIFT)
     bits += np.uint32((exponent + _BIAS) << 23)
     return bits.view(np.float32)

@@ -16,7 +16,8 @@ import pytest
 from opensearchpy import OpenSearch
 
 import slice_os
-from slice_os.backends.opensearch.connection import connect, parse_location
+from slice_os.backends.cluster.address import parse_location
+from slice_os.backends.cluster.client import Client
 from slice_os.errors import LocationError, MissingExtraError
 from support.credentials import KEY, LOGIN, PASSWORD, SECRETS, USER, refused, use
 
@@ -121,14 +122,16 @@ def test_nothing_shows_a_secret(servers, name, monkeypatch, caplog, capfd):
     use(monkeypatch, SLICE_OS_CA_CERTS=servers.ca, **LOGIN)
     with caplog.at_level(logging.DEBUG):
         place = f"{servers.password.url}/{name}"
-        client = connect(parse_location(place))
+        client = Client(parse_location(place))
+        transport = client._own.transport
         with slice_os.open(place) as index:
             index.search("cancel", mode="lexical")
-            shown = [index, index._backend, client, client.transport, *vars(client.transport)]
-            shown += client.transport.connection_pool.connections
+            shown = [index, index._backend, client, transport, *vars(transport)]
+            shown += transport.connection_pool.connections
             text = " ".join(f"{one!r} {one}" for one in shown)
         refused(f"{servers.key.url}/{name}")
-        assert connect(parse_location("HTTPS://h/x")).transport.get_connection().use_ssl
+        encrypted = Client(parse_location("HTTPS://h/x"))
+        assert encrypted._own.transport.get_connection().use_ssl
     text += caplog.text + "".join(capfd.readouterr())
     assert "_search" in text
     assert not [secret for secret in SECRETS if secret in text]

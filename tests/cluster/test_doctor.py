@@ -10,12 +10,12 @@ from click.testing import CliRunner
 from opensearchpy import OpenSearch
 
 import slice_os
-from slice_os.backends import ClusterSettings, IndexMeta, backend_for
+from slice_os.backends import IndexMeta, backend_for
 from slice_os.cli import main
 from slice_os.diagnosis import doctor
 from slice_os.diagnosis.cluster import _fusions, _graphs, check_version
-from slice_os.diagnosis.examining import complete
 from slice_os.diagnosis.findings import Notes, size_of
+from slice_os.diagnosis.fitness import complete
 from slice_os.diagnosis.index import check_settings, seconds
 from slice_os.diagnosis.nodes import check_disk, check_heap, passes
 from slice_os.diagnosis.shards import check_shards
@@ -39,7 +39,7 @@ def client(cluster):
 @pytest.fixture
 def place(cluster, client):
     place = f"{cluster.url}/doctor-{uuid.uuid4().hex[:12]}"
-    settings = ClusterSettings(replicas=0)
+    settings = slice_os.ClusterSettings(replicas=0)
     slice_os.index([slice_os.Document("a", "Please cancel my plan.")], place, cluster=settings)
     yield place
     client.indices.delete(index=f"{place.rpartition('/')[2]}-000001")
@@ -157,7 +157,7 @@ def test_an_index_that_is_not_there_or_not_ours(cluster, client, place):
 def test_an_index_of_another_encoder(cluster, client):
     place = f"{cluster.url}/other-{uuid.uuid4().hex[:12]}"
     meta = IndexMeta("big", "f" * 32, 8)
-    with_it = backend_for(place).create(place, meta, ClusterSettings(replicas=0))
+    with_it = backend_for(place).create(place, meta, settings={"replicas": 0})
     with_it.close()
     try:
         (what,) = said(doctor(place), "error")

@@ -11,7 +11,6 @@ import random
 import signal
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from opensearchpy import OpenSearch
 from tenacity import stop_after_delay
 
 import slice_os
-from slice_os.backends.opensearch import cluster as requests
+from slice_os.backends.cluster import requests
 from support import faults
 
 from .launcher import start_cluster
@@ -107,7 +106,7 @@ def test_a_node_killed_while_loading_and_searching(three_nodes, monkeypatch):
         OpenSearch(three_nodes.urls, max_retries=3) as client,
         faults.emptied(client, "found", "bare", "filled"),
     ):
-        for place, settings in ((found, SPREAD), (bare, replace(SPREAD, replicas=0))):
+        for place, settings in ((found, SPREAD), (bare, {**SPREAD, "replicas": 0})):
             slice_os.index(
                 faults.documents(), place, cluster=settings, passage_words=faults.PASSAGE_WORDS
             )

@@ -13,7 +13,7 @@ import pytest
 from opensearchpy import OpenSearch
 
 import slice_os
-from slice_os.backends.opensearch import bulk
+from slice_os.backends.cluster import bulk
 from support import faults
 
 WORDS = ("--passage-words", str(faults.PASSAGE_WORDS), "--tolerance", "0.5")

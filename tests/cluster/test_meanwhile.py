@@ -11,9 +11,12 @@ from opensearchpy import ConnectionError as NoConnection
 from opensearchpy import NotFoundError, OpenSearch, SSLError
 
 import slice_os
-from slice_os.backends.opensearch import bulk
-from slice_os.backends.opensearch.cluster import Cluster
-from slice_os.backends.opensearch.connection import connect, parse_location, patiently
+from slice_os.backends.cluster import bulk
+from slice_os.backends.cluster.address import parse_location
+from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT, with_retries
+from slice_os.backends.cluster.client import Client
+from slice_os.backends.cluster.opensearch import OpenSearch as Dialect
+from slice_os.backends.cluster.requests import Cluster
 from slice_os.errors import ClusterError, LocationError
 from support.faults import make_like, settings
 from support.verbs import TEXTS, run
@@ -110,7 +113,7 @@ def test_a_blocked_index_ends_a_run_at_once(client, place, name, block, said):
                     index.delete(["old"])
     finally:
         client.indices.put_settings(index=name, body={"index": {f"blocks.{block}": None}})
-    assert time.monotonic() - began < bulk.PATIENCE / 2
+    assert time.monotonic() - began < WRITE_RETRY_TIMEOUT / 2
 
 
 def test_a_closed_index_says_so(client, place, name):
@@ -136,16 +139,16 @@ def test_changed_metadata_reads_stored_words_page_by_page(place, monkeypatch):
 
 
 def test_somebody_who_leaves_does_not_wait_for_a_cluster_that_is_away(place, monkeypatch):
-    monkeypatch.setattr(bulk, "HURRY", 0.5)
-    url, began = parse_location(place).url, time.monotonic()
-    patiently(lambda: 1, f"{url}-away")  # one that has answered: it is waited for
-    with connect(parse_location("http://127.0.0.1:1/nothing")) as client:
-        sender = bulk.BulkSender(client, f"{url}-away", "nothing", lambda reject: None)
+    monkeypatch.setattr(bulk, "LAST_RETRY_TIMEOUT", 0.5)
+    began = time.monotonic()
+    with Client(parse_location("http://127.0.0.1:1/nothing")) as client:
+        with_retries(lambda: 1, client.url)  # one that has answered: it is waited for
+        sender = bulk.BulkSender(Cluster(client, Dialect(), "nothing"), lambda reject: None)
         sender.send(bulk.Operation("d", "d#0", b"{}\n{}\n"))
-        sender.hurry()
+        sender.stop_retrying()
         with pytest.raises(ClusterError, match="No cluster answers"):
             sender.close()
-    assert time.monotonic() - began < bulk.PATIENCE / 2
+    assert time.monotonic() - began < WRITE_RETRY_TIMEOUT / 2
 
 
 def test_a_cut_handshake_is_tried_again_where_tls_was_spoken_before():
@@ -158,12 +161,12 @@ def test_a_cut_handshake_is_tried_again_where_tls_was_spoken_before():
         return "here"
 
     with pytest.raises(ClusterError, match="does not speak TLS: write http://"):
-        patiently(work, url)
+        with_retries(work, url)
     answers.insert(0, SSLError("N/A", cut, OSError(cut)))
-    patiently(lambda: 1, url)
-    assert patiently(work, url) == "here"
+    with_retries(lambda: 1, url)
+    assert with_retries(work, url) == "here"
     with pytest.raises(ClusterError, match="cuts the connection off"):
-        patiently(lambda: (_ for _ in ()).throw(SSLError("N/A", cut, OSError(cut))), url, 0.1)
+        with_retries(lambda: (_ for _ in ()).throw(SSLError("N/A", cut, OSError(cut))), url, 0.1)
 
 
 def test_templates_of_others_are_named(cluster, client, name):

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from opensearchpy import ConnectionError
 
-from slice_os.backends.opensearch.connection import SEARCH_PATIENCE, patiently
+from slice_os.backends.cluster.answers import RETRY_TIMEOUT, with_retries
 from slice_os.errors import ClusterError
 from support.credentials import LOGIN, SECRETS, USER, refused, use
 from support.proxy import closed, silent
@@ -106,7 +106,7 @@ def test_a_timeout_that_is_none(servers, monkeypatch, seconds):
     assert f"SLICE_OS_TIMEOUT is '{seconds}': it must be" in refused(f"{servers.open.url}/x")
 
 
-def test_the_first_contact_fails_fast_and_later_ones_are_patient(monkeypatch):
+def test_the_first_contact_fails_fast_and_later_ones_are_retried(monkeypatch):
     url, clock, attempts = "http://somewhere.test", [0.0], []
 
     def wait(seconds):
@@ -119,10 +119,10 @@ def test_the_first_contact_fails_fast_and_later_ones_are_patient(monkeypatch):
     monkeypatch.setattr("time.sleep", wait)
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     with pytest.raises(ClusterError, match="No cluster answers"):
-        patiently(fail, url)
+        with_retries(fail, url)
     assert attempts[-1] < 6
-    assert patiently(lambda: 1, url) == 1
+    assert with_retries(lambda: 1, url) == 1
     del attempts[:]
     with pytest.raises(ClusterError, match="No cluster answers"):
-        patiently(fail, url)
-    assert attempts[-1] - attempts[0] >= SEARCH_PATIENCE
+        with_retries(fail, url)
+    assert attempts[-1] - attempts[0] >= RETRY_TIMEOUT

@@ -13,10 +13,13 @@ from click.testing import CliRunner
 from opensearchpy import OpenSearch
 
 from cluster.launcher import start_cluster
-from slice_os.backends import ClusterSettings, IndexMeta
-from slice_os.backends.opensearch import OpenSearchBackend, documents, mending
-from slice_os.backends.opensearch.encoding import unpack_words
-from slice_os.backends.opensearch.scan import Scan
+from slice_os.backends import IndexMeta
+from slice_os.backends.base import MiningQuery
+from slice_os.backends.cluster import documents, mending
+from slice_os.backends.cluster.documents import packed_passage
+from slice_os.backends.cluster.index import ClusterBackend
+from slice_os.backends.cluster.scan import Scan
+from slice_os.backends.cluster.settings import Layout
 from slice_os.cli import main
 from slice_os.diagnosis import doctor
 from slice_os.encoder import encoder_info
@@ -27,7 +30,7 @@ from support import faults, local
 NAME = "sources"
 COUNT = 8
 WORDS = [f"word{n}" for n in range(100)]
-SETTINGS = ClusterSettings(replicas=1)
+SETTINGS = Layout()
 INFO = encoder_info(None)
 META = IndexMeta(INFO.name, INFO.family, local.DIMENSION)
 KNOWN_ISSUES = Path(__file__).parents[2] / "docs" / "known-issues.md"
@@ -55,7 +58,7 @@ def client(two_nodes):
 @pytest.fixture
 def backend(two_nodes, client):
     with faults.emptied(client, NAME):
-        backend = OpenSearchBackend.create(f"{two_nodes.urls[0]}/{NAME}", META, SETTINGS)
+        backend = ClusterBackend.create(f"{two_nodes.urls[0]}/{NAME}", META)
         fill(backend, range(COUNT))
         yield backend
         backend.close()
@@ -100,7 +103,7 @@ def before(client, backend):
     stored = sources(client)
     assert len(stored) == COUNT
     for one in stored.values():
-        words, _ = unpack_words(one["words"])
+        words = packed_passage(one["words"])
         assert len(cover(words.vectors, SETTINGS.tolerance)) > 150  # else nothing is tested here
         assert len(one["spans"]) <= 149
         assert 0.3 < one["tolerance"] < SETTINGS.tolerance
@@ -200,7 +203,7 @@ def test_an_index_made_before_is_found_and_mended(monkeypatch, two_nodes, client
     assert "not those" not in done.stdout
     assert mending.count_crowded(backend._cluster) == 0
     sound(client, before)
-    with closing(OpenSearchBackend.open(backend.location)) as opened:
+    with closing(ClusterBackend.open(backend.location)) as opened:
         assert opened.meta.format == 2
         assert opened.mend() == 0
         assert opened.stored(["d1"])["d1"].hash  # complete, as it was
@@ -217,13 +220,13 @@ def test_vectors_and_filters_that_do_not_follow_are_found(client, backend, befor
     assert "their filters were not: 1 of the 8" in found
     assert doctor(backend.location, repair=True).healthy
     sound(client, before)
-    with closing(OpenSearchBackend.open(backend.location)) as opened:
+    with closing(ClusterBackend.open(backend.location)) as opened:
         assert len(opened.matching(parse_filters(["kind=b"]))) == 1
 
 
 def test_the_graph_names_every_match_however_coarse_the_passages(client, backend, before):
     rng = np.random.default_rng(3)
-    stored = [unpack_words(one["words"])[0] for one in sources(client).values()]
+    stored = [packed_passage(one["words"]) for one in sources(client).values()]
     with backend.writer() as writer:  # among them some that keep the tolerance of the index
         for number in range(30):
             local.put(writer, f"short{number}", [f"a few words {number}"])
@@ -232,7 +235,8 @@ def test_the_graph_names_every_match_however_coarse_the_passages(client, backend
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     count = len(vectors)
     cosines, lengths = np.full(count, 0.8, np.float32), [range(1, 21)] * count
-    scan = Scan(backend._cluster, SETTINGS, vectors, lengths, cosines, (), lambda _: None)
+    query = MiningQuery(vectors, lengths, cosines)
+    scan = Scan(backend._cluster, SETTINGS, query, lambda _: None)
     assert scan.tolerance < SETTINGS.tolerance
 
     def named(found):

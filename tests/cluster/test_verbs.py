@@ -9,8 +9,8 @@ import uuid
 import pytest
 
 import slice_os
-from slice_os.backends.opensearch import retrieve, scan
-from slice_os.backends.opensearch.scan import Scan
+from slice_os.backends.cluster import retrieve, scan
+from slice_os.backends.cluster.scan import Scan
 from slice_os.errors import ClusterError, LocationError, QueryError
 from slice_os.query import read_hits
 from slice_os.request import as_curl

@@ -39,8 +39,8 @@ def encoder():
 
 
 @pytest.fixture(scope="session", params=["local", "opensearch"])
-def new_place(request, tmp_path_factory):
-    """A function that returns a place of the backend where nothing is yet."""
+def new_location(request, tmp_path_factory):
+    """A function that returns a location of the backend where nothing is yet."""
     if request.param == "local":
         return lambda: str(tmp_path_factory.mktemp("local") / "contract.slice")
     cluster = request.getfixturevalue("cluster")
@@ -48,14 +48,14 @@ def new_place(request, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def place(new_place):
+def location(new_location):
     """Where a filled index of the backend lies; tests that write make their own."""
-    place = new_place()
-    slice_os.index(corpus(), place, passage_words=40)
-    return place
+    location = new_location()
+    slice_os.index(corpus(), location, passage_words=40)
+    return location
 
 
 @pytest.fixture
-def index(place):
-    with slice_os.open(place) as opened:
+def index(location):
+    with slice_os.open(location) as opened:
         yield opened

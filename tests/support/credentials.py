@@ -21,10 +21,10 @@ def use(monkeypatch, **environment):
         monkeypatch.setenv(variable, value)
 
 
-def refused(place, kind=ClusterError):
+def refused(location, kind=ClusterError):
     """Return the one sentence with which opening fails, and hold it to the house rules."""
     with pytest.raises(kind) as caught:
-        slice_os.open(place)
+        slice_os.open(location)
     said = str(caught.value)
     whole = "".join(traceback.format_exception(caught.value))
     assert not any(secret in whole for secret in SECRETS)

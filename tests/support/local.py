@@ -7,9 +7,10 @@ import zlib
 
 import numpy as np
 
-from slice_os.backends.base import Retrieval
-from slice_os.records import Document, EncodedPassage, Passage, Words
-from slice_os.spans import degree, fit_window
+from slice_os.backends.base import SearchQuery
+from slice_os.records import Document, Passage, Words
+from slice_os.search.rerank import ranked_passages
+from slice_os.spans import PackedPassage, degree, fit_window
 
 DIMENSION = 32
 SENTENCES = [
@@ -29,14 +30,19 @@ def encode(text: str) -> Words:
     return Words(starts, ends, vectors.astype(np.float32))
 
 
+def put_passage(writer, document: str, number: int, start: int, text: str) -> None:
+    """Write a passage of the document that was begun."""
+    passage = Passage(document, number, start, start + len(text), text)
+    writer.put(passage, PackedPassage.pack(encode(text), 20, passage))
+
+
 def put(writer, name: str, texts: list[str], **metadata: object) -> Document:
     """Write a document of the given passages."""
     document = Document(name, "\n".join(texts), metadata=metadata)
     assert writer.begin(document)
     at = 0
     for number, text in enumerate(texts):
-        passage = Passage(name, number, at, at + len(text), text)
-        writer.add(EncodedPassage(passage, encode(text)))
+        put_passage(writer, name, number, at, text)
         at += len(text) + 1
     writer.finish()
     return document
@@ -47,9 +53,16 @@ def unit(seed):
     return vector / np.linalg.norm(vector)
 
 
+def candidates(index, **wanted):
+    """Return the candidates of a query, reranked: `size` of them after the first `offset`."""
+    size, offset = wanted.pop("size", 10), wanted.pop("offset", 0)
+    query = SearchQuery(**{"text": "", "vector": unit(1), "lengths": range(1, 21), **wanted})
+    (found,) = ranked_passages(index, [query], range(offset, offset + size))
+    return found
+
+
 def search(index, **wanted):
-    retrieval = Retrieval(**{"text": "", "vector": unit(1), "lengths": range(1, 21), **wanted})
-    return [(c.stored.passage.document, c.score) for c in index.retrieve(retrieval)]
+    return [(c.stored.passage.document, c.score) for c in candidates(index, **wanted)]
 
 
 def naive_degree(text, vector, lengths):

@@ -25,25 +25,25 @@ def answers(index):
 
 index = None
 
-def work(place):
-    opened = index or slice_os.open(place)
+def work(location):
+    opened = index or slice_os.open(location)
     return [answers(opened) for _ in range(3)]
 
-def checked(place, wanted):
+def checked(location, wanted):
     signal.alarm(60)
-    assert work(place) == [wanted] * 3
+    assert work(location) == [wanted] * 3
     # What the process encodes itself goes through the encoder's pool.
     own = slice_os.Document("own", " ".join(PHRASES * 40))
-    assert slice_os.index([own], f"{place}-{os.getpid()}").documents == 1
+    assert slice_os.index([own], f"{location}-{os.getpid()}").documents == 1
 
 if __name__ == "__main__":
     signal.alarm(120)
-    how, place = sys.argv[1:]
-    closed = slice_os.open(place)
+    how, location = sys.argv[1:]
+    closed = slice_os.open(location)
     closed.close()
     if how != "spawn":
-        index = slice_os.open(place)
-    wanted = answers(index or slice_os.open(place))
+        index = slice_os.open(location)
+    wanted = answers(index or slice_os.open(location))
     assert wanted
     if how == "prefork":  # as gunicorn --preload does
         busy = threading.Event()
@@ -56,7 +56,7 @@ if __name__ == "__main__":
         for _ in range(4):
             if not (worker := os.fork()):
                 try:
-                    checked(place, wanted)
+                    checked(location, wanted)
                 except BaseException as exc:
                     print(repr(exc), file=sys.stderr, flush=True)
                     os._exit(1)
@@ -68,14 +68,14 @@ if __name__ == "__main__":
         assert ended == [0] * 4, ended
     else:
         context = multiprocessing.get_context(how)
-        processes = [context.Process(target=checked, args=(place, wanted)) for _ in range(3)]
+        processes = [context.Process(target=checked, args=(location, wanted)) for _ in range(3)]
         [process.start() for process in processes]
         [process.join() for process in processes]
         assert [process.exitcode for process in processes] == [0] * 3
-    assert answers(index or slice_os.open(place)) == wanted
-    with slice_os.open(place) as again:
+    assert answers(index or slice_os.open(location)) == wanted
+    with slice_os.open(location) as again:
         again.add([slice_os.Document("more", "One more text.")])
-    assert (index or slice_os.open(place)).status().documents == 31
+    assert (index or slice_os.open(location)).status().documents == 31
 """
 
 

@@ -107,14 +107,14 @@ def test_damaged_files(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", [".jsonl", ".csv", ".tsv"])
-@pytest.mark.parametrize("seed", range(20))
-def test_every_row_is_accounted_for(tmp_path: Path, name: str, seed: int) -> None:
+def test_every_row_is_accounted_for(tmp_path: Path, name: str) -> None:
     """Letters are damaged here, not the marks that divide a file into rows."""
-    rng = random.Random(seed)
-    data = bytearray(originals()[name])
-    letters = [n for n, byte in enumerate(data) if chr(byte) in "rowé0123456789" and n > 20]
-    for place in rng.sample(letters, 12):
-        data[place] = rng.choice(b"\xff\xfexyz")
-    (tmp_path / f"a{name}").write_bytes(data)
-    corpus = read(tmp_path)
-    assert len(list(corpus)) + corpus.rejects == ROWS
+    whole = originals()[name]
+    letters = [n for n, byte in enumerate(whole) if chr(byte) in "rowé0123456789" and n > 20]
+    for seed in range(20):
+        rng, data = random.Random(seed), bytearray(whole)
+        for place in rng.sample(letters, 12):
+            data[place] = rng.choice(b"\xff\xfexyz")
+        (tmp_path / f"a{name}").write_bytes(data)
+        corpus = read(tmp_path)
+        assert len(list(corpus)) + corpus.rejects == ROWS, seed

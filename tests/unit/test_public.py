@@ -48,11 +48,11 @@ def test_importing_everything_hides_nothing_of_pythons():
     assert names["Index"] is slice_os.Index
 
 
-@pytest.mark.parametrize("place", [None, 7, ["a"]])
-def test_a_place_is_a_path(place):
+@pytest.mark.parametrize("location", [None, 7, ["a"]])
+def test_a_location_is_a_path(location):
     for function in (slice_os.open, slice_os.Index, slice_os.doctor):
         with pytest.raises(TypeError):
-            function(place)
+            function(location)
 
 
 def test_what_is_held_is_what_status_counts(tmp_path):

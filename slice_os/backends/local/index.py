@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from threading import Event, RLock
+from threading import Event, Lock
 from typing import Any, TypeVar
 
 from filelock import FileLock
@@ -18,14 +18,15 @@ from filelock import FileLock
 from slice_os.backends.base import (
     Backend,
     Candidate,
-    ClusterSettings,
     IndexMeta,
     IndexStatus,
-    Retrieval,
+    MiningQuery,
+    SearchQuery,
     StoredDocument,
     StoredPassage,
 )
-from slice_os.backends.local.retrieve import fetch, retrieve, unseen
+from slice_os.backends.local.compaction import segment_file
+from slice_os.backends.local.retrieve import candidates, fetch, unseen
 from slice_os.backends.local.schema import (
     DATABASE,
     Database,
@@ -42,16 +43,17 @@ from slice_os.backends.local.schema import (
     segment_missing,
 )
 from slice_os.backends.local.segment import Segment
-from slice_os.backends.local.tidy import segment_file
 from slice_os.backends.local.writer import LOCK, LocalWriter
 from slice_os.errors import LocationError
-from slice_os.filters import Condition, Filter
-from slice_os.records import DocumentInfo, Float32, Passage, Reject
+from slice_os.filters import Filter
+from slice_os.records import DocumentInfo, Float32, Metadata, Passage, Reject
 from slice_os.spans import reaching
 from slice_os.threads import Forkable
 
 T = TypeVar("T")
 RETRIES = 10
+PAGE = 1000
+"""Passages that are listed at once."""
 
 
 class LocalBackend(Backend, Forkable):
@@ -62,20 +64,19 @@ class LocalBackend(Backend, Forkable):
         self._folder = folder
         self.location = str(folder)
         database = connect(folder)
-        self._database: Database | None = database
         self.meta: IndexMeta = load_meta(database, folder)
-        self._lock = RLock()
+        # One for each search that is under way, kept for the next.
+        self._idle: list[Database] = [database]
+        self._lock = Lock()
+        self._closed = Event()
         self._segments: dict[int, Segment] = {}
         self._pool = _pool()
         self.watch_forks()
 
     def before_fork(self) -> None:
-        """Close the database, unless this thread is using it: SQLite's do not cross a fork."""
+        """Close the databases that no thread is using: SQLite's do not cross a fork."""
         self._lock.acquire()
-        with suppress(sqlite3.ProgrammingError):  # this index was closed: it stays so
-            if self._database is not None and not self._database.in_transaction:
-                self._database.close()
-                self._database = None  # opened again when it is used
+        self._close_idle()
 
     def after_fork(self) -> None:
         """Let other threads go on."""
@@ -83,11 +84,16 @@ class LocalBackend(Backend, Forkable):
 
     def forked(self) -> None:
         """Begin without threads, and with a lock that no thread holds."""
-        self._lock = RLock()
+        self._lock = Lock()
         self._pool = _pool()
 
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
     @classmethod
-    def open(cls, location: str) -> LocalBackend | None:
+    def open(cls, location: str, **options: Any) -> LocalBackend | None:
+        _no_cluster(location, options)
         folder = Path(location).expanduser()
         if (folder / DATABASE).is_file():
             return cls(folder)
@@ -96,12 +102,9 @@ class LocalBackend(Backend, Forkable):
         return None
 
     @classmethod
-    def create(
-        cls, location: str, meta: IndexMeta, settings: ClusterSettings | None = None
-    ) -> LocalBackend:
+    def create(cls, location: str, meta: IndexMeta, **options: Any) -> LocalBackend:
+        _no_cluster(location, options)
         folder = Path(location).expanduser()
-        if settings:
-            raise _no_cluster(location)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with FileLock(folder / LOCK, timeout=60):
@@ -113,14 +116,17 @@ class LocalBackend(Backend, Forkable):
 
     @contextmanager
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
-        """Give the database in a read transaction: one state of the index for a whole search."""
+        """Give a database in a read transaction: one state of the index for a whole search."""
         with self._lock:
-            if self._database is not None and is_outdated(self._database, self._folder):
-                self._database.close()
-                self._database = None
-            if self._database is None:
-                self._database = connect(self._folder)
-            database = self._database
+            if self._closed.is_set():
+                raise LocationError(f"The index {self._folder} was closed: open it again.")
+            database = self._idle.pop() if self._idle else None
+        if database is not None and is_outdated(database, self._folder):
+            database.close()
+            database = None
+        if database is None:
+            database = connect(self._folder)
+        try:
             with reading(database, self._folder):
                 try:
                     database.execute("BEGIN")
@@ -128,9 +134,14 @@ class LocalBackend(Backend, Forkable):
                 finally:
                     with suppress(sqlite3.Error):
                         database.execute("COMMIT")
+        finally:
+            with self._lock:
+                self._idle.append(database)
+                if self._closed.is_set():
+                    self._close_idle()
 
     def _in_snapshot(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work`, again if a tidying writer has just replaced a segment it names."""
+        """Run `work`, again if a merge has just replaced a segment it names."""
         for _ in range(RETRIES):
             with suppress(FileNotFoundError), self._snapshot() as database:
                 return work(database)
@@ -144,14 +155,14 @@ class LocalBackend(Backend, Forkable):
                 for n, one in recorded.items()
             }
         except FileNotFoundError:
-            raise  # replaced by a tidying writer: the caller looks again
+            raise  # replaced by a merge: the caller looks again
         except OSError as exc:  # too many open files, for one
             raise as_error(self._folder, exc) from exc
         self._segments = mapped
         return mapped
 
     def check(self, settings: Mapping[str, Any]) -> None:
-        raise _no_cluster(self.location)
+        _no_cluster(self.location, {"settings": settings})
 
     def status(self) -> IndexStatus:
         with self._snapshot() as database:
@@ -227,16 +238,32 @@ class LocalBackend(Backend, Forkable):
             for name, title, words, passages, metadata in rows
         ]
 
-    def passages(self, document: str, numbers: range | None = None) -> list[Passage]:
+    def read(self, document: str, numbers: range | None = None) -> tuple[Metadata, list[Passage]]:
         first, last = (numbers.start, numbers.stop) if numbers else (0, 1 << 62)
         query = (
-            "SELECT d.id, p.number, p.start, p.end, p.text, p.title FROM documents d"
+            "SELECT d.metadata, d.id, p.number, p.start, p.end, p.text, p.title FROM documents d"
             " JOIN passages p ON p.document = d.key AND NOT p.pending"
             " WHERE d.id = ? AND p.number >= ? AND p.number < ? ORDER BY p.number"
         )
         name = document.encode("utf-8", "replace").decode()
         with self._snapshot() as database:
-            return [Passage(*row) for row in database.execute(query, (name, first, last))]
+            rows = database.execute(query, (name, first, last)).fetchall()
+        metadata: Metadata = json.loads(rows[0][0]) if rows else {}
+        return metadata, [Passage(*row) for _, *row in rows]
+
+    def passages(
+        self, filters: Sequence[Filter] = (), after: tuple[str, int] | None = None
+    ) -> Iterator[StoredPassage]:
+        condition, parameters = filter_clause(filters)
+        query = (
+            "SELECT p.segment, p.ordinal FROM documents d JOIN passages p ON p.document = d.key"
+            f" AND NOT p.pending WHERE {condition} AND (d.id, p.number) > (?, ?)"
+            " ORDER BY d.id, p.number"
+        )
+        with self._own_state() as (database, segments):
+            rows = database.execute(query, [*parameters, *(after or ("", -1))])
+            while refs := rows.fetchmany(PAGE):
+                yield from fetch(database, segments, refs)
 
     def has_field(self, name: str) -> bool:
         condition, parameters = filter_clause([Filter(name, "exists", "")])
@@ -249,19 +276,13 @@ class LocalBackend(Backend, Forkable):
             query = "SELECT DISTINCT value FROM documents, json_each(fields(metadata))"
             return [name for (name,) in database.execute(query)]
 
-    def retrieve(self, retrieval: Retrieval) -> list[Candidate]:
+    def candidates(self, queries: Sequence[SearchQuery]) -> list[list[Candidate]]:
         return self._in_snapshot(
-            lambda database: retrieve(database, self._map_segments(database), self._pool, retrieval)
+            lambda database: candidates(database, self._map_segments(database), self._pool, queries)
         )
 
     def scan(
-        self,
-        vectors: Float32,
-        lengths: Sequence[range],
-        cosines: Float32,
-        filters: Sequence[Condition] = (),
-        on_progress: Callable[[float], object] = lambda share: None,
-        exact: bool = False,
+        self, query: MiningQuery, on_progress: Callable[[float], object] = lambda share: None
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
         left = Event()
 
@@ -271,16 +292,12 @@ class LocalBackend(Backend, Forkable):
                     raise CancelledError
                 return segment.block(words)
 
+            vectors, lengths, cosines = query.vectors, query.lengths, query.cosines
             return list(reaching(segment.bounds, read, vectors, lengths, cosines))
 
-        # A connection of its own holds one state of the index for as long as the scan lasts, and
-        # threads of its own do not keep searches waiting.
-        with (
-            closing(connect(self._folder)) as database,
-            reading(database, self._folder),
-            ExitStack() as stack,
-        ):
-            segments, left_out = self._plan_scan(database, filters)
+        with self._own_state() as (database, segments), ExitStack() as stack:
+            left_out = unseen(database, query.filters)
+            # Threads of its own do not keep searches waiting.
             pool = _pool()
             stack.callback(pool.shutdown, cancel_futures=True)
             stack.callback(left.set)
@@ -295,14 +312,19 @@ class LocalBackend(Backend, Forkable):
                 done += len(segment.starts)
                 on_progress(done / words)
 
-    def _plan_scan(
-        self, database: sqlite3.Connection, filters: Sequence[Condition]
-    ) -> tuple[dict[int, Segment], dict[int, list[int]]]:
-        for _ in range(RETRIES):
-            database.execute("BEGIN")
-            with suppress(FileNotFoundError):
-                return self._map_segments(database), unseen(database, filters)
-            database.execute("COMMIT")
+    @contextmanager
+    def _own_state(self) -> Iterator[tuple[sqlite3.Connection, dict[int, Segment]]]:
+        """Give a database and its segments in one state of the index, for as long as it takes."""
+        with closing(connect(self._folder)) as database, reading(database, self._folder):
+            for _ in range(RETRIES):
+                database.execute("BEGIN")
+                try:
+                    segments = self._map_segments(database)
+                except FileNotFoundError:
+                    database.execute("COMMIT")
+                else:
+                    yield database, segments
+                    return
         raise segment_missing(self._folder)
 
     def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> LocalWriter:
@@ -310,17 +332,21 @@ class LocalBackend(Backend, Forkable):
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
-        self._segments.clear()
-        if self._database is not None:
-            self._database.close()
+        with self._lock:
+            self._closed.set()
+            self._segments = {}
+            self._close_idle()
 
 
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1, "slice-os-scan")
 
 
-def _no_cluster(location: str) -> LocationError:
-    return LocationError(f"{location} is a folder: leave out the settings that are for a cluster.")
+def _no_cluster(location: str, options: Mapping[str, Any]) -> None:
+    if any(options.values()):
+        raise LocationError(
+            f"{location} is a folder: leave out the {', '.join(options)} that are for a cluster."
+        )
 
 
 def _foreign(folder: Path) -> bool:

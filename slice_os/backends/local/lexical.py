@@ -40,13 +40,13 @@ def bm25(
         "WHERE key IN (SELECT p.key FROM passages p JOIN documents d ON d.key = p.document"
         f" WHERE {condition})"
     )
-    legs, values = _legs(database, text)
-    if not legs:
+    clauses, values = _clauses(database, text)
+    if not clauses:
         return []
     # Equal scores are ordered by key, so that pages do not overlap.
     query = (
         "SELECT p.key, p.segment, p.ordinal, score FROM ("
-        f"SELECT key, sum(s) AS score FROM ({legs}) {allowed if filters else ''} "
+        f"SELECT key, sum(s) AS score FROM ({clauses}) {allowed if filters else ''} "
         "GROUP BY key ORDER BY score DESC, key LIMIT ?) best "
         "JOIN passages p ON p.key = best.key ORDER BY score DESC, p.key"
     )
@@ -60,10 +60,10 @@ def bm25_of(
     wanted = "(SELECT value FROM json_each(?))"
     rows = database.execute(f"SELECT p.key, p.segment, p.ordinal FROM {AT}", (json.dumps(places),))
     keys = {key: (segment, ordinal) for key, segment, ordinal in rows}
-    legs, values = _legs(database, text, f"AND +rowid IN {wanted}", json.dumps(list(keys)))
-    if not legs:
+    clauses, values = _clauses(database, text, f"AND +rowid IN {wanted}", json.dumps(list(keys)))
+    if not clauses:
         return {}
-    rows = database.execute(f"SELECT key, sum(s) FROM ({legs}) GROUP BY key", values)
+    rows = database.execute(f"SELECT key, sum(s) FROM ({clauses}) GROUP BY key", values)
     return {keys[key]: score for key, score in rows}
 
 
@@ -93,7 +93,7 @@ def wording_clause(conditions: Sequence[Condition]) -> tuple[str, list[str]]:
     return " AND ".join(clauses), parameters
 
 
-def _legs(
+def _clauses(
     database: sqlite3.Connection, text: str, condition: str = "", parameter: str | None = None
 ) -> tuple[str, list[object]]:
     """Return SQL that gives (key, s) for every term and passage, and its parameters.
@@ -103,7 +103,7 @@ def _legs(
     (passages,) = database.execute(
         "SELECT (SELECT total(passages) FROM segments) - (SELECT count(*) FROM hidden)"
     ).fetchone()
-    leg = (
+    clause = (
         "SELECT rowid AS key, bm25(postings) * ? AS s FROM postings"
         f" WHERE postings MATCH ? {condition}"
     )
@@ -111,7 +111,7 @@ def _legs(
     weights = _weights(database, text, passages)
     for term, weight in weights.items():
         values += [weight, f'"{term}"', *([] if parameter is None else [parameter])]
-    return " UNION ALL ".join([leg] * len(weights)) + " LIMIT -1" * bool(weights), values
+    return " UNION ALL ".join([clause] * len(weights)) + " LIMIT -1" * bool(weights), values
 
 
 def _weights(database: sqlite3.Connection, text: str, passages: float) -> dict[str, float]:

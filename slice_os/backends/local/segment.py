@@ -18,18 +18,17 @@ import numpy as np
 import numpy.typing as npt
 
 from slice_os.errors import IndexDamagedError
-from slice_os.records import Float32, Passage, Words
+from slice_os.records import Float32
 from slice_os.spans import (
+    PackedPassage,
+    common_exponent,
     dequantize,
-    own_norms,
-    pack_norms,
-    quantize,
-    span_norms,
+    rebase,
     unpack_inverse_norms,
 )
 
 ALIGNMENT = 64
-_ARRAYS = {
+_ARRAYS: dict[str, np.dtype[Any]] = {
     "bounds": np.dtype(np.int64),
     "vectors": np.dtype(np.int8),
     "scales": np.dtype(np.float32),
@@ -52,44 +51,26 @@ class Recorded(NamedTuple):
     checksum: bytes | None = None
 
 
-class PackedPassage(NamedTuple):
-    """The word vectors of one passage as a segment stores them, norms not yet packed."""
-
-    vectors: npt.NDArray[np.int8]
-    scales: npt.NDArray[np.float32]
-    norms: npt.NDArray[np.float32]
-    starts: npt.NDArray[np.uint32]
-    ends: npt.NDArray[np.uint32]
-
-
-def pack(words: Words, max_words: int, passage: Passage) -> PackedPassage:
-    """Quantize a passage's words and work out the norms of its spans, 0 for its neighbours'."""
-    codes, scales = quantize(words.vectors)
-    norms = own_norms(span_norms(words.vectors, max_words), words, passage)
-    return PackedPassage(
-        codes, scales, norms, words.starts.astype(np.uint32), words.ends.astype(np.uint32)
-    )
-
-
 def write_segment(file: Path, passages: Sequence[PackedPassage]) -> tuple[int, bytes]:
     """Write passages as a segment; when this returns the segment is on the disk, whole.
 
     Returns:
         Its bytes and its checksum.
     """
-    norms, exponent = pack_norms(np.concatenate([p.norms for p in passages], axis=1))
-    arrays = {
-        "bounds": np.cumsum([0, *(len(p.starts) for p in passages)], dtype=np.int64),
-        "vectors": np.concatenate([p.vectors for p in passages]),
+    exponent = common_exponent([(p.norms, p.exponent) for p in passages])
+    norms = [rebase(p.norms, p.exponent, exponent) for p in passages]
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "bounds": np.cumsum([0, *map(len, passages)]),
+        "vectors": np.concatenate([p.codes for p in passages]),
         "scales": np.concatenate([p.scales for p in passages]),
-        "norms": norms,
-        "exponent": np.array([exponent], dtype=np.int64),
+        "norms": np.concatenate(norms, axis=1),
+        "exponent": np.array([exponent]),
         "starts": np.concatenate([p.starts for p in passages]),
         "ends": np.concatenate([p.ends for p in passages]),
     }
     with file.open("w+b") as stream:
-        for name in _ARRAYS:
-            np.save(stream, np.ascontiguousarray(arrays[name]))
+        for name, kind in _ARRAYS.items():
+            np.save(stream, arrays[name].astype(kind, order="C", copy=False))
             stream.write(bytes(-stream.tell() % ALIGNMENT))
         checksum = _checksum(stream, stream.tell())
         stream.write(checksum)
@@ -146,7 +127,7 @@ class Segment:
 
     @classmethod
     def open(cls, file: Path, recorded: Recorded | None = None) -> Segment:
-        """Map a segment file; FileNotFoundError if a tidying writer has just replaced it.
+        """Map a segment file; FileNotFoundError if a merge has just replaced it.
 
         What is free is compared with what the database has `recorded` of it: its size, its
         identity, its shape. The vectors are not read.
@@ -183,25 +164,25 @@ class Segment:
         if recorded and (len(bounds) - 1, words) != (recorded.passages, recorded.words):
             raise ValueError("it is another one")
 
-    def inverse_norms(self, words: slice) -> Float32:
-        """Return 1 / norm of the spans that begin with a slice of words, ``[max_words, n]``."""
-        return unpack_inverse_norms(self.norms[:, words], int(self.exponent[0]))
+    def inverse_norms(self, words: slice, length: int | None = None) -> Float32:
+        """Return 1 / norm of the spans that begin with a slice of words, ``[max_words, n]``.
 
-    def inverse_norms_into(self, length: int, out: Float32) -> Float32:
-        """Write 1 / norm of the spans of one length, by first word, to `out` and return it."""
-        return unpack_inverse_norms(self.norms[length - 1, : len(out)], int(self.exponent[0]), out)
+        Of one `length` alone, ``[n]``.
+        """
+        norms = self.norms[:, words] if length is None else self.norms[length - 1, words]
+        return unpack_inverse_norms(norms, int(self.exponent[0]))
 
-    def words(self, ordinal: int) -> tuple[Words, npt.NDArray[np.float32]]:
-        """Return a passage's words (dequantized) and its norms, float32 ``[max_words, n]``."""
+    def passage(self, ordinal: int) -> PackedPassage:
+        """Return a passage; its arrays are views of the file."""
         part = self.slice(ordinal)
-        packed = self.norms[:, part]
-        inverse = unpack_inverse_norms(packed, int(self.exponent[0]))
-        words = Words(
-            self.starts[part].astype(np.int32),
-            self.ends[part].astype(np.int32),
-            dequantize(self.vectors[part], self.scales[part]),
+        return PackedPassage(
+            self.vectors[part],
+            self.scales[part],
+            self.norms[:, part],
+            int(self.exponent[0]),
+            self.starts[part].view(np.int32),
+            self.ends[part].view(np.int32),
         )
-        return words, np.where(packed > 0, 1 / inverse, 0).astype(np.float32)
 
     def block(self, part: slice) -> tuple[Float32, Float32]:
         """Return vectors ``[n, d]`` and inverse norms ``[max_words, n]`` of a slice of words."""
@@ -211,18 +192,6 @@ class Segment:
     def slice(self, ordinal: int) -> slice:
         """Return where a passage's words lie."""
         return slice(int(self.bounds[ordinal]), int(self.bounds[ordinal + 1]))
-
-    def packed(self, ordinal: int) -> PackedPassage:
-        """Return a passage as it was packed, to be written again."""
-        part = self.slice(ordinal)
-        _, norms = self.words(ordinal)
-        return PackedPassage(
-            np.array(self.vectors[part]),
-            np.array(self.scales[part]),
-            norms,
-            np.array(self.starts[part]),
-            np.array(self.ends[part]),
-        )
 
 
 def mending(folder: Path) -> str:

@@ -22,6 +22,7 @@ from typing import ParamSpec, TypeVar, cast
 from filelock import FileLock, Timeout
 
 from slice_os.backends.base import Writer
+from slice_os.backends.local.compaction import merge_segments, remove_orphans, segment_file
 from slice_os.backends.local.schema import (
     as_error,
     connect,
@@ -31,12 +32,11 @@ from slice_os.backends.local.schema import (
     next_segment,
     record_segment,
 )
-from slice_os.backends.local.segment import PackedPassage, Recorded, pack, write_segment
-from slice_os.backends.local.tidy import remove_orphans, segment_file, tidy_segments
+from slice_os.backends.local.segment import Recorded, write_segment
 from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError
 from slice_os.filters import flat_metadata
-from slice_os.records import Document, EncodedPassage, Passage
-from slice_os.spans import shared_words
+from slice_os.records import Document, Passage
+from slice_os.spans import PackedPassage
 
 _log = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -94,7 +94,7 @@ class LocalWriter(Writer):
         if self._database.refused is not None:
             raise as_error(folder, self._database.refused)
         try:
-            self._max_words = load_meta(self._database, folder).max_words
+            load_meta(self._database, folder)  # refuses what cannot be written to
             remove_orphans(self._database, folder)
             self._begin_transaction()
             if not has_sources(self._database):
@@ -173,18 +173,16 @@ class LocalWriter(Writer):
             self._stored[passage_hash].append(key)
         return True
 
-    def add(self, passage: EncodedPassage) -> None:
-        said, words = passage.passage, passage.words
-        # Those that the passage before it has, too, are counted there.
-        counted = len(words) - shared_words(words, said)[0]
-        self._add(said, pack(words, self._max_words, said), counted)
+    def put(self, passage: Passage, packed: PackedPassage) -> None:
+        self._put(passage, packed)
         if self._words >= SEGMENT_WORDS or time.monotonic() - self._since > COMMIT_SECONDS:
             self.commit()
 
     @_whole
-    def _add(self, passage: Passage, packed: PackedPassage, words: int) -> None:
+    def _put(self, passage: Passage, packed: PackedPassage) -> None:
         """Add a passage that stays hidden until its document is complete."""
         ordinal = len(self._packed)
+        words = packed.own_words(passage)
         cursor = self._database.execute(
             "INSERT INTO passages (document, number, start, end, title, text, hash, words, segment,"
             " ordinal, pending) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
@@ -196,7 +194,7 @@ class LocalWriter(Writer):
         )
         self._keys.append(int(cursor.lastrowid or 0))
         self._packed.append(packed)
-        self._words += len(packed.starts)
+        self._words += len(packed)
 
     def keep(self, passage: Passage) -> None:
         key = self._stored[passage.hash].pop()
@@ -292,22 +290,24 @@ class LocalWriter(Writer):
                 raise as_error(self._folder, exc) from exc
             raise LocationError(f"{self._folder} could not be written: {exc}.") from exc
 
-    def close(self, *, tidy: bool = True) -> None:
-        """Commit and tidy. A document that was begun and not finished stays hidden.
+    def close(self, *, merge: bool = True) -> None:
+        """Commit, then merge segments. A document that was begun and not finished stays hidden.
 
         After an error of the disk nothing more is written: the last commit stands.
         """
         try:
             if not self._broken:
                 self.commit()
-                if tidy:
-                    self._tidy()
+                if merge:
+                    self._merge()
         finally:
             self._database.close()  # rolls back what is open
             self._lock.release()
 
-    def _tidy(self) -> None:
+    def _merge(self) -> None:
         try:
-            tidy_segments(self._database, self._folder, SEGMENT_WORDS)
+            merge_segments(self._database, self._folder, SEGMENT_WORDS)
         except (OSError, sqlite3.Error, IndexDamagedError) as exc:
-            _log.warning("%s could not be tidied: %s. Nothing is lost.", self._folder, exc)
+            _log.warning(
+                "The segments of %s could not be merged: %s. Nothing is lost.", self._folder, exc
+            )

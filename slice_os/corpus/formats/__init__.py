@@ -1,60 +1,29 @@
-"""The formats that can be read: one row each here, one module each beside."""
+"""The formats that can be read: a module each beside, and a row each in `FORMATS`.
+
+Another one is added from outside: ``FORMATS[".ext"] = Whole(parse)`` or ``Rows(parse)``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import PurePath
-from typing import BinaryIO
 
-from slice_os.corpus.formats import (
-    delimited,
-    docx,
-    html,
-    json_lines,
-    json_whole,
-    markdown,
-    pdf,
-    plain,
-    xlsx,
-)
-from slice_os.corpus.formats.parsed import Parsed
-from slice_os.corpus.limits import PACKED_BYTES, TEXT_BYTES
-from slice_os.corpus.rows import Row
+from slice_os.corpus.formats import delimited, docx, html, json, pdf, text, xlsx
+from slice_os.corpus.formats.base import Format, Parsed, Row, Rows, Whole
+from slice_os.corpus.limits import PACKED_BYTES
 
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A format of which a file is one document, of at most so many bytes."""
-
-    parse: Callable[[bytes], Parsed]
-    largest: int = TEXT_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """A format of which a file is read row by row, each a document.
-
-    With `columns`, what one row lacks all of them lack.
-    """
-
-    parse: Callable[[BinaryIO], Iterator[Row]]
-    columns: bool = False
-
-
-Format = Whole | Rows
+__all__ = ["FORMATS", "Format", "Parsed", "Row", "Rows", "Whole", "format_of", "is_compressed"]
 
 FORMATS: dict[str, Format] = {
-    ".txt": Whole(plain.parse),
-    ".md": Whole(markdown.parse),
+    ".txt": Whole(text.parse_plain),
+    ".md": Whole(text.parse_markdown),
     ".html": Whole(html.parse),
     ".htm": Whole(html.parse),
     ".pdf": Whole(pdf.parse, PACKED_BYTES),
     ".docx": Whole(docx.parse, PACKED_BYTES),
     ".xlsx": Rows(xlsx.parse),
-    ".json": Rows(json_whole.parse),
-    ".jsonl": Rows(json_lines.parse),
-    ".ndjson": Rows(json_lines.parse),
+    ".json": Rows(json.parse),
+    ".jsonl": Rows(json.parse_lines),
+    ".ndjson": Rows(json.parse_lines),
     ".csv": Rows(delimited.parse_csv, columns=True),
     ".tsv": Rows(delimited.parse_tsv, columns=True),
 }

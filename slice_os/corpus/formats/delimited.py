@@ -6,9 +6,9 @@ import csv
 from collections.abc import Iterator
 from typing import BinaryIO, TextIO
 
-from slice_os.corpus.encoding import BROKEN, open_text
+from slice_os.corpus.charsets import BROKEN, open_text
+from slice_os.corpus.formats.base import Row
 from slice_os.corpus.limits import ROW_CHARACTERS, too_long
-from slice_os.corpus.rows import Row
 from slice_os.errors import CorpusError
 
 _MOST_COLUMNS = 10_000

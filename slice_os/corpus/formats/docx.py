@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from slice_os.corpus.formats.parsed import Parsed
+from slice_os.corpus.formats.base import Parsed
 from slice_os.corpus.limits import open_zip
 from slice_os.errors import CorpusError, MissingExtraError
 

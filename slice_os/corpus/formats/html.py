@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from selectolax.lexbor import LexborHTMLParser
 
-from slice_os.corpus.encoding import decode
-from slice_os.corpus.formats.parsed import Parsed
+from slice_os.corpus.charsets import decode
+from slice_os.corpus.formats.base import Parsed
 from slice_os.corpus.limits import check_html
 
 _UNSEEN = ["head", "script", "style", "noscript", "template", "svg", "iframe", "object"]

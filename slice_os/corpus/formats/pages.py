@@ -10,17 +10,17 @@ from statistics import median
 from typing import Any, NamedTuple
 
 _EDGE = 2
-"""Lines at the top and the bottom of a page among which a running title or a page number is."""
+"""Running titles and page numbers are among this many lines at the top and bottom of a page."""
 _OFTEN = 0.3
-"""The share of the pages on which a line returns that is a running title."""
+"""A line that returns on this share of the pages is a running title."""
 _FULL = 0.6
-"""Of the length of long lines: a shorter line was ended, not wrapped."""
+"""A line shorter than this share of the long lines was ended, not wrapped."""
 _GAP = 1.3
-"""Of the usual distance of lines: more parts paragraphs."""
+"""Lines further apart than this many usual distances belong to two paragraphs."""
 _NARROWEST = 60
-"""Points of the narrowest column; less is an indent."""
+"""The narrowest column, in points; less is an indent."""
 _FEW = 4
-"""So few lines begin at the same place by chance."""
+"""Up to this many lines may begin at the same x by chance."""
 
 _ENDED = re.compile(r"[.!?:;…][\"'”’)\]»]*$")
 _HYPHEN = re.compile(r"(\w*[^\W\d_])[-\u00ad\u2010]$")
@@ -59,7 +59,7 @@ def page_lines(page: Any) -> list[Line]:
 
 
 def _columns(begins: Sequence[float]) -> list[float]:
-    """Return where columns begin: places, apart, at which a good part of the lines does."""
+    """Return the x at which columns begin: far apart, and where many of the lines begin."""
     places = Counter(round(x) for x in begins)
     often = max(_FEW, len(begins) // 6)
     columns: list[float] = []

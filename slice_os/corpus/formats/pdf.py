@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from slice_os.corpus.formats.base import Parsed
 from slice_os.corpus.formats.pages import page_lines, running_text
-from slice_os.corpus.formats.parsed import Parsed
 from slice_os.errors import CorpusError, MissingExtraError
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from datetime import date, datetime
 from typing import Any, BinaryIO
 
+from slice_os.corpus.formats.base import Row
 from slice_os.corpus.formats.delimited import column_names
 from slice_os.corpus.limits import PACKED_BYTES, open_zip, read_all
-from slice_os.corpus.rows import Row
 from slice_os.errors import CorpusError, MissingExtraError
 
 

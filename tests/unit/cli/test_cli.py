@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import runpy
 import signal
 import sqlite3
 import subprocess
@@ -53,24 +54,24 @@ def corpus(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def place(corpus, tmp_path_factory):
-    place = tmp_path_factory.mktemp("place") / "demo.slice"
-    run("index", corpus, "--index", place)
-    return place
+def location(corpus, tmp_path_factory):
+    location = tmp_path_factory.mktemp("location") / "demo.slice"
+    run("index", corpus, "--index", location)
+    return location
 
 
 def test_index_says_what_it_did_and_does_it_once(corpus, tmp_path):
-    place = tmp_path / "i.slice"
-    first = run("index", corpus, "--index", place)
+    location = tmp_path / "i.slice"
+    first = run("index", corpus, "--index", location)
     assert "3 documents indexed, 0 unchanged" in first.stdout
-    assert "0 documents indexed, 3 unchanged" in run("index", corpus, "--index", place).stdout
-    report = json.loads(run("index", corpus, "--index", place, "--json").stdout)
+    assert "0 documents indexed, 3 unchanged" in run("index", corpus, "--index", location).stdout
+    report = json.loads(run("index", corpus, "--index", location, "--json").stdout)
     assert (report["unchanged"], report["rejected"], report["encoded_words"]) == (3, 0, 0)
-    piped = run("index", "-", "--index", place, stdin="A text from a pipe.")
+    piped = run("index", "-", "--index", location, stdin="A text from a pipe.")
     assert "1 document indexed" in piped.stdout
-    assert run("index", corpus, "--index", place, "--prune").stdout.count("0 pruned") == 1
-    run("index", "-", "--id", "pipe", "--index", place, stdin="A text.")
-    again = run("index", "-", "--id", "pipe", "--index", place, stdin="Another text.")
+    assert run("index", corpus, "--index", location, "--prune").stdout.count("0 pruned") == 1
+    run("index", "-", "--id", "pipe", "--index", location, stdin="A text.")
+    again = run("index", "-", "--id", "pipe", "--index", location, stdin="Another text.")
     assert "1 document indexed (1 replaced)" in again.stdout
 
 
@@ -91,7 +92,6 @@ def test_what_is_rejected_is_written_counted_and_told_by_the_exit_code(tmp_path)
     assert all(reject["reason"] for reject in rejects)
     (tmp_path / "bad.jsonl").unlink()
     (tmp_path / "image.txt").unlink()
-    file.rename(tmp_path / "i.slice.rejects.old")
     run("index", tmp_path / "good.txt", "--index", tmp_path / "i.slice")
     assert not file.exists()
 
@@ -136,7 +136,7 @@ def test_an_index_from_before_there_were_roots(tmp_path, monkeypatch):
     assert "docs/1.txt" in run("search", "price", "--index", "i.slice").stdout
     shown = run("index", "docs", "--index", "i.slice", code=1).stderr
     assert "give --root FOLDER" in shown
-    assert "index to a new place" in shown
+    assert "index to a new location" in shown
     Path("docs/0.txt").unlink()
     given = ["index", "docs", "--index", "i.slice", "--prune"]
     assert "3 documents indexed (3 replaced)" in run(*given, "--root", ".").stdout
@@ -210,8 +210,8 @@ def test_what_is_wrong_with_a_file_is_said_at_once(tmp_path):
     assert "1 rejected: see" in shown
 
 
-def test_a_filter_that_is_not_utf_8(place):
-    shown = run("search", "cancel", "--index", place, "--filter", "a=\udcff", code=1).stderr
+def test_a_filter_that_is_not_utf_8(location):
+    shown = run("search", "cancel", "--index", location, "--filter", "a=\udcff", code=1).stderr
     assert "is not understood" in shown
 
 
@@ -221,39 +221,39 @@ def test_phrases_over_two_lines_of_a_csv(tmp_path):
     assert read_phrases(file) == {"a": Sought(("wants\nto cancel",))}
 
 
-def test_search_marks_the_words(place):
-    out = run("search", "wants to cancel", "--index", place, "--size", 2).stdout
+def test_search_marks_the_words(location):
+    out = run("search", "wants to cancel", "--index", location, "--size", 2).stdout
     first = out.splitlines()[1]
     assert "cancel" in first[first.index("«") : first.index("»")]
     assert "talk.txt#0" in out.splitlines()[0]
     assert "Liability" not in first
 
 
-def test_search_json(place):
-    found = json.loads(run("search", "wants to cancel", "--index", place, "--json").stdout)
+def test_search_json(location):
+    found = json.loads(run("search", "wants to cancel", "--index", location, "--json").stdout)
     assert list(found) == ["query", "hits"]
     for hit in found["hits"]:
         assert list(hit) == HIT
         assert [list(span) for span in hit["spans"]] == [SPAN] * len(hit["spans"])
-    lines = run("search", "wants to cancel", "--index", place, "--nl").stdout.splitlines()
+    lines = run("search", "wants to cancel", "--index", location, "--nl").stdout.splitlines()
     assert [json.loads(line) for line in lines] == found["hits"]
-    only = run("search", "sea", "--index", place, "--filter", "year>1900", "--nl").stdout
+    only = run("search", "sea", "--index", location, "--filter", "year>1900", "--nl").stdout
     assert json.loads(only)["document"] == "r1"
     assert json.loads(only)["metadata"] == {"year": 1912}
 
 
-def test_exact_words_on_the_command_line(place):
+def test_exact_words_on_the_command_line(location):
     def found(*args):
         return {
             json.loads(line)["document"].split("/")[-1]
-            for line in run(*args, "--index", place, "--nl").stdout.splitlines()
+            for line in run(*args, "--index", location, "--nl").stdout.splitlines()
         }
 
     assert found("search", 'the bill "my plan" is high') == {"talk.txt"}
     assert found("search", "the bill is high -plan") == {"deal.txt", "r1"}
     assert found("search", "the bill", "--must", "ship", "--must-not", "plan") == {"r1"}
     assert len(found("search", 'the "nowhere" bill', "--literal")) == 3
-    only = run("search", "--index", place, "--nl", "--", '-plan "ship" sank').stdout
+    only = run("search", "--index", location, "--nl", "--", '-plan "ship" sank').stdout
     assert json.loads(only)["document"] == "r1"
     mined = ("mine", "--phrase", "the bill is high", "--degree", 0)
     assert found(*mined, "--must-not", "plan") == {"deal.txt", "r1"}
@@ -263,37 +263,39 @@ def test_exact_words_on_the_command_line(place):
     assert '{"match_phrase": {"text.exact": "my plan"}}' in json.dumps(body)
     assert '"must_not": [{"match_phrase": {"text.exact": "fee"}}]' in json.dumps(body)
     assert '"late my plan"' in json.dumps(body)
-    assert "only says what must not" in run("search", "--index", place, "--", "-x", code=1).stderr
+    assert (
+        "only says what must not" in run("search", "--index", location, "--", "-x", code=1).stderr
+    )
 
 
-def test_list_and_show(corpus, place):
-    out = run("list", "--index", place).stdout.splitlines()
+def test_list_and_show(corpus, location):
+    out = run("list", "--index", location).stdout.splitlines()
     assert out[0].split() == ["document", "words", "title"]
     assert len(out) == 4
-    found = json.loads(run("list", "--index", place, "--json", "--size", 2).stdout)
+    found = json.loads(run("list", "--index", location, "--json", "--size", 2).stdout)
     assert (len(found["documents"]), found["more"]) == (2, True)
     assert list(found["documents"][0]) == ["document", "title", "words", "passages", "metadata"]
-    lines = run("list", "--index", place, "--nl", "--offset", 2).stdout.splitlines()
+    lines = run("list", "--index", location, "--nl", "--offset", 2).stdout.splitlines()
     assert json.loads(lines[0])["document"] == "r1"
-    assert "--offset 2." in run("list", "--index", place, "--size", 2).stderr
-    only = run("list", "--index", place, "--filter", "year=1912").stdout
+    assert "--offset 2." in run("list", "--index", location, "--size", 2).stderr
+    only = run("list", "--index", location, "--filter", "year=1912").stdout
     assert only.splitlines()[1].split() == ["r1", "6", "Ship"]
-    assert "No documents" in run("list", "--index", place, "--filter", "year=1").stderr
+    assert "No documents" in run("list", "--index", location, "--filter", "year=1").stderr
     talk = next(one["document"] for one in found["documents"] if "talk" in one["document"])
-    shown = run("show", talk, "--index", place).stdout
+    shown = run("show", talk, "--index", location).stdout
     assert shown.split() == TEXTS["talk.txt"].split()
     start = TEXTS["talk.txt"].index("cancel")
-    marked = run("show", talk, "--at", f"{start}-{start + 6}", "--index", place).stdout
+    marked = run("show", talk, "--at", f"{start}-{start + 6}", "--index", location).stdout
     assert "like to «cancel» my plan" in marked
-    piece = json.loads(run("show", talk, "--at", start, "--index", place, "--json").stdout)
+    piece = json.loads(run("show", talk, "--at", start, "--index", location, "--json").stdout)
     assert piece["text"][start - piece["start"] :].startswith("cancel")
-    assert "no character 999" in run("show", talk, "--at", 999, "--index", place, code=1).stderr
-    assert "is no place" in run("show", talk, "--at", "x", "--index", place, code=2).stderr
-    assert "slice-os list" in run("show", "nothing", "--index", place, code=1).stderr
+    assert "no character 999" in run("show", talk, "--at", 999, "--index", location, code=1).stderr
+    assert "is no offset" in run("show", talk, "--at", "x", "--index", location, code=2).stderr
+    assert "slice-os list" in run("show", "nothing", "--index", location, code=1).stderr
 
 
-def test_search_by_document_and_with_what_stands_around(place):
-    asked = ("search", "the bill is too high", "--index", place)
+def test_search_by_document_and_with_what_stands_around(location):
+    asked = ("search", "the bill is too high", "--index", location)
     out = run(*asked, "--group").stdout.splitlines()
     assert out[0].split()[2].endswith("talk.txt")
     assert "«" in out[1]
@@ -312,10 +314,10 @@ def test_search_by_document_and_with_what_stands_around(place):
     assert run(*asked, "--group", "--context", 1, "--size", 1).stdout.count("«") == 1
 
 
-def test_mine_to_files_and_to_the_terminal(place, tmp_path):
+def test_mine_to_files_and_to_the_terminal(location, tmp_path):
     phrases = tmp_path / "phrases.csv"
     phrases.write_text("name,phrase\nleave,wants to cancel\nend,terminate this agreement\n")
-    arguments = ["mine", phrases, "--index", place, "--degree", 0.7]
+    arguments = ["mine", phrases, "--index", location, "--degree", 0.7]
     out = run(*arguments, "--output", tmp_path / "m.csv").stdout
     with (tmp_path / "m.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
@@ -341,21 +343,21 @@ def test_mine_to_files_and_to_the_terminal(place, tmp_path):
 
 
 def test_status_and_delete(corpus, tmp_path):
-    place = tmp_path / "own.slice"
-    run("index", corpus, "--index", place)
-    state = json.loads(run("status", "--index", place, "--json").stdout)
+    location = tmp_path / "own.slice"
+    run("index", corpus, "--index", location)
+    state = json.loads(run("status", "--index", location, "--json").stdout)
     assert (state["documents"], state["meta"]["dimension"]) == (3, 384)
-    assert "slice-english-v2" in run("status", "--index", place).stdout
-    assert "1 id not in the index" in run("delete", "a", "r1", "--index", place, code=3).stderr
-    run("delete", "--filter", "year=1", "--index", place, stdin="n\n", code=1)
-    gone = run("delete", "--filter", "yaer=1", "--index", place, "--yes", code=1).stderr
+    assert "slice-english-v2" in run("status", "--index", location).stdout
+    assert "1 id not in the index" in run("delete", "a", "r1", "--index", location, code=3).stderr
+    run("delete", "--filter", "year=1", "--index", location, stdin="n\n", code=1)
+    gone = run("delete", "--filter", "yaer=1", "--index", location, "--yes", code=1).stderr
     assert "has a field 'yaer'" in gone
-    run("delete", "--filter", "name=talk.pdf", "--index", place, "--yes")
-    assert json.loads(run("status", "--index", place, "--json").stdout)["documents"] == 2
+    run("delete", "--filter", "name=talk.pdf", "--index", location, "--yes")
+    assert json.loads(run("status", "--index", location, "--json").stdout)["documents"] == 2
 
 
-def test_the_place_may_come_from_the_environment(place, monkeypatch):
-    monkeypatch.setenv("SLICE_OS_INDEX", str(place))
+def test_the_location_may_come_from_the_environment(location, monkeypatch):
+    monkeypatch.setenv("SLICE_OS_INDEX", str(location))
     assert "documents" in run("status").stdout
 
 
@@ -373,27 +375,27 @@ def test_encoder_info():
         (["index", "notes.txt", "--index", "notes.txt"], "is not a slice-os index"),
         (["index", "notes.txt", "--index", "i.slice", "--encoder", "no/such"], "no/such"),
         (["index", "notes.txt", "--index", "i.slice", "--device", "cuda"], "slice-os[gpu]"),
-        (["search", " ", "--index", "PLACE"], "The query is empty"),
-        (["search", "x", "--index", "PLACE", "--filter", "year"], "write field=value"),
+        (["search", " ", "--index", "LOCATION"], "The query is empty"),
+        (["search", "x", "--index", "LOCATION", "--filter", "year"], "write field=value"),
         (["search", "x", "--index", "ftp://localhost:9200/a"], "name a folder"),
-        (["mine", "--index", "PLACE"], "give a file of phrases, or --phrase"),
-        (["mine", "absent.txt", "--index", "PLACE"], "absent.txt"),
-        (["mine", "binary.bin", "--index", "PLACE"], "binary.bin"),
-        (["mine", "empty.txt", "--index", "PLACE"], "holds no phrase"),
-        (["mine", "bad.csv", "--index", "PLACE"], "name and phrase"),
-        (["mine", "--phrase", "x", "--index", "PLACE", "--output", "m.xls"], ".csv or .jsonl"),
-        (["mine", "--phrase", "x", "--index", "PLACE", "--output", "no/m.csv"], "no/m.csv"),
-        (["delete", "--index", "PLACE"], "give document ids or a filter"),
+        (["mine", "--index", "LOCATION"], "give a file of phrases, or --phrase"),
+        (["mine", "absent.txt", "--index", "LOCATION"], "absent.txt"),
+        (["mine", "binary.bin", "--index", "LOCATION"], "binary.bin"),
+        (["mine", "empty.txt", "--index", "LOCATION"], "holds no phrase"),
+        (["mine", "bad.csv", "--index", "LOCATION"], "name and phrase"),
+        (["mine", "--phrase", "x", "--index", "LOCATION", "--output", "m.xls"], ".csv or .jsonl"),
+        (["mine", "--phrase", "x", "--index", "LOCATION", "--output", "no/m.csv"], "no/m.csv"),
+        (["delete", "--index", "LOCATION"], "give document ids or a filter"),
         (["encoder-info", "no/such"], "no/such"),
         (["export", "no/such", "out"], "no/such"),
     ],
 )
-def test_mistakes_are_one_sentence_that_names_the_fix(arguments, says, place):
+def test_mistakes_are_one_sentence_that_names_the_fix(arguments, says, location):
     Path("notes.txt").write_text("Some notes.")
     Path("binary.bin").write_bytes(bytes(range(256)))
     Path("empty.txt").write_text("# nothing\n\n")
     Path("bad.csv").write_text("a,b\n1,2\n")
-    result = run(*[str(place) if a == "PLACE" else a for a in arguments], code=1)
+    result = run(*[str(location) if a == "LOCATION" else a for a in arguments], code=1)
     assert says in result.stderr
     progress, *errors = result.stderr.strip().splitlines()
     assert not errors or progress == "loading the checkpoint"
@@ -409,61 +411,66 @@ def test_a_text_cannot_steer_the_terminal(tmp_path):
         assert not {"\x1b", "\x07"} & set(shown)
 
 
-def test_a_full_output_is_one_sentence(place):
-    command = f"{SLICE_OS[0]} mine --phrase the --degree 0 --json --index {place} > /dev/full"
+def test_a_full_output_is_one_sentence(location):
+    command = f"{SLICE_OS[0]} mine --phrase the --degree 0 --json --index {location} > /dev/full"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "bug" not in done.stderr
     assert "No space left" in done.stderr
 
 
-def test_usage_mistakes(place):
+def test_usage_mistakes(location):
     assert "Did you mean 'search'?" in run("serach", "x", code=2).stderr
     assert "--index" in run("search", "x", code=2).stderr
-    assert "0<=x<=1" in run("mine", "--phrase", "x", "--degree", 7, "--index", place, code=2).stderr
+    assert (
+        "0<=x<=1" in run("mine", "--phrase", "x", "--degree", 7, "--index", location, code=2).stderr
+    )
 
 
-@pytest.mark.parametrize("verb", [None, *VERBS])
-def test_help_has_examples_and_is_in_the_documentation(verb):
-    text = run(*([verb] if verb else []), "--help").stdout
-    assert "slice-os" in text.split("Example")[1]
-    docs = Path(__file__).parents[3] / "docs" / "cli.md"
-    assert text.strip() in docs.read_text(), "run `make docs`"
+def test_help_has_examples_and_is_in_the_documentation():
+    docs = Path(__file__).parents[3] / "docs"
+    made = runpy.run_path(str(docs / "cli.py"))["document"]()
+    assert made == (docs / "cli.md").read_text(encoding="utf-8"), "run `make docs`"
+    _, *verbs = made.split("\n## slice-os")
+    assert len(verbs) > len(VERBS)
+    for text in verbs:
+        assert "slice-os" in text.split("Example")[1], text
+    assert run("--help").stdout.strip() in made
 
 
 def wait_for(condition):
-    for _ in range(600):
+    for _ in range(3000):
         if condition():
             return
-        time.sleep(0.05)
+        time.sleep(0.01)
     raise AssertionError("it never came")
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_loses_nothing(tmp_path, kind):
-    for n in range(400):
+    for n in range(200):
         (tmp_path / f"{n}.txt").write_text(f"Conversation {n}. " + TEXTS["talk.txt"] * 8)
-    for delay in (1.5, 3, 4.5, 0.8, 6, 10):  # until one falls in the middle of the work
-        place = tmp_path / f"{delay}.slice"
-        arguments = [*SLICE_OS, "index", "*.txt", "--index", str(place)]
+    for delay in (1, 0.5, 2, 4, 8):  # until one falls in the middle of the work
+        location = tmp_path / f"{delay}.slice"
+        arguments = [*SLICE_OS, "index", "*.txt", "--index", str(location)]
         child = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-        wait_for((place / "index.sqlite").exists)
+        wait_for((location / "index.sqlite").exists)
         time.sleep(delay)
         child.send_signal(kind)
         _, errors = child.communicate(timeout=60)
         assert "Traceback" not in errors
-        kept = json.loads(run("status", "--index", place, "--json").stdout)["documents"]
-        if child.returncode == 130 and 0 < kept < 400:
+        kept = json.loads(run("status", "--index", location, "--json").stdout)["documents"]
+        if child.returncode == 130 and 0 < kept < 200:
             break
     assert child.returncode == 130, errors
     assert "run the command again" in errors
-    assert 0 < kept < 400
-    rest = json.loads(run("index", str(tmp_path / "*.txt"), "--index", place, "--json").stdout)
-    assert (rest["documents"], rest["unchanged"]) == (400 - kept, kept)
+    assert 0 < kept < 200
+    rest = json.loads(run("index", str(tmp_path / "*.txt"), "--index", location, "--json").stdout)
+    assert (rest["documents"], rest["unchanged"]) == (200 - kept, kept)
 
 
-def test_a_closed_pipe_is_no_error(place):
-    command = f"{SLICE_OS[0]} mine --phrase the --degree 0 --nl --index {place} | head -n 1"
+def test_a_closed_pipe_is_no_error(location):
+    command = f"{SLICE_OS[0]} mine --phrase the --degree 0 --nl --index {location} | head -n 1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
     )
@@ -495,9 +502,9 @@ def test_without_a_runtime_the_pip_line_is_named(tmp_path):
         ("name,phrase\n", "it holds no phrase"),
     ],
 )
-def test_a_phrases_file_that_is_not_sound(tmp_path, place, content, said):
+def test_a_phrases_file_that_is_not_sound(tmp_path, location, content, said):
     (tmp_path / "p.csv").write_text(content)
-    assert said in run("mine", tmp_path / "p.csv", "--index", place, code=1).stderr
+    assert said in run("mine", tmp_path / "p.csv", "--index", location, code=1).stderr
 
 
 def test_phrases_in_other_encodings_and_with_other_separators(tmp_path):
@@ -515,13 +522,13 @@ def test_a_name_has_several_phrases_and_counter_examples(tmp_path):
     }  # fmt: skip
 
 
-def test_mining_as_it_is_used(place, tmp_path):
+def test_mining_as_it_is_used(location, tmp_path):
     file = tmp_path / "p.csv"
     rows = ("name,phrase", "leave,stop my plan", "leave,terminate this agreement", "ship,boat")
     file.write_text("\n".join(rows))
 
     def mined(*options):
-        lines = run("mine", file, "--index", place, "--degree", 0.6, "--nl", *options).stdout
+        lines = run("mine", file, "--index", location, "--degree", 0.6, "--nl", *options).stdout
         return [json.loads(line) for line in lines.splitlines()]
 
     every = mined()
@@ -538,11 +545,11 @@ def test_mining_as_it_is_used(place, tmp_path):
     assert any("cancel" in m["text"] for m in every if m["name"] == "leave")
     assert not any("cancel" in m["text"] for m in against if m["name"] == "leave")
     assert [m for m in against if m["name"] == "ship"] == [m for m in every if m["name"] == "ship"]
-    shown = run("mine", file, "--index", place, "--degree", 0.9).stdout
+    shown = run("mine", file, "--index", location, "--degree", 0.9).stdout
     assert "leave (terminate this agreement)" in shown
-    said = run("mine", file, "--index", place, "--not", "ships=x", code=1).stderr
+    said = run("mine", file, "--index", location, "--not", "ships=x", code=1).stderr
     assert "does not say whose it is: write NAME=TEXT, NAME one of 'leave', 'ship'" in said
-    alone = ("mine", "--phrase", "stop my plan", "--index", place, "--degree", 0.8, "--json")
+    alone = ("mine", "--phrase", "stop my plan", "--index", location, "--degree", 0.8, "--json")
     assert "talk.txt" in run(*alone).stdout
     assert "talk.txt" not in run(*alone, "--not", "cancel my plan").stdout
 
@@ -561,25 +568,25 @@ def test_what_is_no_number_is_null(capsys):
     assert json.loads(capsys.readouterr().out) == {"a": None, "b": [1.5, None], "c": [True, "NaN"]}
 
 
-def test_phrases_that_the_encoder_does_not_know_are_left_out_and_counted(place, tmp_path):
+def test_phrases_that_the_encoder_does_not_know_are_left_out_and_counted(location, tmp_path):
     file = tmp_path / "phrases.csv"
     file.write_text("name,phrase\nend,cancel my plan\nchinese,取消订阅\nface,\U0001f600\n")
-    result = run("mine", file, "--degree", "0.7", "--index", place, code=3)
+    result = run("mine", file, "--degree", "0.7", "--index", location, code=3)
     assert "cancel my plan" in result.output
     assert (
         "2 phrases left out, of which the encoder knows no word: 取消订阅, \U0001f600."
         in result.output
     )
-    found = json.loads(run("mine", file, "--index", place, "--json", code=3).stdout)
+    found = json.loads(run("mine", file, "--index", location, "--json", code=3).stdout)
     assert found["unknown"] == ["取消订阅", "\U0001f600"]
     assert found["counts"]["chinese"] == 0
-    result = run("mine", "--phrase", "取消", "--index", place, code=1)
+    result = run("mine", "--phrase", "取消", "--index", location, code=1)
     assert "holds no word that the encoder knows: mine with an encoder" in result.output
     assert "--mode" not in result.output
 
 
-def test_phrases_from_stdin(place):
-    result = run("mine", "-", "--degree", "0.7", "--index", place, stdin="cancel my plan\n")
+def test_phrases_from_stdin(location):
+    result = run("mine", "-", "--degree", "0.7", "--index", location, stdin="cancel my plan\n")
     assert "talk.txt" in result.output
 
 
@@ -593,20 +600,20 @@ def test_index_without_paths_says_what_to_give(tmp_path):
     [({}, False), ({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "0"}, False),
      ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
 )  # fmt: skip
-def test_colour_is_as_the_environment_says(place, environment, coloured):
+def test_colour_is_as_the_environment_says(location, environment, coloured):
     kept = {name: value for name, value in os.environ.items() if not name.endswith("_COLOR")}
-    command = [*SLICE_OS, "search", "cancel", "--index", str(place)]
+    command = [*SLICE_OS, "search", "cancel", "--index", str(location)]
     done = subprocess.run(command, env={**kept, **environment}, capture_output=True, text=True)
     assert ("\x1b[" in done.stdout, "«" in done.stdout) == (coloured, not coloured)
 
 
-def test_no_colour_on_a_terminal(place):
+def test_no_colour_on_a_terminal(location):
     import pty
 
     for environment, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
         ours, theirs = pty.openpty()
         kept = {name: value for name, value in os.environ.items() if not name.endswith("_COLOR")}
-        command = [*SLICE_OS, "search", "cancel", "--size", "1", "--index", str(place)]
+        command = [*SLICE_OS, "search", "cancel", "--size", "1", "--index", str(location)]
         subprocess.run(command, env={**kept, **environment}, stdout=theirs, check=True)
         os.close(theirs)
         assert (b"\x1b[" in os.read(ours, 10_000)) == coloured

@@ -6,7 +6,7 @@ import io
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ import docx
 import pytest
 from pypdf import PdfWriter
 
+import slice_os
 from slice_os.corpus import read, split
+from slice_os.corpus.formats import FORMATS, Parsed, Row, Rows, Whole
 from slice_os.records import Document, Reject
 
 PDF_CONTENT = b"BT /F1 24 Tf 72 720 Td (The quick brown fox) Tj ET"
@@ -229,3 +231,29 @@ def test_headers_and_footers_of_word_documents(tmp_path: Path) -> None:
     (found,), _ = read_one(tmp_path, "a.docx", file.getvalue())
     lines = [line for line in found.text.splitlines() if line]
     assert lines == ["Acme Ltd", "The body.", "Part 1", "in a cell", "Part 2"]
+
+
+def test_a_format_is_added_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def subtitles(data: bytes) -> Parsed:
+        lines = [line for line in data.decode().splitlines() if line and "-->" not in line]
+        return Parsed("\n".join(lines), title="Subtitles", says=True)
+
+    def records(stream: io.BufferedReader) -> Iterator[Row]:
+        for number, line in enumerate(stream, start=1):
+            name, _, said = line.decode().strip().partition("|")
+            yield Row(number, {"id": name, "text": said} if said else {}, "" if said else "no |")
+
+    monkeypatch.setitem(FORMATS, ".srt", Whole(subtitles))
+    monkeypatch.setitem(FORMATS, ".rec", Rows(records))
+    (tmp_path / "a.srt").write_text("00:01 --> 00:02\nI want to cancel.\n")
+    (tmp_path / "b.rec.gz").write_bytes(gzip.compress(b"x|One.\nbroken\ny|Two.\n"))
+    rejects: list[Reject] = []
+    corpus = slice_os.read(tmp_path, on_reject=rejects.append)
+    found = [(one.id.split("/")[-1], one.text, one.title) for one in corpus]
+    assert found == [
+        ("a.srt", "I want to cancel.", "Subtitles"),
+        ("x", "One.", ""),
+        ("y", "Two.", ""),
+    ]
+    assert [(one.place, one.reason) for one in rejects] == [(f"{tmp_path / 'b.rec.gz'}#2", "no |")]
+    assert corpus.ignored == 0

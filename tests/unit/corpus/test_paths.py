@@ -268,7 +268,7 @@ def test_links_are_what_they_lead_to_if_that_is_in_the_root(
     monkeypatch.chdir(tmp_path / "way")
     assert ids(".") == ids(tmp_path / "way") == expected
     (folder / "again.txt").symlink_to("a/b.txt")
-    assert ids(".") == ids(folder) == expected or sorted(ids(".")) == sorted(expected)
+    assert sorted(ids(".")) == sorted(ids(folder)) == sorted(expected)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "e.txt").write_text("e")

@@ -195,13 +195,11 @@ def test_every_span_of_a_long_sentence_is_found_once(most: int) -> None:
 )
 def test_a_point_that_ends_no_sentence_cuts_none(said: str) -> None:
     text = "Here it begins again. " + " ".join([said] * 40)
-    whole = [m.span() for m in re.finditer(r"\S+", text)]
     passages = list(split(Document("d", text), 20))
     assert len(passages) > 20
     for first, following in pairwise(passages):
         clean = re.search(r"(due|pounds|left|him|again|is due)\.$", first.text)
         assert clean or following.before
-    assert whole
 
 
 def test_a_clause_is_cut_before_a_word_is() -> None:

@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from slice_os.encoder import load_encoder
 from slice_os.encoder.batching import windows, windows_of
@@ -104,8 +106,7 @@ def test_unit_norms_and_paraphrases(encoder):
     assert a @ b > a @ c + 0.2
 
 
-@pytest.mark.parametrize("tokens", [*range(0, 40), 100, 1001])
-@pytest.mark.parametrize("capacity", [6, 12, 25])
+@given(st.integers(0, 1200), st.integers(6, 60))
 def test_windows_take_every_token_once_with_context(tokens, capacity):
     planned = list(windows(tokens, capacity))
     taken = [i for _, _, low, high in planned for i in range(low, high)]

@@ -1,4 +1,4 @@
-"""The embedded index as such: commits, crashes, locks, tidying, damage."""
+"""The embedded index as such: commits, crashes, locks, merging, damage."""
 
 from __future__ import annotations
 
@@ -11,12 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slice_os.backends.base import IndexMeta, Retrieval
-from slice_os.backends.local import LocalBackend, tidy, writer
+from slice_os.backends.base import IndexMeta, MiningQuery
+from slice_os.backends.local import LocalBackend, compaction, writer
 from slice_os.backends.local.schema import as_error
 from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError
-from slice_os.records import Document, EncodedPassage, Passage
-from support.local import DIMENSION, SENTENCES, encode, naive_degree, put, search, unit
+from slice_os.records import Document, Passage
+from support.local import (
+    DIMENSION,
+    SENTENCES,
+    candidates,
+    naive_degree,
+    put,
+    put_passage,
+    search,
+    unit,
+)
 
 
 def test_a_document_is_replaced_whole_and_unchanged_passages_keep_their_vectors(index, folder):
@@ -27,11 +36,11 @@ def test_a_document_is_replaced_whole_and_unchanged_passages_keep_their_vectors(
     with index.writer() as out:
         assert out.begin(Document("d", text))
         start = len(SENTENCES[3]) + 1
-        out.add(EncodedPassage(Passage("d", 0, 0, start - 1, SENTENCES[3]), encode(SENTENCES[3])))
+        put_passage(out, "d", 0, 0, SENTENCES[3])
         out.keep(Passage("d", 1, start, len(text), SENTENCES[1]))
         out.finish()
     assert index.status().passages == 2
-    hits = index.retrieve(Retrieval("office crew liability", unit(1), range(1, 21)))
+    hits = candidates(index, text="office crew liability")
     assert {(c.stored.passage.text, c.stored.passage.start) for c in hits} == {
         (SENTENCES[3], 0),
         (SENTENCES[1], start),
@@ -42,7 +51,7 @@ def test_a_document_is_replaced_whole_and_unchanged_passages_keep_their_vectors(
 def test_what_was_not_finished_is_hidden_and_then_reused(index):
     with index.writer() as out:
         assert out.begin(Document("d", "…"))
-        out.add(EncodedPassage(Passage("d", 0, 0, 9, SENTENCES[0]), encode(SENTENCES[0])))
+        put_passage(out, "d", 0, 0, SENTENCES[0])
     for mode in ("dense", "lexical", "hybrid"):
         assert search(index, text="cancel", mode=mode) == []
     assert index.status().details["incomplete_documents"] == 1
@@ -93,30 +102,29 @@ def test_the_next_writer_removes_a_segment_that_no_transaction_names(index, fold
 
 def test_many_small_segments_are_merged_and_holes_are_closed(index, folder, monkeypatch):
     monkeypatch.setattr(writer, "SEGMENT_WORDS", 200)
-    for n in range(3 * tidy.MANY_SEGMENTS):
+    for n in range(3 * compaction.MANY_SEGMENTS):
         with index.writer() as out:
             put(out, f"d{n}", [f"{SENTENCES[n % 4]} Number {n}."])
-    before = search(index, text="number", size=100)
-    assert len(before) == 3 * tidy.MANY_SEGMENTS
-    assert index.status().details["segments"] <= tidy.MANY_SEGMENTS
+    before = dict(search(index, text="number", size=100, mode="dense"))
+    assert len(before) == 3 * compaction.MANY_SEGMENTS
+    assert index.status().details["segments"] <= compaction.MANY_SEGMENTS
     with index.writer() as out:
         assert out.delete([f"d{n}" for n in range(20)]) == 20
     state = index.status()
     assert state.words == state.details["stored_words"]
     after = dict(search(index, text="number", size=100, mode="dense"))
-    kept = {d: s for d, s in search(index, text="number", size=100, mode="dense") if d in after}
-    assert after == kept
+    assert after == {document: before[document] for document in after}
     assert len(after) == 4
     assert len(list((folder / "segments").iterdir())) == state.details["segments"]
 
 
-def test_a_reader_survives_the_tidying_of_what_it_has_open(index, folder, monkeypatch):
+def test_a_reader_survives_the_merging_of_what_it_has_open(index, folder, monkeypatch):
     with index.writer() as out:
         for n in range(10):
             put(out, f"d{n}", [f"{SENTENCES[0]} {n}"])
     other = LocalBackend(folder)
     assert len(search(other, mode="dense")) == 10
-    scanning = other.scan(unit(1)[None], [range(1, 21)], np.array([-1], np.float32))
+    scanning = other.scan(MiningQuery(unit(1)[None], [range(1, 21)], np.array([-1], np.float32)))
     next(scanning)
     with index.writer() as out:
         out.delete([f"d{n}" for n in range(9)])
@@ -151,7 +159,7 @@ def test_a_reader_is_not_fooled_when_everything_is_replaced(index):
         out.delete(["a"])
     with index.writer() as out:
         put(out, "b", [SENTENCES[1], SENTENCES[2]])
-    found = index.retrieve(Retrieval("", unit(1), range(1, 21), "dense"))
+    found = candidates(index, mode="dense")
     for candidate in found:
         wanted = naive_degree(candidate.stored.passage.text, unit(1), range(1, 21))
         assert candidate.score == pytest.approx(wanted, abs=0.006)
@@ -173,7 +181,9 @@ def breaking(function, at, error):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
-@pytest.mark.parametrize("name", ["pack", "write_segment", "flat_metadata", "next_segment"])
+@pytest.mark.parametrize(
+    "name", ["record_segment", "write_segment", "flat_metadata", "next_segment"]
+)
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_whatever_interrupts_the_writer_the_index_stays_whole(index, monkeypatch, name, at, error):
     monkeypatch.setattr(writer, "SEGMENT_WORDS", 40)
@@ -190,8 +200,7 @@ def test_whatever_interrupts_the_writer_the_index_stays_whole(index, monkeypatch
             pass
     for mode in ("dense", "lexical", "hybrid"):
         search(index, text="customer", mode=mode)
-    held = {c.stored.passage.document for c in index.retrieve(
-        Retrieval("", unit(1), range(1, 21), "dense", size=99))}  # fmt: skip
+    held = {c.stored.passage.document for c in candidates(index, mode="dense", size=99)}
     with index.writer() as out:
         for n in range(6):
             if getattr(index.stored([f"d{n}"]).get(f"d{n}"), "hash", None) is None:
@@ -226,7 +235,9 @@ def test_an_index_that_may_only_be_read(tmp_path):
         with no_right_to_write(folder):
             index = LocalBackend.open(str(folder))
             assert {d for d, _ in search(index, mode="dense", size=9)} == {"a"}
-            assert list(index.scan(unit(1)[None], [range(1, 4)], np.zeros(1, np.float32)))
+            assert list(
+                index.scan(MiningQuery(unit(1)[None], [range(1, 4)], np.zeros(1, np.float32)))
+            )
             with pytest.raises(LocationError, match="cannot be written"):
                 index.writer()
         with index.writer() as out:
@@ -234,7 +245,7 @@ def test_an_index_that_may_only_be_read(tmp_path):
         with no_right_to_write(folder):
             assert {d for d, _ in search(index, mode="dense", size=9)} == {"a", "b"}
             again = LocalBackend.open(str(folder))
-            scan = again.scan(unit(1)[None], [range(1, 4)], np.zeros(1, np.float32))
+            scan = again.scan(MiningQuery(unit(1)[None], [range(1, 4)], np.zeros(1, np.float32)))
             next(scan)
         with index.writer() as out:
             put(out, "c", SENTENCES[:1])

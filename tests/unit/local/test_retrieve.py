@@ -8,12 +8,12 @@ import re
 import numpy as np
 import pytest
 
-from slice_os.backends.base import Retrieval
+from slice_os.backends.base import MiningQuery
 from slice_os.backends.local.lexical import bm25, bm25_of
-from slice_os.backends.relevance import RANKS
 from slice_os.filters import parse_filters
+from slice_os.search.rerank import RANKS
 from slice_os.spans import degree, late_interaction, query_words, span_norms
-from support.local import DIMENSION, SENTENCES, encode, naive_degree, put, search, unit
+from support.local import DIMENSION, SENTENCES, candidates, encode, naive_degree, put, search, unit
 
 
 @pytest.mark.parametrize("lengths", [range(1, 21), range(3, 6), range(15, 21)])
@@ -81,20 +81,20 @@ def test_stored_words_keep_degrees_within_two_thousandths_and_size_within_the_bu
     with index.writer() as out:
         put(out, "d", [text])
     words = encode(text)
-    (candidate,) = index.retrieve(Retrieval("", unit(3), range(1, 21), "dense"))
+    (candidate,) = candidates(index, mode="dense", vector=unit(3))
     stored = candidate.stored
     true = span_norms(words.vectors)
     for seed in range(50):
         vector = unit(seed)
         sums = np.concatenate(([0], np.cumsum(words.vectors.astype(np.float64) @ vector)))
-        kept = np.concatenate(([0], np.cumsum(stored.words.vectors.astype(np.float64) @ vector)))
+        kept = np.concatenate(([0], np.cumsum(stored.packed.vectors.astype(np.float64) @ vector)))
         for n in (1, 2, 5, 20):
             row, last = n - 1, len(words) - n + 1
             wanted = (sums[n:] - sums[:-n]) / true[row, :last]
-            got = (kept[n:] - kept[:-n]) / stored.norms[row, :last]
+            got = (kept[n:] - kept[:-n]) / stored.packed.span_norms[row, :last]
             assert np.abs(wanted - got).max() / 2 < 0.004  # 32 dimensions; 384 are 3 times better
-    assert (stored.words.starts == words.starts).all()
-    assert (stored.words.ends == words.ends).all()
+    assert (stored.packed.starts == words.starts).all()
+    assert (stored.packed.ends == words.ends).all()
     (segment,) = (folder / "segments").iterdir()
     assert segment.stat().st_size <= len(words) * (DIMENSION + 60) + 2048
 
@@ -151,7 +151,7 @@ def test_scan_yields_every_passage_that_reaches_and_counts_short_ones_whole(inde
         found = {
             (stored.passage.document, k)
             for stored, phrases in index.scan(
-                vectors, windows, np.full(5, threshold, dtype=np.float32)
+                MiningQuery(vectors, windows, np.full(5, threshold, dtype=np.float32))
             )
             for k in phrases
         }

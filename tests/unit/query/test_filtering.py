@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -92,10 +94,9 @@ def _alike(member, value):
     return one != other and min(len(one), len(other)) > 1000 and one[:996] == other[:996]
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
-@pytest.mark.parametrize("wanted", TEXTS)
-def test_every_pair_of_odd_texts(operator, wanted):
-    for stored in (*TEXTS, True, False, None, 0, 1, -1.5, 1e16, 1e999, [1, "a"], [], [None]):
+def test_every_pair_of_odd_texts():
+    odd = (*TEXTS, True, False, None, 0, 1, -1.5, 1e16, 1e999, [1, "a"], [], [None])
+    for operator, wanted, stored in product(OPERATORS, TEXTS, odd):
         if operator in ("=", "!=") or not _alike(stored, wanted):
             agree({"a": stored}, Filter("a", operator, wanted))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from slice_os.spans import late_interaction, query_words
 
@@ -23,7 +25,8 @@ def naive(query, passage):
     return total
 
 
-@pytest.mark.parametrize("seed", range(20))
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**5))
 def test_it_is_the_formula(seed):
     rng = np.random.default_rng(seed)
     query = rng.normal(size=(rng.integers(1, 9), 8)).astype(np.float32)

@@ -1,0 +1,168 @@
+"""Who asks a cluster, and whom it trusts: passwords, keys, certificates, signatures.
+
+Secrets come from the environment, the caller or a prompt; they are in no message or repr.
+"""
+
+from __future__ import annotations
+
+import base64
+import getpass
+import os
+import ssl
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from slice_os.errors import ClusterError, MissingExtraError
+
+_NO = ("0", "false", "no", "off")
+_FILES = (
+    ("SLICE_OS_CA_CERTS", "--cacert"),
+    ("SLICE_OS_CLIENT_CERT", "--cert"),
+    ("SLICE_OS_CLIENT_KEY", "--key"),
+)
+
+
+_AUTHORIZATION = ("USER", "PASSWORD", "API_KEY", "AWS_REGION", "AWS_SERVICE")
+_OTHERS = ("CA_CERTS", "CLIENT_CERT", "CLIENT_KEY", "VERIFY_CERTS", "TIMEOUT", "COMPRESS")
+
+
+def environment_of(credentials: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Return the environment, with credentials that are given instead of those in it.
+
+    Raises:
+        ClusterError: there are none of such a name.
+    """
+    if not credentials:
+        return os.environ
+    said = {name.upper(): str(value) for name, value in credentials.items()}
+    if unknown := said.keys() - {*_AUTHORIZATION, *_OTHERS}:
+        known = ", ".join(name.lower() for name in (*_AUTHORIZATION, *_OTHERS))
+        raise ClusterError(f"There are no credentials {min(unknown).lower()!r}: give {known}.")
+    environment = dict(os.environ)
+    if said.keys() & set(_AUTHORIZATION):
+        for name in _AUTHORIZATION:
+            environment.pop(f"SLICE_OS_{name}", None)
+    return environment | {f"SLICE_OS_{name}": value for name, value in said.items()}
+
+
+def trust(environment: Mapping[str, str]) -> ssl.SSLContext:
+    """Return a TLS context that trusts the system's authorities, or those of a file, or all."""
+    get = environment.get
+    try:
+        context = ssl.create_default_context(cafile=get("SLICE_OS_CA_CERTS") or None)
+        if _trusts_all(environment):
+            import urllib3
+
+            # It was asked for: no warning at every request.
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if certificate := get("SLICE_OS_CLIENT_CERT"):
+            key = get("SLICE_OS_CLIENT_KEY") or None
+            context.load_cert_chain(certificate, key, lambda: _passphrase(key or certificate))
+    except OSError as exc:  # an SSLError is one too
+        forget_secrets()
+        raise ClusterError(
+            "A certificate cannot be read: check the files that SLICE_OS_CA_CERTS, "
+            f"SLICE_OS_CLIENT_CERT and SLICE_OS_CLIENT_KEY name ({exc.strerror or exc})."
+        ) from exc
+    return context
+
+
+def authorization_of(environment: Mapping[str, str], url: str) -> str | None:
+    """Return the header that says who asks. None of its errors may hold a secret."""
+    if key := environment.get("SLICE_OS_API_KEY", "").strip():
+        if not (key.isascii() and key.isprintable()):
+            raise ClusterError(
+                "SLICE_OS_API_KEY holds characters that no key has: set it to the encoded key "
+                "alone, on one line."
+            )
+        return f"ApiKey {key}"
+    if not (user := environment.get("SLICE_OS_USER")):
+        return None
+    if ":" in user:
+        raise ClusterError("SLICE_OS_USER holds a colon: put the password in SLICE_OS_PASSWORD.")
+    pair = f"{user}:{_password(user, environment, url)}"
+    # In UTF-8, as OpenSearch reads it; opensearch-py knows only Latin-1.
+    return f"Basic {base64.b64encode(pair.encode('utf-8', 'surrogateescape')).decode()}"
+
+
+def _password(user: str, environment: Mapping[str, str], url: str) -> str:
+    if "SLICE_OS_PASSWORD" in environment:
+        return environment["SLICE_OS_PASSWORD"]
+    if not _person():
+        raise ClusterError(f"SLICE_OS_USER is {user}: set SLICE_OS_PASSWORD too.")
+    return _asked(f"Password of {user} at {url}: ")
+
+
+def _passphrase(file: str) -> str:
+    if not _person():
+        raise ClusterError(
+            f"The key in {file} is locked by a passphrase: run this where it can be asked for, or "
+            "let SLICE_OS_CLIENT_KEY name a key without one."
+        )
+    return _asked(f"Passphrase of {file}: ")
+
+
+def _person() -> bool:
+    """Tell whether somebody can be asked."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+@lru_cache
+def _asked(prompt: str) -> str:
+    """Ask for a secret, once a process: an index is opened by more than one client."""
+    try:
+        return getpass.getpass(prompt)
+    except EOFError:
+        raise ClusterError(
+            "No password was given: run this again, or set it in the environment."
+        ) from None
+
+
+def curl_options(environment: Mapping[str, str]) -> str:
+    """Return the options of curl that stand for these credentials, without a secret in them.
+
+    The shell takes them out of its environment; what AWS signs, curl cannot.
+    """
+    get = environment.get
+    options = ""
+    if get("SLICE_OS_API_KEY"):
+        options += ' -H "Authorization: ApiKey $SLICE_OS_API_KEY"'
+    elif get("SLICE_OS_USER"):
+        options += ' -u "$SLICE_OS_USER:$SLICE_OS_PASSWORD"'
+    for name, option in _FILES:
+        if get(name):
+            options += f' {option} "${name}"'
+    return options + (" -k" if _trusts_all(environment) else "")
+
+
+def _trusts_all(environment: Mapping[str, str]) -> bool:
+    return environment.get("SLICE_OS_VERIFY_CERTS", "").strip().lower() in _NO
+
+
+def signer(region: str, service: str) -> Any:
+    """Return what signs requests for AWS, with the credentials that boto3 finds."""
+    try:
+        import boto3
+        from botocore.exceptions import BotoCoreError
+    except ImportError:
+        raise MissingExtraError("Signing requests for AWS", "aws") from None
+    from opensearchpy import Urllib3AWSV4SignerAuth
+
+    try:
+        credentials = boto3.Session().get_credentials()
+    except BotoCoreError as exc:
+        raise ClusterError(f"AWS credentials cannot be had: {str(exc).rstrip('.')}.") from exc
+    if credentials is None:
+        raise ClusterError(
+            "SLICE_OS_AWS_REGION is set and AWS credentials are nowhere to be found: set "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
+        )
+    return Urllib3AWSV4SignerAuth(credentials, region, service)
+
+
+def forget_secrets() -> None:
+    """Let what was typed be asked for again: it was wrong."""
+    _asked.cache_clear()

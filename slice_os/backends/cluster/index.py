@@ -1,0 +1,352 @@
+"""An index in a cluster: BM25 fields and span vectors side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from slice_os.backends.base import (
+    Backend,
+    Candidate,
+    IndexMeta,
+    IndexStatus,
+    MiningQuery,
+    SearchQuery,
+    StoredDocument,
+    StoredPassage,
+)
+from slice_os.backends.cluster.address import parse_location
+from slice_os.backends.cluster.client import Client
+from slice_os.backends.cluster.dialect import dialect_of
+from slice_os.backends.cluster.documents import Entry, stored_document, stored_metadata
+from slice_os.backends.cluster.loading import put_replicas
+from slice_os.backends.cluster.mending import mend
+from slice_os.backends.cluster.requests import PAGE, WORDS_PAGE, Cluster
+from slice_os.backends.cluster.retrieve import (
+    DESCRIBED,
+    STORED,
+    TEXT,
+    Retriever,
+    stored_passage,
+    stored_text,
+)
+from slice_os.backends.cluster.scan import Scan, usual_tolerance
+from slice_os.backends.cluster.settings import Layout
+from slice_os.backends.cluster.template import (
+    GENERATION,
+    read_meta,
+    render_template,
+    whole_index,
+)
+from slice_os.backends.cluster.writer import ClusterWriter
+from slice_os.errors import ClusterError, EncoderMismatchError, LocationError, RefusedError
+from slice_os.filters import Condition, Filter, flat_metadata
+from slice_os.lexical import Wording
+from slice_os.query import filter_clauses
+from slice_os.records import DocumentInfo, Metadata, Passage, Reject
+
+LAST = 1 << 62
+"""After all passages of a shard."""
+
+
+class ClusterBackend(Backend):
+    """An index in a cluster; see `Backend` for the contract. Threads may share it."""
+
+    def __init__(self, cluster: Cluster, meta: IndexMeta, layout: Layout, has_exact: bool) -> None:
+        self._cluster, self.meta, self.layout = cluster, meta, layout
+        self._has_exact = has_exact
+        self.location = str(cluster.address)
+        self._retriever = Retriever(cluster, meta, layout)
+        self._known: dict[str, list[Entry]] = {}
+
+    @classmethod
+    def open(cls, location: str, **options: Any) -> ClusterBackend | None:
+        address = parse_location(location)
+        with ExitStack() as on_failure:
+            client = on_failure.enter_context(Client(address, **options))
+            dialect = dialect_of(client)
+            found = client.request("GET", f"/{address.name}", ignore_unavailable="true")
+            if not found:
+                return None
+            if len(found) > 1:
+                raise LocationError(
+                    f"The alias {address.name} names {len(found)} indexes "
+                    f"({', '.join(sorted(found))}): let it name one."
+                )
+            ((index, said),) = found.items()
+            if index == address.name:
+                raise LocationError(whole_index(index, said))
+            if narrow := set(said["aliases"][address.name]) - {"is_write_index", "is_hidden"}:
+                raise LocationError(
+                    f"The alias {address.name} has a setting that slice-os does not go by "
+                    f"({', '.join(sorted(narrow))}): make it again without."
+                )
+            meta, layout = read_meta(index, said["mappings"], said["settings"], dialect)
+            has_exact = "exact" in said["mappings"]["properties"]["text"].get("fields", {})
+            opened = cls(Cluster(client, dialect, index), meta, layout, has_exact)
+            on_failure.pop_all()
+        return opened
+
+    @classmethod
+    def create(
+        cls,
+        location: str,
+        meta: IndexMeta,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> ClusterBackend:
+        address = parse_location(location)
+        index = GENERATION.format(address.name, 1)
+        body: dict[str, Any] = {"aliases": {address.name: {}}}
+        with Client(address, **options) as client:
+            applied = None if settings else _applied(client)
+            if applied is None:
+                layout = Layout.of(settings or {})
+                if layout.dimensions == meta.dimension:
+                    layout = replace(layout, dimensions=None)
+                rendered = render_template(address.name, meta, layout, dialect_of(client))
+                body |= rendered["template"]
+            elif not applied["family"]:
+                raise LocationError(
+                    f"The template {address.name} names no encoder: 'slice-os templates apply "
+                    f"--index {address}' puts one there that does."
+                )
+            elif applied["family"] != meta.family:
+                raise EncoderMismatchError(
+                    f"The template {address.name} is for the encoder {applied['name']} (family "
+                    f"{applied['family'][:12]}), not for {meta.encoder} (family "
+                    f"{meta.family[:12]}): apply one for it, or give the other encoder's folder."
+                )
+            made = _make(client, index, body)
+            try:
+                opened = cls.open(location, **options)
+            except LocationError as exc:
+                if not made:
+                    raise
+                client.request("DELETE", f"/{index}")
+                raise LocationError(
+                    f"The cluster's templates make {index} another index than slice-os needs: look "
+                    f"at those that match its name, or apply one again. ({exc})"
+                ) from exc
+        if opened is None:
+            raise LocationError(
+                f"The index {index} exists and the alias {address.name} does not: add the "
+                "alias, delete the index, or give another name."
+            )
+        return opened
+
+    @property
+    def has_hybrid(self) -> bool:
+        """Whether every node can answer a `hybrid` query."""
+        return self._cluster.dialect.has_hybrid(self._cluster.client)
+
+    @property
+    def usual_tolerance(self) -> float:
+        """The tolerance that the stored spans of 99 % of the passages keep."""
+        return usual_tolerance(self._cluster, self.layout)
+
+    def check(self, settings: Mapping[str, Any]) -> None:
+        Layout.of(settings)
+        for name, wanted in settings.items():
+            has = getattr(self.layout, name)
+            if name == "dimensions":
+                has, wanted = (one or self.meta.dimension for one in (has, wanted))
+            if name == "replicas":
+                put_replicas(self._cluster, wanted)
+            elif wanted != has:
+                raise LocationError(
+                    f"The index {self.location} has {name.replace('_', ' ')} {has}, {wanted} was "
+                    "asked for: leave the option out, or index to a new location."
+                )
+
+    def mend(
+        self,
+        on_progress: Callable[[float], object] = lambda share: None,
+        *,
+        everything: bool = False,
+    ) -> int:
+        """Make spans anew that are wrong or in danger; see `mending.mend`."""
+        return mend(self._cluster, self.meta, self.layout, on_progress, everything=everything)
+
+    def check_wording(self, conditions: Sequence[Condition]) -> None:
+        """Raise LocationError if exact words are asked for and the index does not hold them."""
+        if not self._has_exact and any(isinstance(one, Wording) for one in conditions):
+            raise LocationError(
+                f"The index {self.location} was made before exact words could be asked for: "
+                "index to a new location, or ask without quotes, must and must not ('--literal')."
+            )
+
+    def status(self) -> IndexStatus:
+        body = {
+            "size": 0,
+            "track_total_hits": True,
+            "aggs": {
+                "words": {"sum": {"field": "word_count"}},
+                "begun": {"filter": {"term": {"passage": 0}}},
+                "complete": {"value_count": {"field": "document_hash"}},
+            },
+        }
+        self._cluster.refresh()
+        found = self._cluster.search(body)
+        stats = self._cluster.ask("GET", "_stats")["_all"]["primaries"]
+        passages = found["hits"]["total"]["value"]
+        counts = found["aggregations"]
+        complete, begun = int(counts["complete"]["value"]), int(counts["begun"]["doc_count"])
+        return IndexStatus(
+            self.location,
+            self._cluster.dialect.name,
+            self.meta,
+            complete,
+            passages,
+            int(counts["words"]["value"]),
+            stats["store"]["size_in_bytes"],
+            {
+                "incomplete_documents": max(begun - complete, 0),
+                "generation": self._cluster.index,
+                "spans": stats["docs"]["count"] - passages,
+                "tolerance": self.layout.tolerance,
+                "vectors": f"{self.layout.vector_type}, "
+                f"{self.layout.dimensions or self.meta.dimension} dimensions",
+                "engine": self.layout.engine,
+                "roots": self.roots() or {},
+            },
+        )
+
+    def roots(self) -> dict[str, str] | None:
+        roots: dict[str, str] | None = self._cluster.describe()[0]["_meta"]["slice_os"].get("roots")
+        return roots
+
+    def sources(self) -> Iterator[tuple[str, str]]:
+        self._cluster.refresh()
+        return self._cluster.sources()
+
+    def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
+        entries = self._cluster.entries(documents)
+        self._known |= {document: entries.get(document, []) for document in documents}
+        return {document: stored_document(some) for document, some in entries.items()}
+
+    def matching(self, filters: Sequence[Filter]) -> list[str]:
+        found = self._cluster.sources(filter_clauses(filters))
+        return list(dict.fromkeys(document for document, _ in found))
+
+    def documents(
+        self, filters: Sequence[Filter], size: int, offset: int = 0
+    ) -> list[DocumentInfo]:
+        found = islice(self._cluster.documents(filter_clauses(filters)), offset, offset + size)
+        buckets = {bucket["key"]["document"]: bucket for bucket in found}
+        first: dict[str, dict[str, Any]] = {}
+        ids = list(buckets)
+        for at in range(0, len(ids), PAGE):
+            some = [{"terms": {"document": ids[at : at + PAGE]}}, {"term": {"passage": 0}}]
+            for source in self._cluster.fields({"bool": {"filter": some}}, DESCRIBED):
+                first[source["document"]] = source
+        return [
+            DocumentInfo(
+                name,
+                first.get(name, {}).get("title", ""),
+                int(bucket["words"]["value"]),
+                bucket["doc_count"],
+                flat_metadata(stored_metadata(first.get(name, {}))),
+            )
+            for name, bucket in buckets.items()
+        ]
+
+    def read(self, document: str, numbers: range | None = None) -> tuple[Metadata, list[Passage]]:
+        clauses: list[dict[str, Any]] = [
+            {"term": {"document": document.encode("utf-8", "replace").decode()}}
+        ]
+        if numbers is not None:
+            clauses.append({"range": {"passage": {"gte": numbers.start, "lt": numbers.stop}}})
+        wanted = [*TEXT, "metadata", "unindexed"]
+        found = list(self._cluster.fields({"bool": {"filter": clauses}}, wanted))
+        metadata = flat_metadata(stored_metadata(found[0])) if found else {}
+        return metadata, [stored_text(source) for source in found]
+
+    def passages(
+        self, filters: Sequence[Filter] = (), after: tuple[str, int] | None = None
+    ) -> Iterator[StoredPassage]:
+        self._cluster.refresh()
+        body = {
+            "query": {"bool": {"filter": filter_clauses(filters)}},
+            "sort": [{"document": "asc"}, {"passage": "asc"}, "_shard_doc"],
+            "_source": STORED,
+        }
+        last = None if after is None else (*after, LAST)
+        for page in self._cluster.pages(body, WORDS_PAGE, last):
+            yield from map(stored_passage, page)
+
+    def has_field(self, name: str) -> bool:
+        clauses = filter_clauses([Filter(name, "exists", "")])
+        body = {"size": 0, "terminate_after": 1, "query": {"bool": {"filter": clauses}}}
+        return bool(self._cluster.search(body)["hits"]["total"]["value"])
+
+    def fields(self) -> list[str]:
+        return list(self._cluster.field_names())
+
+    def candidates(self, queries: Sequence[SearchQuery]) -> list[list[Candidate]]:
+        for query in queries:
+            self.check_wording(query.filters)
+        found = [self._retriever.candidates(query) for query in queries]
+        if not any(found):
+            self._check_emptied()
+        return found
+
+    def exactness(self, query: SearchQuery) -> float:
+        return self._retriever.exactness(query)
+
+    def _check_emptied(self) -> None:
+        """Raise if the alias names an empty generation beside a full one: _rollover does that."""
+        if full := self._cluster.fuller():
+            raise LocationError(
+                f"{self.location} names the empty {self._cluster.index}, and {full} holds "
+                f"documents (_rollover does that): 'slice-os doctor --index {self.location}' says "
+                "how to go back."
+            )
+
+    def scan(
+        self, query: MiningQuery, on_progress: Callable[[float], object] = lambda share: None
+    ) -> Iterator[tuple[StoredPassage, list[int]]]:
+        self.check_wording(query.filters)
+        scan = Scan(self._cluster, self.layout, query, on_progress)
+        # The degree of fewer dimensions says too little.
+        by_graph = not query.exact and self.layout.dimensions is None and scan.graph_pays()
+        found = scan.by_graph() if by_graph else scan.every_word()
+        first = next(found, None)
+        if first is None:
+            self._check_emptied()
+            return
+        yield first
+        yield from found
+
+    def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> ClusterWriter:
+        return ClusterWriter(self._cluster, self.meta, self.layout, self._known, on_reject)
+
+    def close(self) -> None:
+        self._cluster.client.close()
+
+
+def _applied(client: Client) -> dict[str, Any] | None:
+    """Return the encoder of the template that `templates apply` put there; None: there is none."""
+    try:
+        found = client.request("GET", f"/_index_template/{client.address.name}")
+    except ClusterError:  # there is none, or it is not ours to know
+        return None
+    (one,) = found["index_templates"]
+    mappings = one["index_template"].get("template", {}).get("mappings", {})
+    said: dict[str, Any] | None = mappings.get("_meta", {}).get("slice_os", {}).get("encoder")
+    return said
+
+
+def _make(client: Client, index: str, body: dict[str, Any]) -> bool:
+    """Make an index; False if it is there."""
+    try:
+        client.request("PUT", f"/{index}", body)
+    except RefusedError as exc:
+        if exc.kind == "resource_already_exists_exception":
+            return False
+        raise
+    return True

@@ -1,0 +1,80 @@
+"""The settings of an index while much is written to it: no refresh, no replicas; merged afterwards.
+
+What they were stands in the mapping's _meta meanwhile, so that a run that was killed leaves
+nothing behind that the next one does not put back.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from slice_os.backends.cluster.answers import RETRY_TIMEOUT
+from slice_os.backends.cluster.requests import Cluster
+from slice_os.errors import ClusterError
+
+_log = logging.getLogger(__name__)
+LOADING = {"refresh_interval": "-1", "number_of_replicas": 0}
+
+
+def put_replicas(cluster: Cluster, replicas: int) -> None:
+    """Give an index so many replicas: now, or when the load that has taken them away is over."""
+    mappings, settings = cluster.describe()
+    before = mappings["_meta"]["slice_os"].get("loading")
+    if before is not None:
+        _note(cluster, mappings["_meta"], {**before, "number_of_replicas": replicas})
+    elif int(settings["index"]["number_of_replicas"]) != replicas:
+        cluster.put_settings({"number_of_replicas": replicas})
+
+
+class Loading:
+    """Changes the settings of an index that is empty, or that a killed run has left so."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._before: dict[str, Any] | None = None
+
+    def begin(self) -> None:
+        """Note the settings, then change them."""
+        mappings, settings = self._cluster.describe()
+        before = mappings["_meta"]["slice_os"].get("loading")
+        if before is None and not self._cluster.is_empty():
+            return
+        index = settings["index"]
+        self._before = before or {
+            "refresh_interval": index.get("refresh_interval"),
+            "number_of_replicas": int(index["number_of_replicas"]),
+        }
+        _note(self._cluster, mappings["_meta"], self._before)
+        self._cluster.put_settings(LOADING)
+
+    def end(self, *, merge: bool) -> None:
+        """Put the settings back, and show what was written; have what was loaded merged."""
+        try:
+            if self._before is not None:
+                self._cluster.put_settings(self._before, RETRY_TIMEOUT)
+                _note(self._cluster, self._cluster.describe()[0]["_meta"], None)
+            self._cluster.refresh()
+        except ClusterError as exc:
+            _log.warning(
+                "The settings of %s could not be put back (%s) The next run does it.",
+                self._cluster.index,
+                exc,
+            )
+            return
+        if self._before is not None and merge:
+            try:
+                self._cluster.merge()
+            except ClusterError as exc:
+                _log.warning(
+                    "The segments of %s were not merged (%s) 'slice-os doctor' says how.",
+                    self._cluster.index,
+                    exc,
+                )
+
+
+def _note(cluster: Cluster, meta: dict[str, Any], before: dict[str, Any] | None) -> None:
+    ours = {name: value for name, value in meta["slice_os"].items() if name != "loading"}
+    if before is not None:
+        ours["loading"] = before
+    cluster.put_mapping({"_meta": {**meta, "slice_os": ours}})

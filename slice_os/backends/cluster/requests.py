@@ -1,0 +1,367 @@
+"""One index of one cluster: the requests that reading and writing are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import regex
+from tenacity import (
+    RetryError,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_delay,
+    wait_random_exponential,
+)
+
+from slice_os.backends.cluster.answers import BUSY, RETRY_TIMEOUT, WRITE_RETRY_TIMEOUT, reason_of
+from slice_os.backends.cluster.client import Client
+from slice_os.backends.cluster.dialect import Dialect
+from slice_os.backends.cluster.documents import Entry
+from slice_os.errors import BusyError, ClusterError, ClusterTimeoutError, RefusedError
+from slice_os.query.filtering import field_name, last_token
+from slice_os.query.hits import missing_shards
+
+PAGE = 1000
+WORDS_PAGE = 100
+"""Passages whose vectors are fetched at once: some 5 MB."""
+KEEP_ALIVE = "1h"
+LARGEST_SEGMENT = 5_000_000_000
+"""index.merge.policy.max_merged_segment: larger segments are merged only when asked for."""
+_ENTRY = (
+    "document", "passage", "content_hash", "stamp", "document_hash", "document_digest",
+    "word_count",
+)  # fmt: skip
+
+
+class IncompleteError(BusyError):
+    """Some shards are away, so that an answer is not the whole."""
+
+
+class Cluster:
+    """Requests to one index (a generation) of a cluster; errors are `ClusterError`."""
+
+    def __init__(self, client: Client, dialect: Dialect, index: str) -> None:
+        self.client, self.dialect, self.index = client, dialect, index
+        self.address, self.url = client.address, client.url
+
+    def ask(
+        self,
+        method: str,
+        what: str = "",
+        body: Any = None,
+        retry_timeout: float = RETRY_TIMEOUT,
+        **params: Any,
+    ) -> Any:
+        """Return the answer to a request about the index: ``/INDEX/what``."""
+        path = f"/{self.index}/{what}".rstrip("/")
+        return self.client.request(method, path, body, retry_timeout=retry_timeout, **params)
+
+    def search(
+        self, body: dict[str, Any], retry_timeout: float = RETRY_TIMEOUT, **params: Any
+    ) -> dict[str, Any]:
+        """Return the answer of _search; a partial one is an error."""
+        where = "/_search" if "pit" in body else f"/{self.index}/_search"
+        return self._whole("POST", where, body, retry_timeout, **params)
+
+    def _whole(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        retry_timeout: float = RETRY_TIMEOUT,
+        **params: Any,
+    ) -> dict[str, Any]:
+        """Make a request, again while shards are away: their node may be starting."""
+
+        def attempt() -> dict[str, Any]:
+            answer = self.client.request(method, path, body, retry_timeout=retry_timeout, **params)
+            for one in answer.get("responses", (answer,)):
+                check_whole(one, self.url)
+            return dict(answer)
+
+        return Retrying(
+            retry=retry_if_exception_type(IncompleteError),
+            wait=wait_random_exponential(multiplier=0.2, max=5),
+            stop=stop_after_delay(retry_timeout),
+            reraise=True,
+        )(attempt)
+
+    def msearch(self, bodies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the answers of several searches in one request."""
+        lines = [line for body in bodies for line in ({}, body)]
+        return list(self._whole("POST", f"/{self.index}/_msearch", lines)["responses"])
+
+    def pages(
+        self, body: dict[str, Any], size: int = PAGE, after: Sequence[Any] | None = None
+    ) -> Generator[list[dict[str, Any]], None, None]:
+        """Yield all hits of a query, or those after some sort values, page by page.
+
+        They are from one state of the index.
+        """
+        pit = self._open_pit()
+        try:
+            while True:
+                page = {"sort": ["_shard_doc"], **body, "size": size, "track_total_hits": False}
+                page["pit"] = {"id": pit, "keep_alive": KEEP_ALIVE}
+                if after is not None:
+                    page["search_after"] = after
+                hits = self.search(page)["hits"]["hits"]
+                if hits:
+                    yield hits
+                if len(hits) < size:
+                    return
+                after = hits[-1]["sort"]
+        finally:
+            self._close_pit(pit)
+
+    def _open_pit(self) -> str:
+        """Return a point in time: what keeps one state of the index."""
+        dialect = self.dialect
+
+        def attempt() -> str:
+            path = f"/{self.index}/{dialect.pit_path}"
+            answer = self.client.request("POST", path, keep_alive=KEEP_ALIVE)
+            pit: str = answer[dialect.pit_field]
+            try:
+                check_whole(answer, self.url)
+            except IncompleteError:
+                self._close_pit(pit)
+                raise
+            return pit
+
+        return Retrying(
+            retry=retry_if_exception_type(IncompleteError),
+            wait=wait_random_exponential(multiplier=0.2, max=5),
+            stop=stop_after_delay(RETRY_TIMEOUT),
+            reraise=True,
+        )(attempt)
+
+    def _close_pit(self, pit: str) -> None:
+        path, body = f"/{self.dialect.pit_path}", self.dialect.closing(pit)
+        with suppress(ClusterError):  # it ends by itself
+            self.client.request("DELETE", path, body, retry_timeout=0)
+
+    def entries(self, documents: Sequence[str]) -> dict[str, list[Entry]]:
+        """Return what is stored of some documents, passage by passage."""
+        found: dict[str, list[Entry]] = {}
+        query = {"bool": {"filter": [{"terms": {"document": list(set(documents))}}]}}
+        body = {"query": query, "_source": False, "docvalue_fields": list(_ENTRY)}
+        for hit in self._in_order(body, WRITE_RETRY_TIMEOUT):
+            document, number, content, stamp, hash_, digest, words = (
+                hit["fields"].get(name, (None,))[0] for name in _ENTRY
+            )
+            entry = Entry(hit["_id"], number, content, stamp, hash_, digest, words)
+            found.setdefault(document, []).append(entry)
+        return found
+
+    def fields(self, query: dict[str, Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield the given fields of all passages that a query finds, in their order."""
+        for hit in self._in_order({"query": query, "_source": list(names)}):
+            yield hit["_source"]
+
+    def _in_order(
+        self, body: dict[str, Any], retry_timeout: float = RETRY_TIMEOUT
+    ) -> Iterator[dict[str, Any]]:
+        """Yield all hits of a query by document and passage."""
+        order = [{"document": "asc"}, {"passage": "asc"}, {"content_hash": "asc"}]
+        after = None
+        while True:
+            page = {**body, "sort": order, "size": PAGE}
+            page |= {"search_after": after} if after else {}
+            hits = self.search(page, retry_timeout)["hits"]["hits"]
+            yield from hits
+            if len(hits) < PAGE:
+                return
+            after = hits[-1]["sort"]
+
+    def words(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the field `words` of passages by _id; one that is gone is left out."""
+        found = {}
+        for first in range(0, len(ids), WORDS_PAGE):
+            some = list(ids[first : first + WORDS_PAGE])
+            body = {
+                "query": {"ids": {"values": some}},
+                "size": len(some),
+                "_source": ["words"],
+            }
+            for hit in self.search(body)["hits"]["hits"]:
+                found[hit["_id"]] = hit["_source"]["words"]
+        return found
+
+    def sources(self, filters: Sequence[dict[str, Any]] = ()) -> Iterator[tuple[str, str]]:
+        """Yield the ids and sources of all documents, or of those that meet filters, in order."""
+        for bucket in self.documents(filters):
+            yield bucket["key"]["document"], bucket["key"]["source"] or ""
+
+    def documents(self, filters: Sequence[dict[str, Any]] = ()) -> Iterator[dict[str, Any]]:
+        """Yield the same as buckets: their passages are counted, their `words` summed up."""
+        after: dict[str, Any] = {}
+        words = {"words": {"sum": {"field": "word_count"}}}
+        while True:
+            sources = [
+                {"document": {"terms": {"field": "document"}}},
+                # Passages of format 1 have none.
+                {"source": {"terms": {"field": "source", "missing_bucket": True}}},
+            ]
+            composite = {"size": PAGE, "sources": sources, **({"after": after} if after else {})}
+            body = {
+                "size": 0,
+                "query": {"bool": {"filter": list(filters)}},
+                "aggs": {"documents": {"composite": composite, "aggs": words}},
+            }
+            found = self.search(body)["aggregations"]["documents"]
+            yield from found["buckets"]
+            if "after_key" not in found:
+                return
+            after = found["after_key"]
+
+    def field_names(self) -> Iterator[str]:
+        """Yield the names of all fields of metadata, each by a search for the next."""
+        after: dict[str, Any] = {}
+        while True:
+            composite = {
+                "size": 1,
+                "sources": [{"token": {"terms": {"field": "filters"}}}],
+                **after,
+            }
+            body = {"size": 0, "aggs": {"tokens": {"composite": composite}}}
+            buckets = self.search(body)["aggregations"]["tokens"]["buckets"]
+            if not buckets:
+                return
+            token = buckets[0]["key"]["token"]
+            yield field_name(token)
+            after = {"after": {"token": last_token(token)}}
+
+    def delete_documents(self, documents: Sequence[str]) -> None:
+        """Delete all passages of documents."""
+        body = {"query": {"terms": {"document": list(documents)}}}
+
+        def attempt() -> int:
+            """Return how many passages somebody else has just written."""
+            answer = self.ask(
+                "POST",
+                "_delete_by_query",
+                body,
+                WRITE_RETRY_TIMEOUT,
+                conflicts="proceed",
+                refresh="true",
+                request_timeout=WRITE_RETRY_TIMEOUT,
+            )
+            if answer["failures"]:
+                raise RefusedError(f"{self.url} could not delete everything: {reason_of(answer)}.")
+            return int(answer["version_conflicts"])
+
+        if not documents:
+            return
+        try:
+            Retrying(
+                retry=retry_if_result(bool),
+                wait=wait_random_exponential(multiplier=0.2, max=5),
+                stop=stop_after_delay(WRITE_RETRY_TIMEOUT),
+            )(attempt)
+        except RetryError:
+            raise BusyError(
+                f"Somebody else keeps writing what is to be deleted from {self.address}: let that "
+                "end, then run this again."
+            ) from None
+
+    def generations(self) -> dict[str, str]:
+        """Return what the alias names now: index -> what tells it from another of its name."""
+        answer = self.client.request(
+            "GET",
+            f"/{self.address.name}",
+            retry_timeout=WRITE_RETRY_TIMEOUT,
+            ignore_unavailable="true",
+            filter_path="*.settings.index.uuid",
+        )
+        return {name: one["settings"]["index"]["uuid"] for name, one in answer.items()}
+
+    def fuller(self) -> str | None:
+        """Return the generation that holds documents where this one holds none, if there is one."""
+        if not self.is_empty():
+            return None
+        try:
+            rows = self.client.request(
+                "GET", f"/_cat/indices/{self.address.name}-0*", format="json"
+            )
+        except ClusterError:  # it may not be ours to know
+            return None
+        generation = regex.compile(regex.escape(self.address.name) + r"-\d{6}")
+        full = (row["index"] for row in rows if int(row.get("docs.count") or 0))
+        return next((index for index in full if generation.fullmatch(index)), None)
+
+    def count(self, retry_timeout: float = RETRY_TIMEOUT) -> int:
+        """Return how many passages the index holds."""
+        path = f"/{self.index}/_count"
+        return int(self._whole("GET", path, retry_timeout=retry_timeout)["count"])
+
+    def is_empty(self) -> bool:
+        """Tell whether the index holds nothing."""
+        return self.count(WRITE_RETRY_TIMEOUT) == 0
+
+    def describe(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the index's mappings and settings."""
+        answer = self.ask("GET")[self.index]
+        return answer["mappings"], answer["settings"]
+
+    def put_settings(
+        self, settings: dict[str, Any], retry_timeout: float = WRITE_RETRY_TIMEOUT
+    ) -> None:
+        """Change settings; None brings back the default."""
+        self.ask("PUT", "_settings", {"index": settings}, retry_timeout)
+
+    def put_mapping(self, body: dict[str, Any]) -> None:
+        """Add fields to the mapping, or replace its _meta."""
+        self.ask("PUT", "_mapping", body, WRITE_RETRY_TIMEOUT)
+
+    def bulk(self, lines: Any, retry_timeout: float, **options: Any) -> dict[str, Any]:
+        """Return the answer of _bulk, which says of each operation what became of it."""
+        path = f"/{self.index}/_bulk"
+        answer: dict[str, Any] = self.client.request(
+            "POST",
+            path,
+            lines,
+            retry_timeout=retry_timeout,
+            filter_path="items.*.status,items.*.error",
+            **options,
+        )
+        return answer
+
+    def merge(self) -> None:
+        """Have the cluster merge the segments of each shard, and do not wait for it.
+
+        A search goes through a graph a segment; but one of more than 5 GB is too large to take part
+        in what a cluster merges by itself later on.
+        """
+        stats = self.ask("GET", "_stats/segments,store")
+        shards = max(stats["_shards"]["successful"], 1)
+        first = stats["_all"]["primaries"]
+        most = 1 + first["store"]["size_in_bytes"] // (shards * LARGEST_SEGMENT)
+        if first["segments"]["count"] > shards * most:
+            self.ask("POST", "_forcemerge", **self.dialect.merge_options, max_num_segments=most)
+
+    def refresh(self, retry_timeout: float = RETRY_TIMEOUT) -> None:
+        """Make what was written visible to searches."""
+        # A refresh waits a minute for a shard that is away, and does not say which.
+        self.count(retry_timeout)
+        self.ask("POST", "_refresh", retry_timeout=retry_timeout)
+
+
+def check_whole(answer: dict[str, Any], url: str) -> None:
+    """Raise ClusterError unless every shard has answered."""
+    if "error" in answer:
+        if answer.get("status") in BUSY:
+            raise IncompleteError(f"{url} is too busy: {reason_of(answer)}. Try again.")
+        raise RefusedError(f"{url} refused a search: {reason_of(answer)}.", answer.get("status"))
+    if answer.get("timed_out"):
+        raise ClusterTimeoutError(
+            f"{url} broke a search off that took too long: look at its load and try again."
+        )
+    if missing := missing_shards(answer):
+        raise IncompleteError(
+            f"{missing} of {answer['_shards'].get('total', 0)} shards of {url} did not answer: "
+            "look at its health ('slice-os doctor') and try again."
+        )

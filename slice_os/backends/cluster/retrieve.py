@@ -1,0 +1,215 @@
+"""Candidates in a cluster, from the stored spans and BM25.
+
+The stored spans are a cover, so the cluster's degree of a passage is a little too low, by how much
+differs: `search.rerank` compares all spans of the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+from typing import Any, NamedTuple
+
+from slice_os.backends.base import Candidate, IndexMeta, SearchQuery, StoredPassage
+from slice_os.backends.cluster.documents import packed_passage, stored_metadata
+from slice_os.backends.cluster.requests import WORDS_PAGE, Cluster
+from slice_os.backends.cluster.settings import Layout
+from slice_os.errors import IndexDamagedError, QueryError
+from slice_os.filters import flat_metadata
+from slice_os.fusion import FUSIONS, get_fusion
+from slice_os.lexical import MAX_TERMS
+from slice_os.records import Passage, content_hash
+from slice_os.spans import best_span, degree, fit_window
+
+NEAREST = 200
+"""Passages that the graph is asked for: with the ranks that are reranked, the fewest that find
+98 % of the exact ten best. Of 100 nearest, a fused search misses passages whose words match but
+whose degree nobody computed."""
+COVERED = 0.75
+"""The exactness of the order by at most 149 stored spans: a hybrid search reranks 40 passages
+instead of 30, and recall of the exact ten best is then 0.98 as well."""
+SHORT_NEAREST = 800
+"""The same for short queries, to which many passages are near."""
+RERANKED = 50
+"""Ranks of the dense list that get their exact degrees before two rankings are fused."""
+WINDOW = 10_000
+"""index.max_result_window: what one search of a cluster reaches."""
+DEEP = 1000
+"""Passages that the graph is asked for where a page reaches beyond those."""
+TEXT = ["document", "passage", "title", "text", "start", "end"]
+"""The fields that a passage is read from."""
+DESCRIBED = ["document", "title", "metadata", "unindexed"]
+"""The fields that say what a document is."""
+STORED = [*TEXT, "metadata", "unindexed", "words"]
+"""The fields that a stored passage is read from: no span vectors."""
+KEYS: dict[str, Any] = {
+    "_source": False,
+    "stored_fields": "_none_",
+    "docvalue_fields": ["document", "passage"],
+}
+"""Asks for hits by their doc values alone: opening what is stored of each, be it for its _id, takes
+most of the time of a long ranking."""
+
+
+class _Key(NamedTuple):
+    """What tells a passage from all others."""
+
+    document: str
+    passage: int
+
+    @classmethod
+    def of(cls, hit: Mapping[str, Any]) -> _Key:
+        """Return the key of a hit that was asked for `KEYS`."""
+        return cls(hit["fields"]["document"][0], hit["fields"]["passage"][0])
+
+    def clause(self) -> dict[str, Any]:
+        """Return the query that finds the passage."""
+        return {"bool": {"filter": [{"term": {n: v}} for n, v in self._asdict().items()]}}
+
+
+class Retriever:
+    """Finds the candidates of one index."""
+
+    def __init__(self, cluster: Cluster, meta: IndexMeta, layout: Layout) -> None:
+        self._cluster, self._dialect = cluster, cluster.dialect
+        self._vectors: dict[str, Any] = {
+            "vector_type": layout.vector_type,
+            "dimensions": layout.dimensions,
+            "spans": 0,
+        }
+        self._kept = (layout.dimensions or meta.dimension) / meta.dimension
+
+    def exactness(self, query: SearchQuery) -> float:
+        """See `Backend.exactness`: fewer dimensions, and fewer spans than all, order coarsely."""
+        covered = query.mode == "hybrid" and not query.is_short
+        return self._kept * (COVERED if covered else 1)
+
+    def candidates(self, query: SearchQuery) -> list[Candidate]:
+        """Return the ranks that a query asks for, best first."""
+        if query.mode == "lexical":
+            return self._lexical(query)
+        if query.reach > WINDOW:
+            raise QueryError(
+                f"A dense search of a cluster reaches the first {WINDOW:,} passages: narrow it "
+                "with filters, or use the mode lexical."
+            )
+        if query.mode == "hybrid" and not FUSIONS[query.fusion].whole_corpus:
+            return self._fused(query)
+        # One number for a page: which passages get their true degree in the cluster depends on it.
+        nearest = SHORT_NEAREST if query.is_short else NEAREST
+        options: dict[str, Any] = {
+            "size": min(len(query.ranks), WINDOW - query.ranks.start),
+            "offset": query.ranks.start,
+            "k": next(n for n in (nearest, DEEP, WINDOW) if query.reach <= n),
+            "filters": query.filters,
+            **self._vectors,
+        }
+        text = _text(query.text)
+        # The same copy of a shard for the same query: two copies' graphs differ.
+        params: dict[str, Any] = {"preference": content_hash(text)}
+        if query.mode == "dense":
+            body = self._dialect.span_query(query.vector, **options)
+        else:
+            weight = query.weight
+            body = self._dialect.hybrid_query(text, query.vector, weight=weight, **options)
+            params["include_named_queries_score"] = "true"
+        hits = self._cluster.search({**body, "_source": STORED}, **params)["hits"]["hits"]
+        return [
+            Candidate(
+                hit["_score"],
+                stored_passage(hit),
+                (hit.get("matched_queries") or {}).get("lexical"),
+            )
+            for hit in hits
+        ]
+
+    def _lexical(self, query: SearchQuery) -> list[Candidate]:
+        ranks, text = query.ranks, _text(query.text)
+        options: dict[str, Any] = {"filters": query.filters}
+        if ranks.stop <= WINDOW:
+            options |= {"size": len(ranks), "offset": ranks.start}
+            body = self._dialect.lexical_query(text, **options)
+            hits = self._cluster.search({**body, "_source": STORED})["hits"]["hits"]
+            return [Candidate(hit["_score"], stored_passage(hit)) for hit in hits]
+        body = self._dialect.lexical_query(text, **options)
+        body |= {"sort": [{"_score": "desc"}, "_shard_doc"], **KEYS}
+        ranked: list[dict[str, Any]] = []
+        passed = 0
+        for page in self._cluster.pages(body):
+            ranked += [hit for rank, hit in enumerate(page, start=passed) if rank in ranks]
+            passed += len(page)
+            if passed >= ranks.stop:
+                break
+        stored = self._stored([_Key.of(hit) for hit in ranked])
+        return [
+            Candidate(hit["_score"], stored[key])
+            for hit in ranked
+            if (key := _Key.of(hit)) in stored  # one may have been deleted meanwhile
+        ]
+
+    def _fused(self, query: SearchQuery) -> list[Candidate]:
+        """Fuse two rankings, the same way whatever plugins the cluster has."""
+        options: dict[str, Any] = {"size": query.depth, "filters": query.filters}
+        bodies = [
+            self._dialect.lexical_query(_text(query.text), **options),
+            self._dialect.span_query(query.vector, k=query.depth, **options, **self._vectors),
+        ]
+        lexical, dense = (
+            {_Key.of(hit): hit["_score"] for hit in answer["hits"]["hits"]}
+            for answer in self._cluster.msearch([{**body, **KEYS} for body in bodies])
+        )
+        degrees = dict(list(dense.items())[: query.depth])  # k passages of every shard have come
+        for key, stored in self._stored(list(degrees)[: ceil(RERANKED / self._kept)]).items():
+            window = fit_window(query.lengths, len(stored.packed))
+            cosines = stored.packed.cosines(query.vector, window)
+            degrees[key] = degree(best_span(cosines, window).cosine)
+        fusion, weight = get_fusion(query.fusion, query.weight)
+        fused = fusion.fuse(degrees, lexical, weight)
+        ranked = sorted(fused, key=lambda key: -fused[key])
+        page = ranked[query.ranks.start : query.ranks.stop]
+        found = self._stored(page)
+        return [Candidate(fused[key], found[key]) for key in page if key in found]
+
+    def _stored(self, keys: Sequence[_Key]) -> dict[_Key, StoredPassage]:
+        """Return some passages; one that has been deleted is left out."""
+        found: dict[_Key, StoredPassage] = {}
+        for first in range(0, len(keys), WORDS_PAGE):
+            some = keys[first : first + WORDS_PAGE]
+            query = {"bool": {"should": [key.clause() for key in some]}}
+            body = {"query": query, "size": len(some), "_source": STORED}
+            for hit in self._cluster.search(body)["hits"]["hits"]:
+                stored = stored_passage(hit)
+                found[_Key(stored.passage.document, stored.passage.number)] = stored
+        return found
+
+
+def stored_passage(hit: Mapping[str, Any]) -> StoredPassage:
+    """Return the passage of a hit that was asked for the fields `STORED`."""
+    source = hit["_source"]
+    if "words" not in source:
+        raise IndexDamagedError(
+            f"The passage {hit['_id']} of {hit['_index']} holds no word vectors, so slice-os did "
+            "not put it there: delete it."
+        )
+    metadata = flat_metadata(stored_metadata(source))
+    return StoredPassage(stored_text(source), metadata, packed_passage(source["words"]))
+
+
+def stored_text(source: Mapping[str, Any]) -> Passage:
+    """Return a passage without its words from the fields `TEXT`."""
+    return Passage(
+        source["document"],
+        source["passage"],
+        source["start"],
+        source["end"],
+        source["text"],
+        source.get("title", ""),
+    )
+
+
+def _text(query: str) -> str:
+    """Return a query that the cluster takes: no half characters, not too many clauses."""
+    words = query.encode("utf-8", "replace").decode().split()
+    if len(words) > MAX_TERMS:
+        words = list(dict.fromkeys(words))[:MAX_TERMS]
+    return " ".join(words)

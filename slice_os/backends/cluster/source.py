@@ -1,0 +1,138 @@
+"""Documents out of an index that exists, whoever made it: they are to get span vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from slice_os.backends.cluster.address import parse_location
+from slice_os.backends.cluster.client import Client
+from slice_os.backends.cluster.dialect import dialect_of
+from slice_os.backends.cluster.documents import stored_metadata
+from slice_os.backends.cluster.requests import Cluster
+from slice_os.backends.cluster.retrieve import TEXT, stored_text
+from slice_os.corpus import joined
+from slice_os.corpus.rows import TEXT_FIELDS, TITLE_FIELD, Fields, flatten, to_document
+from slice_os.errors import CorpusError, GoneError, LocationError
+from slice_os.records import Document, Reject
+
+PAGE = 50
+"""Documents in one answer: their length is not known."""
+_PASSAGE = [*TEXT, "metadata", "unindexed", "source", "document_hash"]
+
+
+class IndexCorpus:
+    """The documents of an index, from one state of it; see `read_index`.
+
+    `bytes_done` of `bytes_total` (here: documents) have been read; `rejects` counts what was
+    skipped, as a `Corpus` does.
+    """
+
+    ignored = unfollowed = 0
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        fields: Fields,
+        usual: str | None,
+        on_reject: Callable[[Reject], None] | None,
+    ) -> None:
+        self._cluster, self._fields, self._on_reject = cluster, fields, on_reject
+        self._usual = usual
+        self.rejects = self.bytes_done = 0
+        self.bytes_total = cluster.count()
+
+    def __iter__(self) -> Iterator[Document]:
+        for page in self._cluster.pages({"query": {"match_all": {}}}, PAGE):
+            for hit in page:
+                self.bytes_done += 1
+                try:
+                    yield self._document(hit)
+                except CorpusError as exc:
+                    self.rejects += 1
+                    if self._on_reject is not None:
+                        place = f"{self._cluster.address}/_doc/{hit['_id']}"
+                        self._on_reject(Reject(place, str(exc)))
+
+    def _document(self, hit: dict[str, Any]) -> Document:
+        if "_source" not in hit:
+            raise CorpusError("the index does not keep the _source of its documents")
+        row = {**dict(flatten(hit["_source"])), "_id": hit["_id"]}
+        # A field that is empty is often left out of a document.
+        names = [name for name in (self._fields.title, *(self._fields.text or ())) if name]
+        if self._fields.text is None and self._usual and not any(map(row.get, TEXT_FIELDS)):
+            names.append(self._usual)
+        if any(name in row for name in (*names, TITLE_FIELD)):
+            row = {**dict.fromkeys(names), **row}
+        return to_document(row, self._fields, hit["_id"])
+
+
+class OwnCorpus(IndexCorpus):
+    """The documents of an index that slice-os has made, put together from their passages."""
+
+    def __iter__(self) -> Iterator[Document]:
+        order = [{"document": "asc"}, {"passage": "asc"}, "_shard_doc"]
+        wanted = {"query": {"match_all": {}}, "sort": order, "_source": _PASSAGE}
+        hits = (hit["_source"] for page in self._cluster.pages(wanted, PAGE) for hit in page)
+        for name, some in groupby(hits, key=itemgetter("document")):
+            sources = list(some)
+            self.bytes_done += len(sources)
+            last = sources[-1]
+            whole = [one["passage"] for one in sources] == list(range(len(sources)))
+            if whole and "document_hash" in last:
+                text, metadata = joined(list(map(stored_text, sources))), stored_metadata(last)
+                # White space before the first passage is in none.
+                text = "\n" * sources[0]["start"] + text
+                title, source = last.get("title", ""), last.get("source", "")
+                yield Document(name, text, title, metadata, source)
+            else:
+                self.rejects += 1
+                if self._on_reject is not None:
+                    place = f"{self._cluster.address}#{name}"
+                    self._on_reject(Reject(place, "the index does not hold all of it"))
+
+
+def read_index(
+    location: str,
+    *,
+    id_field: str | None = None,
+    title_field: str | None = None,
+    text_fields: Sequence[str] | str | None = None,
+    on_reject: Callable[[Reject], None] | None = None,
+) -> IndexCorpus:
+    """Return the documents of an index of a cluster, made by anything, as `read` does of rows.
+
+    Those of an index that slice-os has made come back as they were indexed, but for white space
+    between their passages; the names of fields do not count there.
+
+    Their ids are those of `id_field`, else their ``_id``; text and title are found as `read` finds
+    them, and every other field becomes metadata, so that none is lost. A document may lack any of
+    its text fields, if it has one, or a title. The index is only read.
+
+    Raises:
+        LocationError: there is no such index, or its text fields must be named.
+        ClusterError: the cluster cannot be reached or refuses.
+    """
+    address = parse_location(location)
+    client = Client(address)
+    names = (text_fields,) if isinstance(text_fields, str) else text_fields
+    fields = Fields(id_field or "_id", title_field, tuple(names) if names else None)
+    cluster = Cluster(client, dialect_of(client), address.name)
+    try:
+        found = cluster.ask("GET", "_mapping")
+    except GoneError as exc:
+        raise LocationError(
+            f"There is no index {address.name} at {address.url}: check its name."
+        ) from exc
+    if any("slice_os" in (one["mappings"].get("_meta") or {}) for one in found.values()):
+        return OwnCorpus(cluster, fields, None, on_reject)
+    mapped = [name for one in found.values() for name in one["mappings"].get("properties", {})]
+    usual = next((name for name in TEXT_FIELDS if name in mapped), None)
+    if mapped and not (fields.text or usual):
+        raise LocationError(
+            f"{location} has no field {' or '.join(TEXT_FIELDS)}: name its text fields "
+            f"(--text-field); it has {', '.join(sorted(set(mapped)))}."
+        )
+    return IndexCorpus(cluster, fields, usual, on_reject)

@@ -1,0 +1,242 @@
+"""Writing to an index of a cluster.
+
+Every operation can be repeated: ids follow from the corpus, and a document counts as complete only
+when all of its passages are there (see `stored_document`). So a run that was broken off, however,
+is completed by running it again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from slice_os.backends.base import IndexMeta, Writer
+from slice_os.backends.cluster import documents as made
+from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT
+from slice_os.backends.cluster.bulk import BulkSender, Operation
+from slice_os.backends.cluster.loading import Loading
+from slice_os.backends.cluster.requests import WORDS_PAGE, Cluster
+from slice_os.backends.cluster.settings import Layout
+from slice_os.backends.cluster.template import ADDED, FORMAT
+from slice_os.errors import ClusterError, GoneError, IndexDamagedError
+from slice_os.records import Document, Passage, Reject
+from slice_os.spans import PackedPassage
+
+DELETED_AT_ONCE = 500
+
+
+class ClusterWriter(Writer):
+    """A writer of an index of a cluster; see `Writer` for the contract."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        meta: IndexMeta,
+        layout: Layout,
+        known: dict[str, list[made.Entry]],
+        on_reject: Callable[[Reject], None],
+    ) -> None:
+        self._cluster, self._layout, self._known = cluster, layout, known
+        self._on_reject = on_reject
+        self._seen = sqlite3.connect("")  # on disk, should it grow
+        self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        self._generation = cluster.generations()
+        self._check_generation()
+        if meta.format < FORMAT:
+            cluster.put_mapping({"properties": ADDED})
+        cluster.refresh(WRITE_RETRY_TIMEOUT)
+        self._loading = Loading(cluster)
+        try:
+            self._loading.begin()
+            self._sender = BulkSender(cluster, self._refused)
+        except BaseException:  # Ctrl-C too: nobody else knows that it has begun
+            self._loading.end(merge=False)
+            raise
+        self._document: Document | None = None
+        self._moved: dict[str, tuple[Passage, dict[str, Any]]] = {}
+        self._stale: list[tuple[str, str]] = []
+        self._unfit: set[str] = set()
+
+    def _refused(self, reject: Reject) -> None:
+        self._unfit.add(reject.document)
+        self._on_reject(reject)
+
+    def _see(self, document: str) -> bool:
+        seen = self._seen.execute("INSERT OR IGNORE INTO seen VALUES (?)", (document,))
+        return seen.rowcount == 1
+
+    def touch(self, document: str) -> bool:
+        self._known.pop(document, None)
+        return self._see(document)
+
+    def begin(self, document: Document) -> bool:
+        known = self._known.pop(document.id, None)
+        if not self._see(document.id):
+            return False
+        if known is None:
+            known = self._cluster.entries([document.id]).get(document.id, [])
+        self._document = document
+        self._stored: dict[str, list[made.Entry]] = defaultdict(list)
+        for entry in sorted(known, key=lambda entry: (entry.number, entry.id), reverse=True):
+            self._stored[entry.content].append(entry)
+        self._ids = {entry.id for entry in known}
+        self._dropped = set(self._ids)
+        self._occurrences: Counter[str] = Counter()
+        self._fingerprints: list[str] = []
+        self._words = 0
+        self._held: tuple[Passage, PackedPassage | made.Entry] | None = None
+        return True
+
+    def put(self, passage: Passage, packed: PackedPassage) -> None:
+        self._take(passage, packed)
+
+    def keep(self, passage: Passage) -> None:
+        self._take(passage, self._stored[passage.hash].pop())
+
+    def _take(self, passage: Passage, source: PackedPassage | made.Entry) -> None:
+        """Hold a passage back until the next comes: the last one says that all are there."""
+        if self._held is not None:
+            self._put_held({})
+        self._held = passage, source
+
+    def finish(self) -> int:
+        assert self._document is not None
+        if self._held is not None:
+            end = {
+                "document_hash": self._document.hash,
+                "document_digest": made.digest(self._fingerprints),
+            }
+            self._put_held(end)
+        self._stale += [(self._document.id, id_) for id_ in sorted(self._dropped)]
+        if len(self._stale) >= DELETED_AT_ONCE:
+            self._complete()
+        self._document = None
+        return self._words
+
+    def _put_held(self, end: Mapping[str, str]) -> None:
+        """Send the passage held back, unless the cluster holds the very same."""
+        assert self._document is not None
+        assert self._held is not None
+        passage, source = self._held
+        document, declared = self._document, self._layout.fields
+        body = {**made.fields(passage, document.metadata, document.source, declared), **end}
+        body["stamp"] = made.fingerprint(body)
+        self._fingerprints.append(body["stamp"])
+        if isinstance(source, made.Entry):
+            id_, self._words = source.id, self._words + source.words
+            self._dropped.discard(id_)
+            if source.fingerprint == body["stamp"]:
+                return
+            self._moved[id_] = passage, body
+            if len(self._moved) >= WORDS_PAGE:
+                self._send_moved()
+            return
+        id_ = self._free_id(passage)
+        self._words += source.own_words(passage)
+        self._send(passage, id_, body, source)
+
+    def _send_moved(self) -> None:
+        """Send kept passages of which something else has changed, with the vectors they have."""
+        found = self._cluster.words(list(self._moved))
+        for id_, (passage, body) in self._moved.items():
+            if id_ not in found:
+                raise IndexDamagedError(
+                    f"A passage of {passage.document} vanished from {self._cluster.address} while "
+                    "it was read: is another run writing to it? Run this again."
+                )
+            self._send(passage, id_, body, made.packed_passage(found[id_]))
+        self._moved.clear()
+
+    def _send(
+        self, passage: Passage, id_: str, body: dict[str, Any], packed: PackedPassage
+    ) -> None:
+        vectors = made.vector_fields(packed, self._layout, passage)
+        place = f"{passage.document}#{passage.number}"
+        operation = made.index_operation(id_, {**body, **vectors})
+        self._sender.send(Operation(passage.document, place, operation))
+
+    def _free_id(self, passage: Passage) -> str:
+        """Return an id that no passage of the document has."""
+        while True:
+            occurrence = self._occurrences[passage.hash]
+            self._occurrences[passage.hash] += 1
+            id_ = made.passage_id(passage.document, passage.hash, occurrence)
+            if id_ not in self._ids:
+                return id_
+
+    def _complete(self) -> None:
+        """Send what waits, and delete what finished documents no longer have.
+
+        Not before their new passages are in; and of a document of which the cluster has refused a
+        passage, the former ones stay.
+        """
+        if self._moved:
+            self._send_moved()
+        if self._stale:
+            self._sender.flush()
+            for document, id_ in self._stale:
+                if document not in self._unfit:
+                    self._sender.send(Operation(document, document, made.delete_operation(id_)))
+            self._stale.clear()
+
+    def delete(self, documents: Sequence[str]) -> int:
+        self.commit()
+        deleted = 0
+        for first in range(0, len(documents), DELETED_AT_ONCE):
+            # Half a character cannot be stored, so no document has such an id.
+            some = [
+                d.encode("utf-8", "replace").decode() for d in documents[first:][:DELETED_AT_ONCE]
+            ]
+            there = set(self._cluster.entries(some))
+            self._cluster.delete_documents(sorted(there))
+            deleted += len(there)
+        return deleted
+
+    def unseen(self) -> Iterator[tuple[str, str]]:
+        self.commit()
+        for document, source in self._cluster.sources():
+            seen = self._seen.execute("SELECT 1 FROM seen WHERE id = ?", (document,)).fetchone()
+            if seen is None:
+                yield document, source
+
+    def remember(self, roots: Mapping[str, str]) -> None:
+        meta = self._cluster.describe()[0]["_meta"]
+        ours = {**meta["slice_os"], "roots": dict(roots)}
+        self._cluster.put_mapping({"_meta": {**meta, "slice_os": ours}})
+
+    def commit(self) -> None:
+        """Return when the cluster has acknowledged, and shows, all that was sent."""
+        self._complete()
+        self._sender.flush()
+        self._check_generation()
+        self._cluster.refresh(WRITE_RETRY_TIMEOUT)
+
+    def _check_generation(self) -> None:
+        """Raise unless the alias names this very index: one that is gone, a cluster makes anew."""
+        now = self._cluster.generations()
+        if now != self._generation or list(now) != [self._cluster.index]:
+            raise GoneError(
+                f"{self._cluster.address} no longer names the index {self._cluster.index} that "
+                f"was opened, but {', '.join(now) or 'nothing'}: run this again, or open it anew. "
+                "If an index has come about that nobody made, delete it first."
+            )
+
+    def close(self, *, merge: bool = True) -> None:
+        """Send what is left of finished documents and put the index's settings back."""
+        whole = False
+        try:
+            if not merge:  # something has gone wrong, or somebody wants to leave
+                self._sender.stop_retrying()
+            self._complete()
+            self._sender.close()
+            whole = merge
+        except BaseException:
+            with suppress(ClusterError):
+                self._sender.close(abandon=True)
+            raise
+        finally:
+            self._loading.end(merge=whole)
+            self._seen.close()

@@ -1,0 +1,143 @@
+"""JSON Lines, an object a line; and JSON, an array or object of documents, read one by one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from io import TextIOWrapper
+from typing import Any, BinaryIO
+
+from slice_os.corpus.charsets import BROKEN, open_text
+from slice_os.corpus.formats.base import Row
+from slice_os.corpus.limits import ROW_CHARACTERS, is_dense, read_line, too_long
+from slice_os.corpus.rows import TEXT_FIELDS
+from slice_os.errors import CorpusError
+
+_AT_ONCE = 1 << 16
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def parse_lines(stream: BinaryIO) -> Iterator[Row]:
+    """Give a row for each line that is not blank; a row's number is its line's, from 1."""
+    with open_text(stream, newline=None) as lines:
+        for number, line in enumerate(iter(lambda: read_line(lines), ""), start=1):
+            if line is None or is_dense(line):
+                yield Row(number, {}, too_long("line"))
+            elif BROKEN in line:
+                yield Row(number, {}, f"holds bytes that are not {lines.encoding}")
+            elif line.strip():
+                yield _line(number, line)
+
+
+def _line(number: int, line: str) -> Row:
+    try:
+        value = json.loads(line)
+    except json.JSONDecodeError as exc:
+        return Row(number, {}, f"is not JSON: {exc.msg} at column {exc.colno}")
+    except (ValueError, RecursionError) as exc:  # a number of 5,000 digits, 1,000 brackets
+        return Row(number, {}, f"is not usable JSON: {exc}")
+    return _row(number, value)
+
+
+def parse(stream: BinaryIO) -> Iterator[Row]:
+    """Give the objects of an array, by number from 1; or those of an object.
+
+    An object may map ids to documents, or hold a list of them beside numbers and short texts, as
+    the exports of trackers do, or be one document.
+    """
+    with open_text(stream, newline=None) as text:
+        values = _Values(text)
+        first = values.peek()
+        if first == "[":
+            values.start += 1
+            for number, value in enumerate(values.members(), start=1):
+                yield _row(number, value)
+        elif first == "{":
+            yield from _of_object(values.next())
+        else:
+            raise CorpusError("is no JSON array or object")
+
+
+class _Values:
+    """The values of a JSON text, of which no more is held than the one that is read."""
+
+    def __init__(self, text: TextIOWrapper) -> None:
+        self._text, self._decoder = text, json.JSONDecoder()
+        self._held, self.start, self._ended = "", 0, False
+
+    def peek(self) -> str:
+        """Return the next character that is no space, empty at the end."""
+        while True:
+            if space := _SPACE.match(self._held, self.start):
+                self.start = space.end()
+            if self.start < len(self._held) or self._ended:
+                return self._held[self.start : self.start + 1]
+            self._read(_AT_ONCE)
+
+    def _read(self, size: int) -> None:
+        more = self._text.read(size)
+        self._held, self.start = self._held[self.start :] + more, 0
+        self._ended = not more
+
+    def members(self) -> Iterator[Any]:
+        """Yield the values up to the end of an array."""
+        while self.peek() != "]":
+            yield self.next()
+            following = self.peek()
+            if following == ",":
+                self.start += 1
+            elif following != "]":
+                raise CorpusError(f"is not JSON: an array goes on with {following!r}")
+
+    def next(self) -> Any:
+        """Return the value that begins here."""
+        self.peek()
+        while True:
+            size = len(self._held) - self.start
+            if size > ROW_CHARACTERS or is_dense(self._held, self.start):
+                raise CorpusError(f"{too_long('document')}; what follows it is not read")
+            try:
+                value, end = self._decoder.raw_decode(self._held, self.start)
+            except json.JSONDecodeError as exc:
+                if self._ended:
+                    raise CorpusError(f"is not JSON: {exc.msg}") from exc
+            except (ValueError, RecursionError) as exc:
+                raise CorpusError(f"is not usable JSON: {exc}") from exc
+            else:
+                if end < len(self._held) or self._ended:  # else a number may go on
+                    broken = BROKEN in self._held[self.start : end]
+                    self.start = end
+                    return _BROKEN if broken else value
+            self._read(max(size, _AT_ONCE))
+
+
+_BROKEN = object()
+
+
+def _row(number: int, value: Any, key: str = "") -> Row:
+    if value is _BROKEN:
+        return Row(number, {}, "holds bytes that are not of its encoding")
+    if not isinstance(value, dict):
+        return Row(number, {}, f"is {type(value).__name__}, not an object")
+    return Row(number, {"id": key, **value} if key else value)
+
+
+def _of_object(value: Any) -> Iterator[Row]:
+    if value is _BROKEN or any(name.lower() in TEXT_FIELDS for name in value):
+        yield _row(1, value)
+        return
+    if value and all(isinstance(one, dict) for one in value.values()):
+        for number, (key, one) in enumerate(value.items(), start=1):
+            yield _row(number, one, key)
+        return
+    lists = [one for one in value.values() if isinstance(one, list | dict)]
+    if len(lists) == 1 and isinstance(lists[0], list) and _are_objects(lists[0]):
+        for number, one in enumerate(lists[0], start=1):
+            yield _row(number, one)
+        return
+    yield _row(1, value)
+
+
+def _are_objects(values: list[Any]) -> bool:
+    return bool(values) and all(isinstance(one, dict) for one in values)

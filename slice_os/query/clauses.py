@@ -1,0 +1,69 @@
+"""The two clauses that every body is made of: the match on the text, the nested k-NN."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from slice_os.errors import QueryError
+
+SPANS = "spans"
+VECTOR = "spans.vector"
+TEXT = "text"
+SOURCE = ("document", "passage", "title", "text", "metadata", "start", "end")
+"""What a hit needs of a stored passage; not its vectors, words, hashes and tokens."""
+MOST_SPANS = 100
+"""index.max_inner_result_window, as OpenSearch has it unless told."""
+
+Body = dict[str, Any]
+
+
+def page(size: int, source: Sequence[str], offset: int = 0) -> Body:
+    """Return the part of a body that says how much is wanted and of what."""
+    if size < 1 or offset < 0:
+        raise QueryError("size must be at least 1, offset at least 0.")
+    body: Body = {"size": size, "_source": list(source) or False}
+    if offset:
+        body["from"] = offset
+    return body
+
+
+def lexical_clause(text: str, filters: Sequence[Body], name: str | None = None) -> Body:
+    """Return the BM25 match on the text (and title), within the filters."""
+    if not text.strip():
+        raise QueryError("The query is empty: give at least one word.")
+    match: Body = {"match": {TEXT: {"query": text, "_name": name} if name else text}}
+    return {"bool": {"must": [match], "filter": list(filters)}} if filters else match
+
+
+def dense_clause(knn: Body, filters: Sequence[Body], spans: int, *, expand: bool) -> Body:
+    """Return the nested k-NN clause: a passage counts as its best span does.
+
+    `knn` holds the vector and either k or min_score. With `expand`, the inner hits are chosen
+    from all spans of the k passages; a plain k-NN query knows the best one only.
+    """
+    clause = {**knn, "filter": joined(filters)} if filters else dict(knn)
+    if expand and spans > 1:
+        clause["expand_nested_docs"] = True
+    return nested({"knn": {VECTOR: clause}}, spans)
+
+
+def nested(query: Body, spans: int) -> Body:
+    """Return a query on the spans whose best one is the passage's score, showing `spans`."""
+    if not 0 <= spans <= MOST_SPANS:
+        raise QueryError(f"spans is {spans}: it must be from 0 to {MOST_SPANS}.")
+    clause: Body = {"path": SPANS, "score_mode": "max", "query": query}
+    if spans:
+        clause["inner_hits"] = {
+            "size": spans,
+            "_source": False,
+            "docvalue_fields": [f"{SPANS}.start", f"{SPANS}.end"],
+        }
+    return {"nested": clause}
+
+
+def joined(filters: Sequence[Body]) -> Body:
+    """Return one clause that holds where all the filters do."""
+    if not filters:
+        return {"match_all": {}}
+    return filters[0] if len(filters) == 1 else {"bool": {"filter": list(filters)}}

@@ -1,0 +1,165 @@
+"""The packed passage: what is made once, stored by every backend, and handed from index to index.
+
+It holds a passage's word vectors as int8 codes, the inverse norms of its spans in 16 bits, and the
+offsets of its words: all that any search of the passage needs besides its text.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from slice_os.errors import IndexDamagedError
+from slice_os.records import Float32, Int32, Passage, Words
+from slice_os.spans.norms import span_norms
+from slice_os.spans.scores import span_cosines, word_scores
+from slice_os.spans.sharing import own_norms, shared_words
+from slice_os.spans.storage import (
+    Int8,
+    Uint16,
+    common_exponent,
+    dequantize,
+    pack_norms,
+    quantize,
+    rebase,
+    unpack_inverse_norms,
+)
+
+VERSION = 1
+_HEADER = struct.Struct("<BBHIhB")
+"""Version of this layout, bytes of an offset, dimension, words, exponent of the norms, lengths."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedPassage:
+    """The words of one passage, ready to be stored: d + 48 bytes a word, for spans of 1 to 20.
+
+    Attributes:
+        codes: int8 ``[N, d]``; ``codes * scales`` are the sums of each word's token vectors.
+        scales: float32 ``[N]``.
+        norms: uint16 ``[L, N]``: 1 / norm of the span of l words that begins with word i in row
+            l - 1, as `spans.storage.pack_norms` codes it; 0 where there is none, or where it is
+            counted to the passage before or after (`spans.sharing`).
+        exponent: That of the codes of the norms.
+        starts: int32 ``[N]``, character offsets into the passage's text.
+        ends: int32 ``[N]``.
+    """
+
+    codes: Int8
+    scales: Float32
+    norms: Uint16
+    exponent: int
+    starts: Int32
+    ends: Int32
+
+    @classmethod
+    def pack(cls, words: Words, max_words: int, passage: Passage) -> PackedPassage:
+        """Quantize the words of a passage and work out the norms of its spans.
+
+        Raises:
+            EncoderError: a value is NaN or infinite.
+        """
+        codes, scales = quantize(words.vectors)
+        own = own_norms(span_norms(words.vectors, max_words), words, passage)
+        norms, exponent = pack_norms(own)
+        return cls(codes, scales, norms, exponent, words.starts, words.ends)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def own_words(self, passage: Passage) -> int:
+        """Return how many of its words count to a passage: not those of the passage before it."""
+        return len(self) - shared_words(self.starts, self.ends, passage)[0]
+
+    @property
+    def max_words(self) -> int:
+        """The most words of a span."""
+        return len(self.norms)
+
+    @property
+    def vectors(self) -> Float32:
+        """The word vectors, float32 ``[N, d]``, dequantized at each call."""
+        return dequantize(self.codes, self.scales)
+
+    @property
+    def inverse_norms(self) -> Float32:
+        """1 / norm of the spans, float32 ``[L, N]``; next to 0 where there is none."""
+        return unpack_inverse_norms(self.norms, self.exponent)
+
+    @property
+    def span_norms(self) -> Float32:
+        """The norms of the spans, float32 ``[L, N]``; 0 where there is none."""
+        norms: Float32 = np.where(self.norms > 0, 1 / self.inverse_norms, 0).astype(np.float32)
+        return norms
+
+    def cosines(self, query: Float32, lengths: range) -> Float32:
+        """Return the cosines of a unit query ``[d]`` with all spans, float32 ``[lengths, N]``.
+
+        See `spans.span_cosines`.
+        """
+        return span_cosines(word_scores(self.vectors, query), self.span_norms, lengths)
+
+    def to_bytes(self) -> bytes:
+        """Return the passage as bytes: equal passages give equal bytes, wherever they have been."""
+        # An index may have moved the exponent.
+        exponent = common_exponent([(self.norms, self.exponent)])
+        offsets = np.stack((self.starts, self.ends))
+        width = 2 if offsets.max(initial=0) < 1 << 16 else 4
+        count, dimension = self.codes.shape
+        head = _HEADER.pack(VERSION, width, dimension, count, exponent, self.max_words)
+        return b"".join(
+            (
+                head,
+                self.codes.tobytes(),
+                self.scales.astype("<f4").tobytes(),
+                rebase(self.norms, self.exponent, exponent).astype("<u2").tobytes(),
+                offsets.astype(f"<u{width}").tobytes(),
+            )
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PackedPassage:
+        """Return the passage that `to_bytes` gave the bytes of.
+
+        Raises:
+            IndexDamagedError: they are of something else.
+        """
+        try:
+            version, width, dimension, count, exponent, lengths = _HEADER.unpack_from(data)
+        except struct.error as exc:
+            raise _unreadable(str(exc)) from exc
+        shapes: tuple[tuple[tuple[int, ...], str], ...] = (
+            ((count, dimension), "i1"),
+            ((count,), "<f4"),
+            ((lengths, count), "<u2"),
+            ((2, count), f"<u{width}"),
+        )
+        parts: list[npt.NDArray[np.generic]] = []
+        start = _HEADER.size
+        if version == VERSION and width in (2, 4):
+            for shape, kind in shapes:
+                size = int(np.prod(shape)) * np.dtype(kind).itemsize
+                if start + size <= len(data):
+                    parts.append(np.frombuffer(data[start : start + size], kind).reshape(shape))
+                start += size
+        if len(parts) < len(shapes) or start != len(data):
+            raise _unreadable(f"version {version}, {len(data)} bytes")
+        codes, scales, norms, offsets = parts
+        starts, ends = offsets.astype(np.int32)
+        return cls(
+            codes.astype(np.int8, copy=False),
+            scales.astype(np.float32, copy=False),
+            norms.astype(np.uint16, copy=False),
+            exponent,
+            starts,
+            ends,
+        )
+
+
+def _unreadable(what: str) -> IndexDamagedError:
+    return IndexDamagedError(
+        f"A passage holds word vectors that this slice-os cannot read ({what}): index again."
+    )

@@ -1,0 +1,109 @@
+"""Kinds of servers, clients and credentials that are given, settings that are asked for."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from opensearchpy import OpenSearch
+
+import slice_os
+from slice_os.backends.cluster import dialect as dialects
+from slice_os.backends.cluster.opensearch import OpenSearch as Dialect
+from slice_os.errors import ClusterError, LocationError, UnreachableError
+
+TEXTS = ["Please cancel my subscription today.", "The ship sank in the night."]
+asked: list[str] = []
+
+
+class Toy(Dialect):
+    """A server that calls itself as the test's node does; it notes what it is asked for."""
+
+    name = "toy"
+
+    @classmethod
+    def matches(cls, version):
+        return version["distribution"] == "opensearch"
+
+    @staticmethod
+    def hybrid_query(*args, **options):
+        asked.append("hybrid")
+        return Dialect.hybrid_query(*args, **options)
+
+    def put_vector(self, field, dimension, layout):
+        asked.append("mapping")
+        super().put_vector(field, dimension, layout)
+
+
+@pytest.fixture
+def location(cluster):
+    location = f"{cluster.url}/dialect-{uuid.uuid4().hex[:12]}"
+    yield location
+    with OpenSearch(cluster.url) as client:
+        client.indices.delete(index=f"{location.rpartition('/')[2]}*")
+
+
+def fill(location, **options):
+    documents = [slice_os.Document(str(n), text) for n, text in enumerate(TEXTS)]
+    return slice_os.index(documents, location, **options)
+
+
+def test_a_dialect_from_outside_is_a_row(location, monkeypatch):
+    monkeypatch.setattr(dialects, "DIALECTS", {"toy": f"{__name__}:Toy", **dialects.DIALECTS})
+    asked.clear()
+    fill(location, cluster={"replicas": 0})
+    with slice_os.open(location) as index:
+        assert index.status().backend == "toy"
+        assert index.search("end my plan")[0].document == "0"
+    assert asked == ["mapping", "hybrid"]
+
+
+def test_a_server_of_no_known_kind_is_one_sentence(location, monkeypatch):
+    class Other(Dialect):
+        @classmethod
+        def matches(cls, version):
+            return False
+
+    monkeypatch.setitem(globals(), "Other", Other)
+    monkeypatch.setattr(dialects, "DIALECTS", {"other": f"{__name__}:Other"})
+    with pytest.raises(UnreachableError, match="is not OpenSearch"):
+        slice_os.open(location)
+    monkeypatch.undo()
+    fill(location)
+
+
+def test_a_client_of_ones_own_is_used_and_stays_open(location, cluster):
+    with OpenSearch(cluster.url) as client:
+        fill(location, client=client)
+        with slice_os.open(location, client=client) as index:
+            assert index._backend._cluster.client._own is None
+            assert index.search("end my plan")[0].document == "0"
+        assert client.ping()
+    folder = "some.slice"
+    with pytest.raises(LocationError, match="leave out the client"):
+        slice_os.open(folder, client=object())
+
+
+def test_credentials_that_are_given_are_used_instead_of_the_environments(location, monkeypatch):
+    monkeypatch.setenv("SLICE_OS_API_KEY", "of the environment")
+    fill(location, credentials={"user": "ann", "password": "secret"})
+    with slice_os.open(location, credentials={"user": "ann", "password": "s"}) as index:
+        sent = index._backend._cluster.client._own.transport.get_connection().headers
+        assert sent["authorization"].startswith("Basic ")
+        assert "secret" not in repr(index)
+    with pytest.raises(ClusterError, match=r"no credentials 'usr': give user, password"):
+        slice_os.open(location, credentials={"usr": "ann"})
+
+
+def test_what_was_not_said_is_not_asked_for(location):
+    fill(location, cluster=slice_os.ClusterSettings(shards=2, tolerance=0.7, replicas=0))
+    with slice_os.open(location, cluster=slice_os.ClusterSettings(shards=2)) as index:
+        assert index.status().details["tolerance"] == 0.7
+        assert index._backend.layout.replicas == 0
+    with pytest.raises(LocationError, match="has shards 2, 3 was asked for"):
+        slice_os.open(location, cluster={"shards": 3})
+    slice_os.open(location, cluster=slice_os.ClusterSettings(replicas=1)).close()
+    with slice_os.open(location) as index:
+        assert index._backend.layout.replicas == 1
+    with pytest.raises(LocationError, match="There is no setting 'shard': choose from tolerance"):
+        slice_os.open(location, cluster={"shard": 3})

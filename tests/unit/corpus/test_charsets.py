@@ -1,0 +1,81 @@
+# ruff: noqa: RUF001
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from slice_os.corpus import read
+from slice_os.corpus.charsets import BROKEN, decode, open_text
+from slice_os.errors import CorpusError
+
+GERMAN = "Größe und Übermut: Ärger über die schöne Straße in München.\n"
+QUOTES = "He said “hello” – it’s a naïve café idea, costing £5 or €6.\n"
+SAMPLES = [
+    (GERMAN, "utf-8"),
+    (GERMAN, "utf-8-sig"),
+    (GERMAN, "utf-16"),
+    (GERMAN, "utf-16-le"),
+    (GERMAN, "utf-32"),
+    (GERMAN, "cp1252"),
+    (GERMAN, "latin-1"),
+    (QUOTES, "cp1252"),
+    ("L’été dernier, à la fenêtre, le garçon a mangé une crêpe « très » bonne.\n", "cp1252"),
+    ("Não, a informação é útil às pessoas; coração.\n", "latin-1"),
+    ("Příliš žluťoučký kůň úpěl ďábelské ódy.\n", "cp1250"),
+    ("Привет мир, как дела у вас сегодня.\n", "cp1251"),
+    ("日本語のテキストです。これは試験です。\n", "shift_jis"),
+    ("中文文本没有空格。我们去北京。\n", "gb18030"),
+]
+
+
+@pytest.mark.parametrize("times", [1, 100])
+@pytest.mark.parametrize(("text", "encoding"), SAMPLES)
+def test_the_text_is_right(text: str, encoding: str, times: int) -> None:
+    assert decode((text * times).encode(encoding)) == (text * times, 0)
+
+
+def test_one_accent_late_in_a_long_latin_1_text() -> None:
+    text = "This is a plain English sentence.\n" * 20_000 + "It ends in a café.\n"
+    assert decode(text.encode("latin-1")) == (text, 0)
+
+
+def test_a_broken_byte_in_utf_8_costs_only_itself() -> None:
+    data = GERMAN.encode() * 1000
+    broken = data[:30_000] + b"\xff" + data[30_000:]
+    text, count = decode(broken)
+    assert count == 1
+    assert text.replace("\ufffd", "") == GERMAN * 1000
+
+
+def test_declared_encodings_are_believed() -> None:
+    text = '<meta charset="iso-8859-2">\n<p>Zażółć gęślą jaźń ąąź</p>\n'
+    assert decode(text.encode("iso8859-2")) == (text, 0)
+
+
+@pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", bytes(range(256)) * 40])
+def test_binary_is_refused(data: bytes) -> None:
+    with pytest.raises(CorpusError, match="looks binary"):
+        decode(data)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16"])
+def test_streams_are_decoded_line_by_line(encoding: str) -> None:
+    lines = open_text(io.BytesIO((GERMAN * 500).encode(encoding)), newline=None)
+    assert list(lines) == [GERMAN] * 500
+
+
+def test_streams_mark_broken_bytes() -> None:
+    data = GERMAN.encode() + b"a\xffb\n" + GERMAN.encode()
+    assert list(open_text(io.BytesIO(data), newline=None))[1] == f"a{BROKEN}b\n"
+
+
+def test_a_repaired_file_is_kept_counted_and_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "a.txt").write_bytes(GERMAN.encode() + b"\xff\n")
+    corpus = read(tmp_path / "a.txt")
+    assert [d.text for d in corpus] == [GERMAN + "\ufffd\n"]
+    assert (corpus.repaired, corpus.rejects) == (1, 0)
+    assert "1 broken place" in caplog.text
