@@ -1,7 +1,7 @@
 from .losses import in_batch_loss as in_batch_loss
 from .losses import slice_loss as slice_loss
-from .starting import TrainingProgress as TrainingProgress
-from .starting import TrainingReport as TrainingReport
+from .run import TrainingProgress as TrainingProgress
+from .run import TrainingReport as TrainingReport
 from .starting import train as train
 from .triples import Triple as Triple
 from .triples import read_triples as read_triples

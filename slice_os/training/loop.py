@@ -17,8 +17,7 @@ from slice_os.training.checkpointing import Checkpoints
 from slice_os.training.development import DevelopmentSet
 from slice_os.training.loading import folder_of, objectives_of
 from slice_os.training.recipe import Recipe
-from slice_os.training.run import BEST, RunFolder
-from slice_os.training.starting import TrainingProgress, TrainingReport
+from slice_os.training.run import BEST, RunFolder, TrainingProgress, TrainingReport
 from slice_os.training.student import Student
 
 

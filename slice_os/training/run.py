@@ -1,4 +1,4 @@
-"""The folder of a run: its description, log, saved state and checkpoints.
+"""A run: its progress and result, and its folder of description, log, state and checkpoints.
 
 Files are written under another name and renamed, so none is ever half written.
 """
@@ -11,6 +11,8 @@ import json
 import os
 import platform
 import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,30 @@ from slice_os.errors import TrainingError
 STATE, LOG, ABOUT, BEST, LAST = "state.pt", "log.jsonl", "run.json", "best", "last"
 _OWN = {f".{name}.{end}" for name in (STATE, ABOUT, BEST, LAST) for end in ("partial", "old")}
 _PACKAGES = ("slice-os", "torch", "transformers", "accelerate", "tokenizers", "numpy")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingProgress:
+    """Progress of a run: the `losses` of the last step, and its `rate` in words a second.
+
+    `measures` are those of the best weights so far, empty before they are first measured.
+    """
+
+    step: int
+    steps: int
+    losses: Mapping[str, float]
+    rate: float
+    measures: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingReport:
+    """The result of a run: `checkpoint` is the folder to export, `measures` are of its weights."""
+
+    checkpoint: Path
+    step: int
+    steps: int
+    measures: Mapping[str, float]
 
 
 class RunFolder:

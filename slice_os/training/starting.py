@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slice_os.errors import MissingExtraError, TrainingError
+from slice_os.errors import TrainingError, needs
 from slice_os.exporters.checkpoint import quiet
-from slice_os.training.run import RunFolder, data_hash
+from slice_os.training.run import RunFolder, TrainingProgress, TrainingReport, data_hash
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingProgress:
-    """Progress of a run: the `losses` of the last step, and its `rate` in words a second.
-
-    `measures` are those of the best weights so far, empty before they are first measured.
-    """
-
-    step: int
-    steps: int
-    losses: Mapping[str, float]
-    rate: float
-    measures: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingReport:
-    """The result of a run: `checkpoint` is the folder to export, `measures` are of its weights."""
-
-    checkpoint: Path
-    step: int
-    steps: int
-    measures: Mapping[str, float]
 
 
 def train(
@@ -64,12 +39,10 @@ def train(
         ExportError: The base is not a usable checkpoint.
         MissingExtraError: torch, transformers or accelerate is not installed.
     """
-    try:
+    with needs("Training an encoder", "train"):
         import accelerate  # noqa: F401
         import msgspec
         import torch
-    except ImportError as exc:
-        raise MissingExtraError("Training an encoder", "train") from exc
     from slice_os.training.loading import folder_of
     from slice_os.training.loop import Loop
     from slice_os.training.recipe import read_recipe
