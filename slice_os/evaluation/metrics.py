@@ -11,7 +11,7 @@ from typing import Any
 
 from slice_os.errors import EvaluationError, needs
 from slice_os.evaluation.files import write_lines
-from slice_os.evaluation.runs import Run
+from slice_os.evaluation.formats import Run
 
 DEFAULT_MEASURES = ("nDCG@10", "MAP", "MRR", "Recall@100", "Success@1")
 PER_QUERY = "per_query.tsv"
