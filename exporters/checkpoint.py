@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slice_os.errors import ExportError, MissingExtraError
+from slice_os.errors import ExportError, needs
 
 # Families whose position numbers begin after the padding token's.
 _OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet", "xlm-roberta-xl")
@@ -78,11 +78,9 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
             f"{inner} has no weights (model.safetensors or pytorch_model.bin): give a folder with "
             "the trained model."
         )
-    try:
+    with needs("Exporting an encoder", "export"):
         import torch
         from transformers import AutoModel, AutoTokenizer
-    except ImportError as exc:
-        raise MissingExtraError("Exporting an encoder", "export") from exc
     with quiet():
         tokenizer = _load(AutoTokenizer.from_pretrained, inner, "tokenizer")
         if not tokenizer.is_fast:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from slice_os.errors import ExportError, MissingExtraError
+from slice_os.errors import ExportError, needs
 from slice_os.exporters.checkpoint import Checkpoint, quiet
 
 PRECISIONS = ("fp32", "fp16", "int8")
@@ -19,10 +19,8 @@ def write_plain(checkpoint: Checkpoint, folder: Path) -> Path:
         MissingExtraError: optimum is not installed.
     """
     with quiet():
-        try:
+        with needs("Exporting an encoder", "export"):
             from optimum.exporters.onnx import onnx_export_from_model
-        except ImportError as exc:
-            raise MissingExtraError("Exporting an encoder", "export") from exc
         try:
             # Our own comparison, on real text and on the final precision, replaces validation.
             onnx_export_from_model(

@@ -6,6 +6,9 @@ the fix. Errors of other libraries are mapped at the border with ``raise ... fro
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class SliceOSError(Exception):
     """Base of every error that slice-os raises on purpose."""
@@ -97,3 +100,12 @@ class GoneError(ClusterError):
 
 class RefusedError(ClusterError):
     """The cluster refuses the request, whoever makes it and whenever."""
+
+
+@contextmanager
+def needs(what: str, extra: str) -> Iterator[None]:
+    """Raise MissingExtraError, "WHAT needs ... EXTRA", where an import in the block fails."""
+    try:
+        yield
+    except ImportError as exc:
+        raise MissingExtraError(what, extra) from exc

@@ -32,9 +32,9 @@ Examples:
     "--axes",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Texts like those to be searched: the vectors are turned so that their first dimensions "
-    "say most, for an index with --dimensions; no degree changes. Or an encoder folder, whose axes "
-    "are taken. Repeatable.",
+    help="Texts like those to be searched, to rotate the vectors so that the first dimensions "
+    "matter most (for an index with --dimensions; degrees stay as they are), or an encoder folder "
+    "whose rotation to use. May be repeated.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an encoder folder at OUT.")
 @json_option

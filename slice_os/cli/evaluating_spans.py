@@ -7,14 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from tqdm import tqdm
 
-from slice_os.api import Index
 from slice_os.cli.options import Decorator, an_index, encoder_option, index_options, json_option
-from slice_os.cli.output import counted, echo_columns, echo_json
+from slice_os.cli.output import counted, echo_columns, echo_json, progress_bar
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.spans import LEAST
-from slice_os.records import Match
 
 degree_option: Decorator = click.option(
     "--degree",
@@ -135,13 +132,17 @@ def calibrate(
     column sentence shows each match where it stands.
     """
     from slice_os import evaluation
+    from slice_os import open as open_index
     from slice_os.evaluation.calibration import check_wanted, plot_curve
     from slice_os.evaluation.plots import check_picture
+    from slice_os.phrases import read_phrases
 
     if draw:
         if output is None or location is None:
             raise EvaluationError("A sample needs --output and --index.")
-        with _mined(file, location, encoder, degree, verify) as (index, matches):
+        with open_index(location, encoder=encoder) as index, _share() as told:
+            phrases = read_phrases(file)
+            matches = index.mine(phrases, degree=degree, verify=verify, on_progress=told)
             count = evaluation.draw_sample(matches, output, draw, index=index)
         click.echo(
             f"{counted(count, 'match', 'matches')} in {output}: write yes or no "
@@ -152,8 +153,6 @@ def calibrate(
     if plot:
         check_picture(plot)
     if location is not None and not evaluation.is_labelled(file):
-        from slice_os import open as open_index
-
         with open_index(location, encoder=encoder) as index, _share() as told:
             labels = evaluation.labels_from_gold(file, index, degree, verify=verify, progress=told)
         _warn(labels.missing)
@@ -192,26 +191,6 @@ def _warn(missing: int) -> None:
 @contextmanager
 def _share() -> Iterator[Callable[[float], object]]:
     """Give a function that shows which share of the mining is done."""
-    with tqdm(
-        total=1.0,
-        delay=1,
-        leave=False,
-        disable=None,
-        bar_format="{percentage:3.0f}% |{bar:20}| {remaining} left",
-    ) as bar:
+    with progress_bar(1.0) as bar:
+        bar.set_description_str("mining", refresh=False)
         yield lambda done: bar.update(done - bar.n)
-
-
-@contextmanager
-def _mined(
-    file: Path, location: str, encoder: str | None, degree: float, verify: bool
-) -> Iterator[tuple[Index, Iterator[Match]]]:
-    """Give an index and what the phrases of a file match in it."""
-    from slice_os import open as open_index
-    from slice_os.phrases import read_phrases
-
-    with open_index(location, encoder=encoder) as index, _share() as told:
-        yield (
-            index,
-            index.mine(read_phrases(file), degree=degree, verify=verify, on_progress=told),
-        )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from slice_os.errors import MissingExtraError
+from slice_os.errors import needs
 
 
 def half_precision(path: Path) -> bytes:
@@ -22,15 +22,13 @@ def half_precision(path: Path) -> bytes:
     Raises:
         MissingExtraError: onnx is not installed.
     """
-    try:
+    with needs("Running an int8 encoder on an NVIDIA GPU", "gpu"):
         import onnx
         from onnxruntime.transformers.float16 import (
             DEFAULT_OP_BLOCK_LIST,
             convert_float_to_float16,
         )
         from onnxruntime.transformers.onnx_model import OnnxModel
-    except ImportError as exc:
-        raise MissingExtraError("Running an int8 encoder on an NVIDIA GPU", "gpu") from exc
     model = onnx.load(str(path))
     weights = {one.name: onnx.numpy_helper.to_array(one) for one in model.graph.initializer}
     users: dict[str, Any] = {name: node for node in model.graph.node for name in node.input}

@@ -129,7 +129,6 @@ def _provider(device: str, available: list[str]) -> Provider | None:
 
     Raises:
         EncoderError: The installed onnxruntime has it not.
-
     """
     if device == "auto":
         return PROVIDERS["cuda"] if _CUDA in available else None

@@ -81,7 +81,6 @@ def build_context(
     Raises:
         EvaluationError: The pairs cannot be read, the output belongs to another prompt or model or
             cannot be written, or the endpoint refuses.
-
     """
     out = Path(out)
     if out.suffix != ".jsonl":

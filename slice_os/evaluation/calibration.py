@@ -60,7 +60,6 @@ def calibrate(
         EvaluationError: Neither or both are given, there are fewer than two labels, none is
             correct or has a weight, or no degree reaches the target.
         MissingExtraError: scipy is not installed.
-
     """
     wanted = check_wanted(precision, recall)
     if len(labels.degrees) < 2:
@@ -93,7 +92,6 @@ def check_wanted(precision: float | None, recall: float | None) -> float:
 
     Raises:
         EvaluationError: Neither or both are given, or it is not in (0, 1].
-
     """
     if (precision is None) == (recall is None):
         raise EvaluationError("Give either a precision or a recall as the target.")
@@ -114,7 +112,6 @@ def plot_curve(labels: Labels, path: str | Path, found: Calibration) -> None:
     Raises:
         EvaluationError: The file cannot be written.
         MissingExtraError: matplotlib is not installed.
-
     """
     from slice_os.evaluation.plots import curves
 

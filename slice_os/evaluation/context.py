@@ -93,7 +93,6 @@ def read_context(path: str | Path, max_score: float = MAX_SCORE) -> list[Context
     Raises:
         EvaluationError: The file is not such a file, or a passage does not contain its target;
             the line is named.
-
     """
     pairs = []
     for line, values in read_rows(path):
@@ -135,7 +134,6 @@ def evaluate_context(
     Raises:
         EvaluationError: The file, the encoder or a scorer is not usable.
         MissingExtraError: scipy is not installed, or torch where a checkpoint is given.
-
     """
     for name in [*scorers, *([against] if against else [])]:
         if name not in SCORERS:
@@ -175,7 +173,6 @@ def plot_context(report: ContextReport, path: str | Path) -> None:
     Raises:
         EvaluationError: The file cannot be written.
         MissingExtraError: matplotlib is not installed.
-
     """
     from slice_os.evaluation.plots import scatter
 

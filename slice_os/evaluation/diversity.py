@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import regex
 
-from slice_os.errors import EvaluationError, MissingExtraError
+from slice_os.errors import EvaluationError, needs
 
 _TOKEN = regex.compile(r"[\p{L}\p{N}]+")
 
@@ -35,14 +35,11 @@ def lexical_diversity(pairs: Sequence[tuple[str, str]]) -> Diversity:
 
     Raises:
         EvaluationError: There is no pair.
-
     """
     if not pairs:
         raise EvaluationError("There is no pair to compare.")
-    try:
+    with needs("Measuring diversity", "evaluate"):
         from rapidfuzz.distance import LCSseq, Levenshtein
-    except ImportError as exc:
-        raise MissingExtraError("Measuring diversity", "evaluate") from exc
     rows = []
     for first, second in pairs:
         ours, theirs = (_TOKEN.findall(text.lower()) for text in (first, second))

@@ -73,7 +73,6 @@ class Endpoint:
 
         Raises:
             EvaluationError: The server cannot be reached, refuses, or gives no such answer.
-
         """
         import urllib3
 

@@ -64,7 +64,6 @@ def read_labels(path: str | Path) -> Labels:
 
     Raises:
         EvaluationError: The file is not such a file; the line is named.
-
     """
     degrees, correct, weights = [], [], []
     for line, values in read_rows(path):
@@ -128,7 +127,6 @@ def draw_sample(
 
     Raises:
         EvaluationError: There is no match, or the file exists or cannot be written.
-
     """
     path = Path(path)
     if path.exists():

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from slice_os.errors import EvaluationError, MissingExtraError
+from slice_os.errors import EvaluationError, needs
 from slice_os.evaluation.files import write_lines
-from slice_os.evaluation.runs import Run
+from slice_os.evaluation.formats import Run
 
 DEFAULT_MEASURES = ("nDCG@10", "MAP", "MRR", "Recall@100", "Success@1")
 PER_QUERY = "per_query.tsv"
@@ -90,10 +90,8 @@ class Metrics:
             EvaluationError: ir_measures does not know a measure, or one is named twice.
             MissingExtraError: ir_measures is not installed.
         """
-        try:
+        with needs("Evaluating retrieval", "evaluate"):
             import ir_measures
-        except ModuleNotFoundError as exc:
-            raise MissingExtraError("Evaluating retrieval", "evaluate") from exc
         self._measures: dict[Any, str] = {}
         for name in names:
             try:

@@ -68,7 +68,6 @@ def evaluate_phrases(
     Raises:
         EvaluationError: The folder holds none of the files, or one that is not what it should be.
         MissingExtraError: scipy is not installed, or torch where a checkpoint is given.
-
     """
     folder = Path(folder)
     sets = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slice_os.errors import EvaluationError, MissingExtraError
+from slice_os.errors import EvaluationError, needs
 from slice_os.evaluation.files import whole
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ def scatter(
     Raises:
         EvaluationError: The file cannot be written, or its name has another ending.
         MissingExtraError: matplotlib is not installed.
-
     """
     columns = min(3, max(1, len(series)))
     rows = -(-len(series) // columns)
@@ -68,7 +67,6 @@ def curves(
     Raises:
         EvaluationError: The file cannot be written, or its name has another ending.
         MissingExtraError: matplotlib is not installed.
-
     """
     figure = _figure(6, 4)
     axis = figure.subplots()
@@ -83,11 +81,9 @@ def curves(
 
 
 def _figure(width: float, height: float) -> Figure:
-    try:
+    with needs("Drawing", "evaluate"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ImportError as exc:
-        raise MissingExtraError("Drawing", "evaluate") from exc
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure

@@ -10,6 +10,7 @@ from slice_os.encoder import EncoderLike
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.collections import Collection, read_collection
 from slice_os.evaluation.files import make_folder, write_lines
+from slice_os.evaluation.formats import Run, read_run, run_lines, run_name
 from slice_os.evaluation.indexing import collection_index, survey
 from slice_os.evaluation.metrics import (
     DEFAULT_MEASURES,
@@ -21,7 +22,6 @@ from slice_os.evaluation.metrics import (
     SystemResult,
     write_report,
 )
-from slice_os.evaluation.runs import Run, read_run, run_lines, run_name
 from slice_os.evaluation.searching import (
     PASSAGES,
     SETTINGS,

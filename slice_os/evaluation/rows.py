@@ -26,7 +26,6 @@ def read_rows(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     Raises:
         EvaluationError: The file cannot be read, or a row of it is not what its name says; the
             line is named.
-
     """
     path = Path(path)
     name = path.stem if is_compressed(path.name) else path.name
@@ -48,7 +47,6 @@ def field(path: str | Path, line: int, values: Mapping[str, Any], names: tuple[s
 
     Raises:
         EvaluationError: It has none of them, or no text there.
-
     """
     name = next((name for name in names if name in values), None)
     if name is None:
@@ -73,7 +71,6 @@ def score(
 
     Raises:
         EvaluationError: It has none of them, or it is no such number.
-
     """
     text = field(path, line, values, names)
     low, high = bounds

@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 from slice_os.api import Index
 from slice_os.backends.base import Mode
 from slice_os.errors import EvaluationError, QueryError
-from slice_os.evaluation.runs import Run
+from slice_os.evaluation.formats import Run
 from slice_os.fusion import FUSIONS, LATE, get_fusion
 from slice_os.search import is_reranked
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.errors import EvaluationError, MissingExtraError
+from slice_os.errors import EvaluationError, needs
 
 RESAMPLES = 9999
 SEED = 0
@@ -37,10 +37,8 @@ def load_stats(what: str = "Evaluating") -> ModuleType:
     Raises:
         MissingExtraError: scipy is not installed.
     """
-    try:
+    with needs(what, "evaluate"):
         from scipy import stats
-    except ModuleNotFoundError as exc:
-        raise MissingExtraError(what, "evaluate") from exc
     return stats
 
 
@@ -119,7 +117,6 @@ def correlate(
     Raises:
         EvaluationError: There are fewer than two pairs.
         MissingExtraError: scipy is not installed.
-
     """
     stats = load_stats()
     if len(gold) < 2:
@@ -151,7 +148,6 @@ def williams_test(first: float, second: float, between: float, count: int) -> Wi
     Raises:
         EvaluationError: There are fewer than four pairs.
         MissingExtraError: scipy is not installed.
-
     """
     stats = load_stats()
     if count < FEWEST:

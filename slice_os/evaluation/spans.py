@@ -84,7 +84,6 @@ def read_gold(path: str | Path) -> list[GoldSpan]:
 
     Raises:
         EvaluationError: The file is not such a file; the line is named.
-
     """
     gold = []
     for line, values in read_rows(path):
@@ -129,7 +128,6 @@ def evaluate_spans(
 
     Raises:
         EvaluationError: The file cannot be used, or nothing was found in any of its documents.
-
     """
     gold = read_gold(file)
     judged, unjudged = judge(gold, mined(gold, index, degree, verify, progress))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.errors import MissingExtraError
+from slice_os.errors import needs
 from slice_os.lexical import K1, inverse_document_frequency, terms
 from slice_os.ranking.stack import BLOCK_BYTES, Int64, Stack, check_query, cosine_blocks
 from slice_os.records import Float32
@@ -131,10 +131,8 @@ class BM25:
 
 @lru_cache(maxsize=1)
 def _stemmer() -> Callable[[str], str]:
-    try:
+    with needs("Stemming", "ranking"):
         import snowballstemmer
-    except ModuleNotFoundError as exc:
-        raise MissingExtraError("Stemming", "ranking") from exc
     stem: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
     return lru_cache(maxsize=1 << 16)(stem)
 
@@ -150,11 +148,9 @@ class Doc2Vec:
     """
 
     def __init__(self, texts: Sequence[str], seed: int = 0) -> None:
-        try:
+        with needs("Doc2vec", "ranking"):
             from gensim.models import doc2vec
             from gensim.utils import simple_preprocess
-        except ModuleNotFoundError as exc:
-            raise MissingExtraError("Doc2vec", "ranking") from exc
         self._seed = seed
         self._words = simple_preprocess
         tagged = [doc2vec.TaggedDocument(self._words(text), [k]) for k, text in enumerate(texts)]

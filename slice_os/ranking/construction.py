@@ -16,7 +16,7 @@ from itertools import chain
 import numpy as np
 import regex
 
-from slice_os.errors import EvaluationError, MissingExtraError
+from slice_os.errors import EvaluationError, needs
 
 DEGREES = ((2, False), (3, False), (4, False), (8, False), (4, True), (8, True))
 """The published sets: the degree, and whether it is split."""
@@ -104,10 +104,8 @@ def mean_reciprocal_rank(
     Raises:
         MissingExtraError: It needs the extra ``evaluate``.
     """
-    try:
+    with needs("Measuring a ranking", "evaluate"):
         import ir_measures
-    except ModuleNotFoundError as exc:
-        raise MissingExtraError("Measuring a ranking", "evaluate") from exc
     measure = ir_measures.RR
     return float(ir_measures.calc_aggregate([measure], qrels, rankings)[measure])
 

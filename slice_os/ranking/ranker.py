@@ -10,7 +10,7 @@ import numpy as np
 
 from slice_os.corpus import unwrap
 from slice_os.encoder import Encoder, EncoderLike, load_encoder
-from slice_os.errors import MissingExtraError, QueryError
+from slice_os.errors import QueryError, needs
 from slice_os.ranking import baselines
 from slice_os.ranking.baselines import BM25, Doc2Vec
 from slice_os.ranking.stack import Stack
@@ -237,10 +237,8 @@ def cut_sentences(text: str, language: str = "en") -> list[str]:
     Raises:
         MissingExtraError: It needs the extra ``ranking``.
     """
-    try:
+    with needs("Cutting texts into sentences", "ranking"):
         from sentencex import segment
-    except ModuleNotFoundError as exc:
-        raise MissingExtraError("Cutting texts into sentences", "ranking") from exc
     found = [
         sentence.strip()
         for line in unwrap(text).splitlines()

@@ -37,7 +37,6 @@ def cover(vectors: npt.NDArray[Any], tolerance: float, max_words: int = MAX_WORD
     Raises:
         ValueError: `tolerance` is not in (0, 1], `vectors` has not two axes, `max_words` below 1.
         EncoderError: a value is NaN or infinite.
-
     """
     longest, squares, cancelled = _checked(vectors, tolerance, max_words)
     return _covered(squares, cancelled, longest, tolerance)
@@ -55,7 +54,6 @@ def bounded_cover(
     Raises:
         ValueError: `most` is below 1, or as `cover` does.
         EncoderError: a value is NaN or infinite.
-
     """
     if most < 1:
         raise ValueError(f"A cover has at least one span, not {most}.")

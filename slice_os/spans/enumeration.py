@@ -21,7 +21,6 @@ def enumerate_spans(n_words: int, min_words: int = 1, max_words: int = MAX_WORDS
 
     Raises:
         ValueError: `n_words` is negative, or not ``1 <= min_words <= max_words``.
-
     """
     if n_words < 0:
         raise ValueError(f"A passage cannot have {n_words} words.")
@@ -39,7 +38,6 @@ def full_range(max_words: int = MAX_WORDS) -> range:
 
     Raises:
         ValueError: `max_words` is below 1.
-
     """
     if max_words < 1:
         raise ValueError(f"The longest span cannot have {max_words} words.")
@@ -59,7 +57,6 @@ def length_window(query_words: int, max_words: int = MAX_WORDS) -> range:
     Raises:
         QueryError: the query has no word.
         ValueError: `max_words` is below 1.
-
     """
     if query_words < 1:
         raise QueryError("The query holds no words: give at least one.")

@@ -34,7 +34,6 @@ def checked(vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
     Raises:
         ValueError: the array has not two axes.
         EncoderError: a value is NaN or infinite.
-
     """
     if vectors.ndim != 2:
         raise ValueError(f"Word vectors have two axes, not {vectors.ndim}.")
@@ -64,7 +63,6 @@ def span_norms(vectors: npt.NDArray[Any], max_words: int = MAX_WORDS) -> Float32
     Raises:
         ValueError: `vectors` has not two axes, or `max_words` is below 1.
         EncoderError: a value is NaN or infinite.
-
     """
     return np.sqrt(squared_norms(vectors, max_words)[0]).astype(np.float32)
 

@@ -36,7 +36,6 @@ def span_cosines(word_scores: npt.NDArray[Any], norms: npt.NDArray[Any], lengths
     Raises:
         QueryError: `lengths` is not within 1..L.
         ValueError: the arrays do not belong together, or `lengths` has a step.
-
     """
     norms = _rows(word_scores, norms, lengths)
     cosines = np.full(norms.shape, -np.inf, np.float32)
@@ -55,7 +54,6 @@ def stored_cosines(
     Raises:
         QueryError: `lengths` is not within 1..L.
         ValueError: the arrays do not belong together, or `lengths` has a step.
-
     """
     inverse_norms = _rows(word_scores, inverse_norms, lengths)
     cosines = _sums(word_scores, lengths)

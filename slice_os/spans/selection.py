@@ -28,7 +28,6 @@ def best_span(cosines: npt.NDArray[Any], lengths: range) -> ScoredSpan:
 
     Raises:
         ValueError: `cosines` has not one row a length.
-
     """
     _check(cosines, lengths)
     if not cosines.size:
@@ -49,7 +48,6 @@ def top_spans(
 
     Raises:
         ValueError: `cosines` has not one row a length, or `k` is negative.
-
     """
     _check(cosines, lengths)
     if k < 0:
@@ -76,7 +74,6 @@ def spans_above(cosines: npt.NDArray[Any], lengths: range, threshold: float) -> 
 
     Raises:
         ValueError: `cosines` has not one row a length.
-
     """
     _check(cosines, lengths)
     flat = cosines.ravel()

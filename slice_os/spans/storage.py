@@ -29,7 +29,6 @@ def quantize(vectors: npt.NDArray[Any]) -> tuple[Int8, Float32]:
     Raises:
         ValueError: `vectors` has not two axes.
         EncoderError: a value is NaN or infinite.
-
     """
     largest = np.abs(checked(vectors)).max(axis=1, initial=0.0)
     scales = (largest / 127).astype(np.float32)

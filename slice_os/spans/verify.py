@@ -22,7 +22,6 @@ def pick(cosines: npt.NDArray[Any], lengths: range, spans: int = SPANS) -> list[
 
     Raises:
         ValueError: `cosines` has not one row a length, or `spans` is negative.
-
     """
     return top_spans(cosines, lengths, spans)
 

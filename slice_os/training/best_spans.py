@@ -59,7 +59,6 @@ def best_spans(
     Raises:
         ValueError: The shapes do not belong together, or a range is empty, has a step or begins
             below 1.
-
     """
     _check(queries, words, counts, crossed)
     windows = [lengths] * len(queries) if isinstance(lengths, range) else lengths

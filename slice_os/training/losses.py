@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from slice_os.encoder import Encoder
-from slice_os.errors import MissingExtraError
+from slice_os.errors import needs
 
-try:
+with needs("Training an encoder", "train"):
     import torch
-except ImportError as exc:
-    raise MissingExtraError("Training an encoder", "train") from exc
 
 from torch import Tensor
 from torch.nn import functional
@@ -43,7 +41,6 @@ def slice_loss(positive: Tensor, negative: Tensor, scale: float = SCALE) -> Tens
 
     Raises:
         ValueError: The shapes differ, or there is no query.
-
     """
     if positive.ndim != 1 or positive.shape != negative.shape or not len(positive):
         raise ValueError(
@@ -74,7 +71,6 @@ def in_batch_loss(
 
     Raises:
         ValueError: The shapes do not belong together, or there is no query.
-
     """
     if cosines.ndim != 2 or not 1 <= len(cosines) <= cosines.shape[1]:
         raise ValueError(f"Cosines {tuple(cosines.shape)}: give [Q, B], with 1 <= Q <= B.")

@@ -1,4 +1,4 @@
-"""The folder of a run: its description, log, saved state and checkpoints.
+"""A run: its progress and result, and its folder of description, log, state and checkpoints.
 
 Files are written under another name and renamed, so none is ever half written.
 """

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slice_os.errors import MissingExtraError, TrainingError
+from slice_os.errors import TrainingError, needs
 from slice_os.exporters.checkpoint import quiet
 from slice_os.training.run import RunFolder, TrainingProgress, TrainingReport, data_hash
 
@@ -39,12 +39,10 @@ def train(
         ExportError: The base is not a usable checkpoint.
         MissingExtraError: torch, transformers or accelerate is not installed.
     """
-    try:
+    with needs("Training an encoder", "train"):
         import accelerate  # noqa: F401
         import msgspec
         import torch
-    except ImportError as exc:
-        raise MissingExtraError("Training an encoder", "train") from exc
     from slice_os.training.loading import folder_of
     from slice_os.training.loop import Loop
     from slice_os.training.recipe import read_recipe

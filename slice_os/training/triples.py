@@ -35,7 +35,6 @@ def read_triples(path: str | Path) -> Iterator[Triple]:
     Raises:
         TrainingError: The file is missing, empty or not text; a row has not three fields with
             text in UTF-8.
-
     """
     number = 0
     try:

@@ -11,8 +11,8 @@ import pytest
 import slice_os
 from slice_os.errors import EvaluationError, MissingExtraError
 from slice_os.evaluation import evaluate_retrieval
+from slice_os.evaluation.formats import read_run
 from slice_os.evaluation.metrics import DEFAULT_MEASURES, Metrics
-from slice_os.evaluation.runs import read_run
 from slice_os.evaluation.searching import SETTINGS, Setting, parse_setting, rank_documents
 from support.retrieval_set import (
     DOCUMENTS,

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from slice_os.cli import main
 from slice_os.evaluation import evaluate_retrieval
+from slice_os.evaluation.formats import read_run
 from slice_os.evaluation.metrics import DEFAULT_MEASURES
-from slice_os.evaluation.runs import read_run
 from support.retrieval_set import QUERIES
 
 
