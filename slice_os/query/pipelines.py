@@ -51,6 +51,6 @@ def rrf_pipeline(rank_constant: int = RANK_CONSTANT, weight: float | None = None
 
 def _weights(weight: float) -> list[float]:
     if not 0 <= weight <= 1:
-        raise QueryError(f"The weight of the lexical leg is {weight}: it must be from 0 to 1.")
+        raise QueryError(f"The weight of the words is {weight}: it must be from 0 to 1.")
     # As floats: the plugin answers a whole number with "Integer cannot be cast to Double".
     return [float(weight), round(1.0 - weight, 12)]

@@ -41,7 +41,9 @@ def quantize(vectors: npt.NDArray[Any]) -> tuple[Int8, Float32]:
 
 def dequantize(codes: Int8, scales: Float32) -> Float32:
     """Return the float32 vectors ``[N, d]`` of codes ``[N, d]`` and scales ``[N]``."""
-    return codes.astype(np.float32) * scales[:, None].astype(np.float32)
+    vectors = codes.astype(np.float32)
+    vectors *= scales[:, None]
+    return vectors
 
 
 def pack_norms(norms: npt.NDArray[Any]) -> tuple[Uint16, int]:

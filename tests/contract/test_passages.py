@@ -37,9 +37,9 @@ def test_passages_come_in_order_and_can_be_gone_on_from(index):
     assert all(len(one.packed) > 0 and one.metadata["year"] >= 2018 for one in found)
 
 
-def test_an_index_is_copied_without_the_encoder_and_every_byte_stays(index, new_place, tmp_path):
+def test_an_index_is_copied_without_the_encoder_and_every_byte_stays(index, new_location, tmp_path):
     """From either backend to a new index of it, and to a folder."""
-    for location in (new_place(), str(tmp_path / "copy.slice")):
+    for location in (new_location(), str(tmp_path / "copy.slice")):
         with slice_os.open(location, passage_words=40) as copy:
             target = copy._for_adding()
             with target.writer() as writer:
@@ -59,9 +59,9 @@ def test_an_index_is_copied_without_the_encoder_and_every_byte_stays(index, new_
                 ]
 
 
-def test_bytes_stay_when_passages_move_and_metadata_changes(new_place):
+def test_bytes_stay_when_passages_move_and_metadata_changes(new_location):
     """A degree changes only when the text or the encoder does."""
-    location = new_place()
+    location = new_location()
     with slice_os.open(location, passage_words=15) as index:
         index.add([slice_os.Document("a", "\n\n".join(LINES), metadata={"v": 1})])
         before = held(index)

@@ -12,6 +12,8 @@ import math
 import sqlite3
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import regex
 
 from slice_os.backends.local.schema import AT, filter_clause
@@ -29,53 +31,97 @@ from slice_os.lexical import (
 # Letters that were in Unicode when FTS5's tables were made, so that its terms are our words.
 _INDEXED = regex.compile(r"[^\u0524-\U0010ffff\p{M}]+")
 _LEAST_IDF = 1e-6  # what FTS5 uses where its idf would be negative
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Ref = tuple[int, int]
+"""Where a passage's words are: the number of its segment, its ordinal in it."""
+MANY = 8
+"""With more queries it is quicker to know where all passages are than to look some up for each."""
 
 
-def bm25(
-    database: sqlite3.Connection, text: str, depth: int, filters: Sequence[Condition]
-) -> list[tuple[int, int, int, float]]:
-    """Return (passage key, segment, ordinal, score) of the `depth` best passages, best first."""
-    condition, parameters = passage_clause(filters)
-    allowed = (
-        "WHERE key IN (SELECT p.key FROM passages p JOIN documents d ON d.key = p.document"
-        f" WHERE {condition})"
-    )
-    clauses, values = _clauses(database, text)
-    if not clauses:
-        return []
-    # Equal scores are ordered by key, so that pages do not overlap.
-    query = (
-        "SELECT p.key, p.segment, p.ordinal, score FROM ("
-        f"SELECT key, sum(s) AS score FROM ({clauses}) {allowed if filters else ''} "
-        "GROUP BY key ORDER BY score DESC, key LIMIT ?) best "
-        "JOIN passages p ON p.key = best.key ORDER BY score DESC, p.key"
-    )
-    return database.execute(query, [*values, *parameters, depth]).fetchall()
+class Postings:
+    """The postings of one state of an index; those of a term are read once for all queries."""
 
+    def __init__(self, database: sqlite3.Connection, queries: int) -> None:
+        """Read the postings of as many queries; for many, where all passages are, once."""
+        self._database = database
+        self._refs: dict[int, Ref] = {}
+        if queries > MANY:
+            rows = database.execute("SELECT key, segment, ordinal FROM passages WHERE NOT pending")
+            self._refs = {key: (segment, ordinal) for key, segment, ordinal in rows}
+        self._keys = {ref: key for key, ref in self._refs.items()}
+        self._terms: dict[str, tuple[Int64, Float64]] = {}
+        self._allowed: dict[tuple[Condition, ...], Int64] = {}
+        (self._passages,) = database.execute(
+            "SELECT (SELECT total(passages) FROM segments) - (SELECT count(*) FROM hidden)"
+        ).fetchone()
 
-def bm25_of(
-    database: sqlite3.Connection, text: str, places: Sequence[tuple[int, int]]
-) -> dict[tuple[int, int], float]:
-    """Return the scores above 0 of the passages at the given (segment, ordinal)."""
-    wanted = "(SELECT value FROM json_each(?))"
-    rows = database.execute(f"SELECT p.key, p.segment, p.ordinal FROM {AT}", (json.dumps(places),))
-    keys = {key: (segment, ordinal) for key, segment, ordinal in rows}
-    clauses, values = _clauses(database, text, f"AND +rowid IN {wanted}", json.dumps(list(keys)))
-    if not clauses:
-        return {}
-    rows = database.execute(f"SELECT key, sum(s) FROM ({clauses}) GROUP BY key", values)
-    return {keys[key]: score for key, score in rows}
+    def scores(self, text: str, filters: Sequence[Condition]) -> tuple[Int64, Float64]:
+        """Return the keys of all passages that hold a term of a query, and their scores.
 
+        Both ``[n]``, the best first; equal scores by key, so that pages do not overlap.
+        """
+        found = [(term, count, *self._postings(term)) for term, count in terms(text).items()]
+        rarest = sorted((len(keys), term) for term, _, keys, _ in found if len(keys))[:MAX_TERMS]
+        kept = {term for _, term in rarest}
+        weighted = [
+            (keys, count * scores) for term, count, keys, scores in found if term in kept
+        ] or [(np.empty(0, np.int64), np.empty(0))]
+        keys, at = np.unique(np.concatenate([keys for keys, _ in weighted]), return_inverse=True)
+        each = np.concatenate([some for _, some in weighted])
+        scores: Float64 = np.bincount(at, each, len(keys)).astype(np.float64)
+        if filters:
+            here = np.isin(keys, self._meeting(tuple(filters)))
+            keys, scores = keys[here], scores[here]
+        order = np.lexsort((keys, -scores))
+        return keys[order], scores[order]
 
-def passage_clause(conditions: Sequence[Condition]) -> tuple[str, list[str]]:
-    """Return an SQL condition on passages `p` of documents `d`, and its parameters."""
-    clause, parameters = filter_clause([one for one in conditions if isinstance(one, Filter)])
-    words, phrases = wording_clause(conditions)
-    return f"{clause} AND {words}", parameters + phrases
+    def _postings(self, term: str) -> tuple[Int64, Float64]:
+        """Return the keys of the passages that hold a term, and what it adds to their scores."""
+        if term not in self._terms:
+            query = "SELECT rowid, bm25(postings) FROM postings WHERE postings MATCH ?"
+            rows = np.array(self._database.execute(query, (f'"{term}"',)).fetchall())
+            keys, scores = rows.reshape(-1, 2).T
+            holding = len(keys)
+            theirs = math.log((self._passages - holding + 0.5) / (holding + 0.5))
+            ours = inverse_document_frequency(self._passages, holding)
+            scores = scores * (-ours / (theirs if theirs > 0 else _LEAST_IDF) / (K1 + 1))
+            self._terms[term] = keys.astype(np.int64), scores
+        return self._terms[term]
+
+    def _meeting(self, filters: tuple[Condition, ...]) -> Int64:
+        """Return the keys of the passages that meet all filters."""
+        if filters not in self._allowed:
+            clause, parameters = filter_clause([one for one in filters if isinstance(one, Filter)])
+            words, phrases = wording_clause(filters)
+            query = (
+                "SELECT p.key FROM passages p JOIN documents d ON d.key = p.document"
+                f" WHERE {clause} AND {words}"
+            )
+            rows = self._database.execute(query, parameters + phrases)
+            self._allowed[filters] = np.array([key for (key,) in rows], np.int64)
+        return self._allowed[filters]
+
+    def refs(self, keys: Int64) -> list[Ref]:
+        """Return where the words of some passages are, by their keys."""
+        if self._refs:
+            return [self._refs[key] for key in keys.tolist()]
+        query = (
+            "SELECT p.segment, p.ordinal FROM json_each(?) wanted"
+            " CROSS JOIN passages p ON p.key = wanted.value ORDER BY wanted.key"
+        )
+        return self._database.execute(query, (json.dumps(keys.tolist()),)).fetchall()
+
+    def keys(self, refs: Sequence[Ref]) -> list[int]:
+        """Return the keys of the passages whose words are at some places."""
+        if self._keys:
+            return [self._keys[ref] for ref in refs]
+        query = f"SELECT p.key FROM {AT} ORDER BY place.key"
+        return [key for (key,) in self._database.execute(query, (json.dumps(refs),))]
 
 
 def wording_clause(conditions: Sequence[Condition]) -> tuple[str, list[str]]:
-    """Return the part of `passage_clause` that is about the passages' own words."""
+    """Return an SQL condition about the words of passages `p`, and its parameters."""
     clauses = ["TRUE"]
     parameters: list[str] = []
     for one in conditions:
@@ -91,42 +137,3 @@ def wording_clause(conditions: Sequence[Condition]) -> tuple[str, list[str]]:
             parameters.append(one.phrase)
             clauses.append(f"{'' if one.wanted else 'NOT '}({clause})")
     return " AND ".join(clauses), parameters
-
-
-def _clauses(
-    database: sqlite3.Connection, text: str, condition: str = "", parameter: str | None = None
-) -> tuple[str, list[object]]:
-    """Return SQL that gives (key, s) for every term and passage, and its parameters.
-
-    Its limit keeps SQLite from merging it into an outer query, where bm25() has no postings.
-    """
-    (passages,) = database.execute(
-        "SELECT (SELECT total(passages) FROM segments) - (SELECT count(*) FROM hidden)"
-    ).fetchone()
-    clause = (
-        "SELECT rowid AS key, bm25(postings) * ? AS s FROM postings"
-        f" WHERE postings MATCH ? {condition}"
-    )
-    values: list[object] = []
-    weights = _weights(database, text, passages)
-    for term, weight in weights.items():
-        values += [weight, f'"{term}"', *([] if parameter is None else [parameter])]
-    return " UNION ALL ".join([clause] * len(weights)) + " LIMIT -1" * bool(weights), values
-
-
-def _weights(database: sqlite3.Connection, text: str, passages: float) -> dict[str, float]:
-    """Return for each term of the query the factor that turns FTS5's score into Lucene's."""
-    found: list[tuple[int, str, int]] = []
-    for term, count in terms(text).items():
-        (holding,) = database.execute(
-            "SELECT count(*) FROM postings WHERE postings MATCH ?", (f'"{term}"',)
-        ).fetchone()
-        if holding:
-            found.append((holding, term, count))
-    weights = {}
-    for holding, term, count in sorted(found)[:MAX_TERMS]:
-        theirs = math.log((passages - holding + 0.5) / (holding + 0.5))
-        theirs = theirs if theirs > 0 else _LEAST_IDF
-        ours = inverse_document_frequency(passages, holding)
-        weights[term] = -count * ours / theirs / (K1 + 1)
-    return weights

@@ -10,7 +10,7 @@ from concurrent.futures import Executor, Future
 import numpy as np
 
 from slice_os.backends.base import Candidate, SearchQuery, StoredPassage
-from slice_os.backends.local.lexical import bm25, bm25_of, wording_clause
+from slice_os.backends.local.lexical import Float64, Int64, Postings, Ref, wording_clause
 from slice_os.backends.local.scan import best_cosines
 from slice_os.backends.local.schema import AT, filter_clause
 from slice_os.backends.local.segment import Segment
@@ -19,8 +19,6 @@ from slice_os.fusion import get_fusion
 from slice_os.records import Float32, Passage
 from slice_os.spans import degree
 
-Ref = tuple[int, int]
-"""Where a passage's words are: the number of its segment, its ordinal in it."""
 Segments = Mapping[int, Segment]
 
 
@@ -36,7 +34,11 @@ def candidates(
         rows = {n: row for row, n in enumerate(dense)}
         for number, segment in segments.items():
             scanned[number] = pool.submit(best_cosines, segment, vectors, lengths)
-    lexical = [_lexical(database, query) for query in queries]  # while the pool scans
+    postings = Postings(database, len(queries))
+    lexical = [  # while the pool scans
+        None if query.mode == "dense" else postings.scores(query.text, query.filters)
+        for query in queries
+    ]
     cosines = {number: one.result() for number, one in scanned.items()}
     left_out: dict[tuple[Condition, ...], dict[int, list[int]]] = {}
     found = []
@@ -50,48 +52,46 @@ def candidates(
             degrees = {number: degree(some[rows[n]]) for number, some in cosines.items()}
             for number, ordinals in left_out[filters].items():
                 degrees[number][ordinals] = -1
-        found.append(_ranked(database, segments, query, scores, degrees))
+        ranked = _ranked(postings, query, scores, degrees)[query.ranks.start : query.ranks.stop]
+        passages = fetch(database, segments, [ref for ref, *_ in ranked])
+        found.append(
+            [
+                Candidate(score, stored, bm25)
+                for (_, score, bm25), stored in zip(ranked, passages, strict=True)
+            ]
+        )
     return found
 
 
-def _lexical(database: sqlite3.Connection, query: SearchQuery) -> dict[Ref, float]:
-    if query.mode == "dense":
-        return {}
-    rows = bm25(database, query.text, _depth(query), query.filters)
-    return {(segment, ordinal): score for _, segment, ordinal, score in rows}
-
-
-def _depth(query: SearchQuery) -> int:
-    return max(query.depth, query.ranks.stop)
-
-
 def _ranked(
-    database: sqlite3.Connection,
-    segments: Segments,
+    postings: Postings,
     query: SearchQuery,
-    lexical: dict[Ref, float],
+    lexical: tuple[Int64, Float64] | None,
     degrees: dict[int, Float32],
-) -> list[Candidate]:
-    """Return the ranks of a query from its BM25 scores and the degrees of all passages."""
-    depth, bm25_scores = _depth(query), dict(lexical)
-    scores: Mapping[Ref, float] = lexical
-    if query.mode != "lexical":
-        scores = dense = _top(degrees, depth)
+) -> list[tuple[Ref, float, float | None]]:
+    """Return the passages that a query finds, their scores and BM25 scores, best first."""
+    depth = max(query.depth, query.ranks.stop)
+    bm25: dict[Ref, float] = {}
+    dense = _top(degrees, depth) if degrees else {}
+    scores: Mapping[Ref, float] = dense
+    if lexical is not None:
+        keys, values = lexical
+        bm25 = dict(zip(postings.refs(keys[:depth]), values[:depth].tolist(), strict=True))
+        scores = bm25
     if query.mode == "hybrid":
         fusion, weight = get_fusion(query.fusion, query.weight)
         if fusion.whole_corpus:
-            if len(lexical) == depth:  # cut off: the best by degree may have a BM25 score too
-                missing = [ref for ref in dense if ref not in lexical]
-                bm25_scores |= bm25_of(database, query.text, missing)
-            dense |= {(s, o): float(degrees[s][o]) for s, o in bm25_scores}
-        scores = fusion.fuse(dense, bm25_scores, weight)
+            if len(keys) > depth:  # the best by degree may have a BM25 score too
+                missing = [ref for ref in dense if ref not in bm25]
+                wanted = np.array(postings.keys(missing), np.int64)
+                order = np.argsort(keys)
+                at = order[np.searchsorted(keys, wanted, sorter=order) - len(order)]
+                for n in np.flatnonzero(keys[at] == wanted).tolist():
+                    bm25[missing[n]] = float(values[at[n]])
+            dense |= {(s, o): float(degrees[s][o]) for s, o in bm25}
+        scores = fusion.fuse(dense, bm25, weight)
     ranked = sorted(scores, key=lambda ref: (-scores[ref], ref))
-    some = ranked[query.ranks.start : query.ranks.stop]
-    found = fetch(database, segments, some)
-    return [
-        Candidate(scores[ref], stored, bm25_scores.get(ref))
-        for ref, stored in zip(some, found, strict=True)
-    ]
+    return [(ref, scores[ref], bm25.get(ref)) for ref in ranked]
 
 
 def fetch(

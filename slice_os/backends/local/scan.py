@@ -35,8 +35,8 @@ def best_cosines(segment: Segment, queries: Float32, lengths: Sequence[range]) -
         some = slice(first, first + TOGETHER)
         codes, scales = quantize(queries[some])
         products = numkong.dots_packed(segment.vectors, numkong.dots_pack(codes))
-        scores = np.asarray(products).T.astype(np.float32, order="C")
-        scores *= segment.scales
+        # In rows of their own, which the cache holds while a query is worked on.
+        scores = np.multiply(np.asarray(products).T, segment.scales, order="C", dtype=np.float32)
         scores *= scales[:, None]
         found[some] = [
             _best_of_passages(segment, own, inverse, window)

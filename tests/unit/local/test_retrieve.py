@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from slice_os.backends.base import MiningQuery
-from slice_os.backends.local.lexical import bm25, bm25_of
 from slice_os.filters import parse_filters
 from slice_os.search.rerank import RANKS
 from slice_os.spans import degree, late_interaction, query_words, span_norms
@@ -163,12 +162,14 @@ def test_scan_yields_every_passage_that_reaches_and_counts_short_ones_whole(inde
                     assert (name, k) not in found
 
 
-def test_bm25_of_given_passages_is_that_of_the_ranking(index):
+def test_a_ranking_that_is_cut_off_knows_the_bm25_scores_of_the_best_by_degree(index):
     with index.writer() as out:
         for n in range(30):
             put(out, f"d{n}", [f"{SENTENCES[n % 4]} Number {n}."])
-    with index._snapshot() as database:
-        ranked = {(s, o): v for _, s, o, v in bm25(database, "plan number 7 crew", 99, [])}
-        places = list(ranked)[::3]
-        assert bm25_of(database, "plan number 7 crew", places) == {p: ranked[p] for p in places}
-        assert bm25_of(database, "zebra", places) == {}
+    asked = {"text": "plan number 7 crew", "mode": "hybrid", "late": 0.0, "size": 30}
+    whole = {c.stored.passage.document: c.bm25 for c in candidates(index, **asked)}
+    assert len({*whole.values()}) == 5
+    cut = candidates(index, **asked, depth=3)
+    assert {c.stored.passage.document: c.bm25 for c in cut} == {
+        c.stored.passage.document: whole[c.stored.passage.document] for c in cut
+    }
