@@ -17,6 +17,11 @@ from .evaluation import evaluate_phrases as evaluate_phrases
 from .evaluation import evaluate_retrieval as evaluate_retrieval
 from .evaluation import evaluate_spans as evaluate_spans
 from .exporters import export as export
+from .lifecycle.generations import generations as generations
+from .lifecycle.generations import prune_generations as prune_generations
+from .lifecycle.generations import rollback as rollback
+from .lifecycle.generations import swap as swap
+from .lifecycle.reindex import reindex as reindex
 from .records import Document as Document
 from .records import DocumentInfo as DocumentInfo
 from .records import Excerpt as Excerpt

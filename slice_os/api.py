@@ -82,7 +82,7 @@ class Index:
         self._encoder: Encoder | None = None
         self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
         self._given = encoder  # an encoder object stays its owner's to close
-        self._loading = Lock()
+        self._loading, self._opening = Lock(), Lock()
         self._passage_words = passage_words
         self._store = None if store is None else tuple(store)
         self._cluster = dict(cluster or {})
@@ -144,13 +144,19 @@ class Index:
         return self._encoder
 
     def _existing(self) -> Backend:
-        if self._backend is None:
+        """Return the live generation; one that was made live meanwhile is opened."""
+        with self._opening:
+            if self._backend is not None and not self._backend.is_live():
+                # A search that is under way may go on with the former one.
+                self._backend = backend_for(self.location).open(self.location, **self._connection)
+            backend = self._backend
+        if backend is None:
             raise LocationError(
                 f"There is no index at {self.location}: make one with "
                 f"'slice-os index PATHS --index {self.location}'"
                 f"{_or_address(self.location)}."
             )
-        return self._backend
+        return backend
 
     def _for_adding(self) -> Backend:
         if self._backend is None:
@@ -161,7 +167,7 @@ class Index:
             if self._cluster:
                 options["settings"] = self._cluster
             self._backend = backend_for(self.location).create(self.location, meta, **options)
-        return self._backend
+        return self._existing()
 
     def add(
         self,

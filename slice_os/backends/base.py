@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -58,6 +59,24 @@ class IndexStatus(Plain):
     words: int
     bytes: int
     details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Generation(Plain):
+    """One of the indexes behind a location: it is searched, or was, or is to be.
+
+    `state` is ``live``, ``building``, ``ready`` to be made live, or ``retired``; `build` says who
+    builds one that is not live, where, since when and how far.
+    """
+
+    number: int
+    state: str
+    meta: IndexMeta
+    settings: dict[str, Any]
+    documents: int
+    bytes: int
+    made: str
+    build: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,12 +285,15 @@ class Backend(ABC):
 
     @abstractmethod
     def passages(
-        self, filters: Sequence[Filter] = (), after: tuple[str, int] | None = None
+        self,
+        filters: Sequence[Filter] = (),
+        after: tuple[str, int] | None = None,
+        documents: Sequence[str] | None = None,
     ) -> Iterator[StoredPassage]:
         """Yield all passages of the documents that meet all filters, from one state of the index.
 
         By the ids of their documents and their numbers; `after` is the document and the number of
-        the passage to go on from.
+        the passage to go on from, `documents` the ids of those that are wanted, all if it is None.
         """
 
     @abstractmethod
@@ -305,6 +327,42 @@ class Backend(ABC):
         A passage that qualifies is always yielded; one just below may be. `on_progress` is told
         now and then what share of the work is done.
         """
+
+    @abstractmethod
+    def is_live(self) -> bool:
+        """Tell whether this generation is the one that its location names now."""
+
+    @abstractmethod
+    def generations(self) -> list[Generation]:
+        """Return the generations of the location, in order."""
+
+    @abstractmethod
+    def generation(self, number: int) -> Backend:
+        """Open a generation by its number, live or not."""
+
+    @abstractmethod
+    def next_generation(self, meta: IndexMeta, settings: Mapping[str, Any]) -> Backend:
+        """Make an empty generation beside this one; settings that are not said are this one's."""
+
+    @abstractmethod
+    def note_build(self, build: Mapping[str, Any] | None) -> None:
+        """Note who builds this generation and how far; None: it is whole and live."""
+
+    @abstractmethod
+    def swap(self, number: int) -> None:
+        """Let the location name the generation of a number, in one step."""
+
+    @abstractmethod
+    def drop(self, number: int) -> None:
+        """Delete a generation that is not live."""
+
+    @abstractmethod
+    def hold(self) -> AbstractContextManager[None]:
+        """Keep writers of this generation off for a while; those under way get an error."""
+
+    @abstractmethod
+    def changes(self) -> object:
+        """Return what is equal to what it was if nothing has been written meanwhile."""
 
     @abstractmethod
     def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> Writer:

@@ -13,11 +13,11 @@ import click
 from tqdm import tqdm
 
 from slice_os.cli.options import (
-    cluster_options,
     filter_option,
     index_option,
     index_options,
     json_option,
+    layout_options,
 )
 from slice_os.cli.output import counted, echo_json, echo_table, progress_bar, shorten
 from slice_os.errors import CorpusError
@@ -69,20 +69,7 @@ Examples:
     metavar="FIELD",
     help="The field that holds a row's text; may be repeated.",
 )
-@click.option(
-    "--passage-words",
-    type=click.IntRange(5, 1000),
-    help="For a new index: the most words of a passage.  [default: 110]",
-)
-@click.option(
-    "--store",
-    metavar="FIELDS",
-    callback=lambda context, option, value: (
-        None if value is None else [name for name in map(str.strip, value.split(",")) if name]
-    ),
-    help="For a new index: the metadata that hits return, names joined by commas.  [default: all]",
-)
-@cluster_options
+@layout_options
 @click.option(
     "--prune",
     is_flag=True,

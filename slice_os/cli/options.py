@@ -167,3 +167,29 @@ def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(**arguments, cluster=chosen)
 
     return _CLUSTER(gathered)
+
+
+_LAYOUT = (
+    click.option(
+        "--passage-words",
+        type=click.IntRange(5, 1000),
+        help="For a new index: the most words of a passage.  [default: 110]",
+    ),
+    click.option(
+        "--store",
+        metavar="FIELDS",
+        callback=lambda context, option, value: (
+            None if value is None else [name for name in map(str.strip, value.split(",")) if name]
+        ),
+        help="For a new index: the metadata that hits return, names joined by commas.  "
+        "[default: all]",
+    ),
+)
+
+
+def layout_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how a new index is made, in a cluster or not."""
+    function = cluster_options(function)
+    for option in reversed(_LAYOUT):
+        function = option(function)
+    return function

@@ -146,9 +146,11 @@ def _kind_of(path: Path) -> EncoderKind:
 
 
 @contextmanager
-def open_encoder(encoder: EncoderLike = None, device: str = "auto") -> Iterator[Encoder]:
+def open_encoder(
+    encoder: EncoderLike = None, device: str = "auto", threads: int | None = None
+) -> Iterator[Encoder]:
     """Give an encoder as `load_encoder` does, and close it afterwards unless it was given."""
-    loaded = load_encoder(encoder, device)
+    loaded = load_encoder(encoder, device, threads)
     try:
         yield loaded
     finally:

@@ -24,8 +24,8 @@ PACKAGE = Path(slice_os.__file__).parent
 ROOMS = [
     "errors", "threads", "records", "corpus", "encoder", "spans", "lexical", "filters",
     "fusion", "query", "backends", "pipeline", "search", "phrases", "mining",
-    "reading", "templates", "request", "exporters", "diagnosis", "ranking", "api", "evaluation",
-    "training", "__init__", "cli", "__main__",
+    "reading", "lifecycle", "templates", "request", "exporters", "diagnosis", "ranking", "api",
+    "evaluation", "training", "__init__", "cli", "__main__",
 ]  # fmt: skip
 HEAVY = ("torch", "transformers", "optimum", "onnxruntime", "onnx", "tokenizers", "opensearchpy")
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any
 
 from slice_os.backends.base import (
     Backend,
     Candidate,
+    Generation,
     IndexMeta,
     IndexStatus,
     MiningQuery,
@@ -22,6 +23,13 @@ from slice_os.backends.cluster.address import parse_location
 from slice_os.backends.cluster.client import Client
 from slice_os.backends.cluster.dialect import dialect_of
 from slice_os.backends.cluster.documents import Entry, stored_document, stored_metadata
+from slice_os.backends.cluster.generations import (
+    changes,
+    list_generations,
+    make_generation,
+    move_alias,
+    note_build,
+)
 from slice_os.backends.cluster.loading import put_replicas
 from slice_os.backends.cluster.mending import mend
 from slice_os.backends.cluster.requests import PAGE, WORDS_PAGE, Cluster
@@ -55,7 +63,16 @@ LAST = 1 << 62
 class ClusterBackend(Backend):
     """An index in a cluster; see `Backend` for the contract. Threads may share it."""
 
-    def __init__(self, cluster: Cluster, meta: IndexMeta, layout: Layout, has_exact: bool) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        meta: IndexMeta,
+        layout: Layout,
+        has_exact: bool,
+        uuid: str | None = None,
+    ) -> None:
+        """Take a generation; one without `uuid` is not the live one."""
+        self._uuid = uuid
         self._cluster, self.meta, self.layout = cluster, meta, layout
         self._has_exact = has_exact
         self.location = str(cluster.address)
@@ -86,7 +103,8 @@ class ClusterBackend(Backend):
                 )
             meta, layout = read_meta(index, said["mappings"], said["settings"], dialect)
             has_exact = "exact" in said["mappings"]["properties"]["text"].get("fields", {})
-            opened = cls(Cluster(client, dialect, index), meta, layout, has_exact)
+            uuid = said["settings"]["index"]["uuid"]
+            opened = cls(Cluster(client, dialect, index), meta, layout, has_exact, uuid)
             on_failure.pop_all()
         return opened
 
@@ -267,17 +285,26 @@ class ClusterBackend(Backend):
         return metadata, [stored_text(source) for source in found]
 
     def passages(
-        self, filters: Sequence[Filter] = (), after: tuple[str, int] | None = None
+        self,
+        filters: Sequence[Filter] = (),
+        after: tuple[str, int] | None = None,
+        documents: Sequence[str] | None = None,
     ) -> Iterator[StoredPassage]:
-        self._cluster.refresh()
+        clauses = filter_clauses(filters)
+        if documents is None:
+            self._cluster.refresh()
+        else:
+            clauses.append({"terms": {"document": list(documents)}})
         body = {
-            "query": {"bool": {"filter": filter_clauses(filters)}},
+            "query": {"bool": {"filter": clauses}},
             "sort": [{"document": "asc"}, {"passage": "asc"}, "_shard_doc"],
             "_source": STORED,
         }
         last = None if after is None else (*after, LAST)
         for page in self._cluster.pages(body, WORDS_PAGE, last):
-            yield from map(stored_passage, page)
+            # Metadata as it was given: filters and hits have it flat.
+            for hit in page:
+                yield replace(stored_passage(hit), metadata=stored_metadata(hit["_source"]))
 
     def has_field(self, name: str) -> bool:
         clauses = filter_clauses([Filter(name, "exists", "")])
@@ -323,7 +350,55 @@ class ClusterBackend(Backend):
         yield from found
 
     def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> ClusterWriter:
-        return ClusterWriter(self._cluster, self.meta, self.layout, self._known, on_reject)
+        is_live = self._uuid is not None
+        return ClusterWriter(
+            self._cluster, self.meta, self.layout, self._known, on_reject, is_live=is_live
+        )
+
+    def is_live(self) -> bool:
+        return self._cluster.generations() == {self._cluster.index: self._uuid}
+
+    def generations(self) -> list[Generation]:
+        return list_generations(self._cluster)
+
+    def generation(self, number: int) -> ClusterBackend:
+        index = GENERATION.format(self._cluster.address.name, number)
+        cluster = Cluster(self._cluster.client, self._cluster.dialect, index)
+        mappings, settings = cluster.describe()
+        meta, layout = read_meta(index, mappings, settings, cluster.dialect)
+        has_exact = "exact" in mappings["properties"]["text"].get("fields", {})
+        return ClusterBackend(cluster, meta, layout, has_exact)
+
+    def next_generation(self, meta: IndexMeta, settings: Mapping[str, Any]) -> ClusterBackend:
+        number = max(one.number for one in self.generations()) + 1
+        layout = Layout.of({**asdict(self.layout), **settings})
+        if layout.dimensions == meta.dimension or "dimensions" not in settings:
+            kept = layout.dimensions if meta.dimension == self.meta.dimension else None
+            layout = replace(layout, dimensions=None if kept == meta.dimension else kept)
+        return ClusterBackend(
+            make_generation(self._cluster, number, meta, layout), meta, layout, has_exact=True
+        )
+
+    def note_build(self, build: Mapping[str, Any] | None) -> None:
+        note_build(self._cluster, build)
+
+    def swap(self, number: int) -> None:
+        move_alias(self._cluster, number)
+
+    def drop(self, number: int) -> None:
+        index = GENERATION.format(self._cluster.address.name, number)
+        self._cluster.client.request("DELETE", f"/{index}")
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        self._cluster.put_settings({"blocks.write": True})
+        try:
+            yield
+        finally:
+            self._cluster.put_settings({"blocks.write": None})
+
+    def changes(self) -> object:
+        return changes(self._cluster)
 
     def close(self) -> None:
         self._cluster.client.close()

@@ -38,12 +38,14 @@ class ClusterWriter(Writer):
         layout: Layout,
         known: dict[str, list[made.Entry]],
         on_reject: Callable[[Reject], None],
+        *,
+        is_live: bool = True,
     ) -> None:
         self._cluster, self._layout, self._known = cluster, layout, known
         self._on_reject = on_reject
         self._seen = sqlite3.connect("")  # on disk, should it grow
         self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
-        self._generation = cluster.generations()
+        self._generation = cluster.generations() if is_live else None
         self._check_generation()
         if meta.format < FORMAT:
             cluster.put_mapping({"properties": ADDED})
@@ -216,6 +218,8 @@ class ClusterWriter(Writer):
 
     def _check_generation(self) -> None:
         """Raise unless the alias names this very index: one that is gone, a cluster makes anew."""
+        if self._generation is None:  # it is built beside the live one
+            return
         now = self._cluster.generations()
         if now != self._generation or list(now) != [self._cluster.index]:
             raise GoneError(

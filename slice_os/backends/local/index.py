@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import datetime, timezone
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from filelock import FileLock
 from slice_os.backends.base import (
     Backend,
     Candidate,
+    Generation,
     IndexMeta,
     IndexStatus,
     MiningQuery,
@@ -26,6 +28,16 @@ from slice_os.backends.base import (
     StoredPassage,
 )
 from slice_os.backends.local.compaction import segment_file
+from slice_os.backends.local.generations import (
+    BUILD,
+    LIVE,
+    drop,
+    folder_of,
+    live_number,
+    numbers,
+    read_build,
+    write_whole,
+)
 from slice_os.backends.local.retrieve import candidates, fetch, unseen
 from slice_os.backends.local.schema import (
     DATABASE,
@@ -43,7 +55,7 @@ from slice_os.backends.local.schema import (
     segment_missing,
 )
 from slice_os.backends.local.segment import Segment
-from slice_os.backends.local.writer import LOCK, LocalWriter
+from slice_os.backends.local.writer import LOCK, LocalWriter, lock
 from slice_os.errors import LocationError
 from slice_os.filters import Filter
 from slice_os.records import DocumentInfo, Float32, Metadata, Passage, Reject
@@ -59,10 +71,13 @@ PAGE = 1000
 class LocalBackend(Backend, Forkable):
     """An embedded index in a folder; see `Backend` for the contract. Threads may share it."""
 
-    def __init__(self, folder: Path) -> None:
-        """Open the index in `folder`, which exists."""
-        self._folder = folder
-        self.location = str(folder)
+    def __init__(self, root: Path, number: int | None = None) -> None:
+        """Open the live generation of the index at `root`, or another, which exists."""
+        self._root = root
+        self._number = live_number(root) if number is None else number
+        self._live = number is None
+        self._folder = folder = folder_of(root, self._number)
+        self.location = str(root)
         database = connect(folder)
         self.meta: IndexMeta = load_meta(database, folder)
         # One for each search that is under way, kept for the next.
@@ -95,7 +110,7 @@ class LocalBackend(Backend, Forkable):
     def open(cls, location: str, **options: Any) -> LocalBackend | None:
         _no_cluster(location, options)
         folder = Path(location).expanduser()
-        if (folder / DATABASE).is_file():
+        if (folder_of(folder, live_number(folder)) / DATABASE).is_file():
             return cls(folder)
         if folder.is_file() or (folder.is_dir() and _foreign(folder)):
             raise LocationError(f"{folder} exists and is not a slice-os index: name a new folder.")
@@ -252,9 +267,15 @@ class LocalBackend(Backend, Forkable):
         return metadata, [Passage(*row) for _, *row in rows]
 
     def passages(
-        self, filters: Sequence[Filter] = (), after: tuple[str, int] | None = None
+        self,
+        filters: Sequence[Filter] = (),
+        after: tuple[str, int] | None = None,
+        documents: Sequence[str] | None = None,
     ) -> Iterator[StoredPassage]:
         condition, parameters = filter_clause(filters)
+        if documents is not None:
+            condition += " AND d.id IN (SELECT value FROM json_each(?))"
+            parameters.append(json.dumps(documents))
         query = (
             "SELECT p.segment, p.ordinal FROM documents d JOIN passages p ON p.document = d.key"
             f" AND NOT p.pending WHERE {condition} AND (d.id, p.number) > (?, ?)"
@@ -328,7 +349,61 @@ class LocalBackend(Backend, Forkable):
         raise segment_missing(self._folder)
 
     def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> LocalWriter:
-        return LocalWriter(self._folder)
+        return LocalWriter(self._folder, None if not self._live else self.is_live)
+
+    def is_live(self) -> bool:
+        return live_number(self._root) == self._number
+
+    def generations(self) -> list[Generation]:
+        live, found = live_number(self._root), []
+        for number in numbers(self._root):
+            folder = folder_of(self._root, number)
+            build = read_build(folder)
+            with closing(connect(folder)) as database, reading(database, folder):
+                meta = load_meta(database, folder)
+                query = "SELECT count(*) FROM documents WHERE hash IS NOT NULL"
+                (documents,) = database.execute(query).fetchone()
+            state = "live" if number == live else build.get("state", "retired")
+            made = datetime.fromtimestamp((folder / "segments").stat().st_ctime, tz=timezone.utc)
+            found.append(
+                Generation(
+                    number, state, meta, {}, documents, _size(folder),
+                    made.isoformat(timespec="seconds"), build,
+                )
+            )  # fmt: skip
+        return found
+
+    def generation(self, number: int) -> LocalBackend:
+        return LocalBackend(self._root, number)
+
+    def next_generation(self, meta: IndexMeta, settings: Mapping[str, Any]) -> LocalBackend:
+        _no_cluster(self.location, {"settings": settings})
+        number = max(numbers(self._root)) + 1
+        create(folder_of(self._root, number), meta)
+        return LocalBackend(self._root, number)
+
+    def note_build(self, build: Mapping[str, Any] | None) -> None:
+        if build is None:
+            (self._folder / BUILD).unlink(missing_ok=True)
+        else:
+            write_whole(self._folder / BUILD, json.dumps(build))
+
+    def swap(self, number: int) -> None:
+        write_whole(self._root / LIVE, str(number))
+
+    def drop(self, number: int) -> None:
+        drop(self._root, number)
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        held = lock(self._folder)
+        try:
+            yield
+        finally:
+            held.release()
+
+    def changes(self) -> object:
+        return object()  # what a writer has done cannot be told; comparing takes little here
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
@@ -358,9 +433,9 @@ def _foreign(folder: Path) -> bool:
 
 
 def _size(folder: Path) -> int:
-    """Return the bytes of an index; files may come and go meanwhile."""
+    """Return the bytes of a generation; files may come and go meanwhile."""
     total = 0
-    for file in folder.rglob("*"):
+    for file in (*folder.glob(f"{DATABASE}*"), *(folder / "segments").glob("*")):
         with suppress(FileNotFoundError):
-            total += file.stat().st_size if file.is_file() else 0
+            total += file.stat().st_size
     return total

@@ -74,11 +74,15 @@ def lock(folder: Path) -> FileLock:
 class LocalWriter(Writer):
     """The one writer of an embedded index; see `Writer` for the contract."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, is_live: Callable[[], bool] | None = None) -> None:
         self._folder = folder
         self._lock = lock(folder)
         with ExitStack() as undo:
             undo.callback(self._lock.release)
+            if is_live is not None and not is_live():
+                raise LocationError(
+                    f"Another generation of {folder} was made live meanwhile: run this again."
+                )
             self._database = connect(folder)
             undo.callback(self._database.close)
             self._open(folder)

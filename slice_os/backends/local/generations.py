@@ -1,0 +1,67 @@
+"""Generations of an embedded index: the folder itself is the first, others lie below it.
+
+The file `live` names the one that is searched; where there is none, it is the first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from slice_os.backends.local.schema import DATABASE
+from slice_os.backends.local.segment import sync_folder
+
+LIVE, BELOW, BUILD = "live", "generations", "build.json"
+
+
+def folder_of(root: Path, number: int) -> Path:
+    """Return the folder of a generation."""
+    return root if number == 1 else root / BELOW / f"{number:06d}"
+
+
+def live_number(root: Path) -> int:
+    """Return the number of the generation that is searched."""
+    try:
+        return int((root / LIVE).read_text())
+    except FileNotFoundError:
+        return 1
+
+
+def numbers(root: Path) -> list[int]:
+    """Return the numbers of the generations that exist, in order."""
+    below = root / BELOW
+    found = sorted(int(one.name) for one in below.iterdir()) if below.is_dir() else []
+    return [n for n in (1, *found) if (folder_of(root, n) / DATABASE).is_file()]
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file such that it is either there as it was, or whole."""
+    fresh = file.with_name(f"{file.name}.new")
+    with fresh.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    fresh.replace(file)
+    sync_folder(file.parent)
+
+
+def read_build(folder: Path) -> dict[str, Any]:
+    """Return the note of who builds a generation; nothing if nobody does."""
+    try:
+        found: dict[str, Any] = json.loads((folder / BUILD).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return found
+
+
+def drop(root: Path, number: int) -> None:
+    """Delete a generation, its database first: what is left of it is none."""
+    folder = folder_of(root, number)
+    for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", BUILD):
+        with suppress(FileNotFoundError):
+            (folder / name).unlink()
+    shutil.rmtree(folder / "segments" if number == 1 else folder, ignore_errors=True)

@@ -1,0 +1,204 @@
+"""The verbs that change the generation behind a location: reindex, swap, rollback, generations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from slice_os.cli.options import (
+    device_option,
+    encoder_option,
+    index_option,
+    json_option,
+    layout_options,
+    threads_option,
+)
+from slice_os.cli.output import counted, echo_columns, echo_json, progress_bar
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  slice-os reindex --index https://host:9200/calls --encoder my-encoder/
+  slice-os reindex --index https://host:9200/calls --shards 3 --dry-run
+  slice-os reindex --index https://host:9200/calls --tolerance 0.85 --no-swap
+"""
+)
+@index_option
+@encoder_option
+@device_option
+@threads_option
+@layout_options
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(["words", "text"]),
+    help="Take the stored word vectors, or encode the stored text.  [default: words, if they "
+    "suffice]",
+)
+@click.option(
+    "--queries",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Queries, one a line, that both generations are asked.  [default: spans of the text]",
+)
+@click.option(
+    "--least-overlap",
+    type=click.FloatRange(0, 1),
+    help="The least mean share of the ten best that both must have, if the encoder is the same.  "
+    "[default: 0.8]",
+)
+@click.option("--no-swap", is_flag=True, help="Leave the live generation; 'swap' moves the name.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and how long it takes.")
+@json_option
+def reindex(
+    location: str,
+    file: Path | None,
+    least_overlap: float | None,
+    no_swap: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Build the next generation of an index beside the live one, check it, and make it live.
+
+    What is not said stays as it is: name only what changes. The live generation is searched and
+    written to meanwhile, and nothing of what is written is lost. Interrupted or killed, the same
+    command goes on. 'slice-os rollback' goes back.
+    """
+    from slice_os import reindex as build
+
+    if file is not None:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        options["queries"] = [line for line in lines if line.strip()]
+    if least_overlap is not None:
+        options["least_overlap"] = least_overlap
+    with progress_bar(None) as bar:
+
+        def tell(done: int, of: int) -> None:
+            bar.total = of
+            bar.update(done - bar.n)
+
+        try:
+            report = build(location, swap=not no_swap, on_progress=tell, **options)
+        except KeyboardInterrupt:
+            bar.close()
+            click.echo(
+                "Interrupted: the live generation is as it was; run the command again to go on.",
+                err=True,
+            )
+            raise click.exceptions.Exit(130) from None
+    said = report.to_dict()
+    if as_json:
+        echo_json(said)
+    elif options["dry_run"]:
+        click.echo(
+            f"{location}: generation {said['generation']} would be made from stored "
+            f"{said['source']}: {counted(said['passages'], 'passage')}, "
+            f"{counted(said['words'], 'word')}, some {said['bytes'] / 1e6:,.0f} MB; about "
+            f"{said['seconds'] / 3600:.2f} hours of this machine."
+        )
+    else:
+        shared = "" if said["overlap"] is None else f", {100 * said['overlap']:.0f} % of the best"
+        click.echo(
+            f"{location}: generation {said['generation']} holds "
+            f"{counted(said['documents'], 'document')}, {said['copied']:,} copied from stored "
+            f"{said['source']} in {said['seconds']:.1f} s{shared}; it is "
+            f"{'live' if said['live'] else 'ready: slice-os swap makes it live'}."
+        )
+    if said.get("rejected"):
+        click.echo(f"{counted(said['rejected'], 'document')} rejected.", err=True)
+        raise click.exceptions.Exit(3)
+
+
+@click.command(epilog="\b\nExample:\n  slice-os swap --index https://host:9200/calls\n")
+@index_option
+@encoder_option
+@device_option
+@threads_option
+@json_option
+def swap(location: str, as_json: bool, **options: Any) -> None:
+    """Make the generation live that 'reindex --no-swap' has built."""
+    from slice_os import swap as make_live
+
+    made = make_live(location, **options)
+    _say(location, made.number, as_json)
+
+
+@click.command(epilog="\b\nExample:\n  slice-os rollback --index https://host:9200/calls\n")
+@index_option
+@json_option
+def rollback(location: str, as_json: bool) -> None:
+    """Make the former generation live again; what was written since the swap is not in it."""
+    from slice_os import rollback as go_back
+
+    _say(location, go_back(location).number, as_json)
+
+
+def _say(location: str, number: int, as_json: bool) -> None:
+    if as_json:
+        echo_json({"index": location, "generation": number})
+    else:
+        click.echo(f"{location}: generation {number} is live.")
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog="""\b
+Examples:
+  slice-os generations --index https://host:9200/calls
+  slice-os generations --index https://host:9200/calls prune --keep 1
+""",
+)
+@index_option
+@json_option
+@click.pass_context
+def generations(context: click.Context, location: str, as_json: bool) -> None:
+    """List the generations of an index: live, building, ready, retired."""
+    from slice_os import generations as listed
+
+    context.obj = location, as_json
+    if context.invoked_subcommand is None:
+        found = listed(location)
+        if as_json:
+            echo_json([one.to_dict() for one in found])
+            return
+        rows = [
+            (
+                str(one.number),
+                one.state,
+                one.meta.encoder,
+                f"{one.documents:,}",
+                f"{one.bytes:,}",
+                one.made,
+                _builder(one.build),
+            )
+            for one in found
+        ]
+        names = ("generation", "state", "encoder", "documents", "bytes", "made", "built by")
+        echo_columns(names, rows)
+
+
+def _builder(build: dict[str, Any]) -> str:
+    if not build:
+        return ""
+    far = f", {build['done']:,} of {build['of']:,}" if "of" in build else ""
+    return f"{build['by']} since {build['since']}{far}"
+
+
+@generations.command()
+@click.option("--keep", type=click.IntRange(min=0), default=1, show_default=True,
+              help="Retired generations to keep, the newest.")  # fmt: skip
+@click.option("--unfinished", is_flag=True, help="Also delete what was begun and not made live.")
+@click.pass_obj
+def prune(said: tuple[str, bool], keep: int, unfinished: bool) -> None:
+    """Delete retired generations."""
+    from slice_os import prune_generations
+
+    location, as_json = said
+    gone = [one.number for one in prune_generations(location, keep, unfinished=unfinished)]
+    if as_json:
+        echo_json({"index": location, "deleted": gone})
+    else:
+        click.echo(f"{location}: {counted(len(gone), 'generation')} deleted.")

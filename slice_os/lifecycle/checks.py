@@ -1,0 +1,118 @@
+"""What has to hold of a generation before it takes the place of the live one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from slice_os.backends.base import Backend, SearchQuery, StoredPassage
+from slice_os.encoder import Encoder
+from slice_os.errors import LocationError
+from slice_os.lifecycle.copying import with_neighbours
+from slice_os.search import encoded_queries, query_lengths
+from slice_os.search.rerank import ranked_passages
+from slice_os.spans import PackedPassage
+
+DOCUMENTS = 20
+"""That are compared byte by byte."""
+QUERIES = 20
+WORDS = 6
+"""Of a query that is drawn from the text."""
+BEST = range(10)
+
+
+class CheckError(LocationError):
+    """The next generation is not what it should be; the live one was left alone."""
+
+
+def check_words(live: Backend, target: Backend, encoder: Encoder | None) -> None:
+    """Compare the stored words of a sample with the live ones, or with what the encoder gives."""
+    names = [name for name, _ in target.sources()]
+    some = random.Random(7).sample(names, min(DOCUMENTS, len(names)))
+    made = {_key(one): one for one in _with_neighbours(target, some)}
+    if encoder is None:
+        wanted = {_key(one): one.packed for one in live.passages(documents=some)}
+        if wanted.keys() != made.keys():
+            raise _unlike(live)
+    else:
+        words = encoder.encode_words(one.passage.text for one in made.values())
+        wanted = {
+            key: PackedPassage.pack(own, target.meta.max_words, one.passage)
+            for (key, one), own in zip(made.items(), words, strict=True)
+        }
+    for key, packed in wanted.items():
+        if packed.to_bytes() != made[key].packed.to_bytes():
+            raise _unlike(live)
+
+
+def _with_neighbours(backend: Backend, documents: Sequence[str]) -> Iterator[StoredPassage]:
+    for name in documents:
+        yield from with_neighbours(backend.passages(documents=[name]))
+
+
+def _key(one: StoredPassage) -> tuple[str, int]:
+    return one.passage.document, one.passage.number
+
+
+def _unlike(live: Backend) -> CheckError:
+    return CheckError(
+        f"The words of the next generation of {live.location} are not those that it was made "
+        "from: delete it ('slice-os generations prune') and run reindex again."
+    )
+
+
+def drawn_queries(live: Backend) -> list[SearchQuery]:
+    """Return queries drawn from the text: spans, with the vectors that they have in context.
+
+    So that no encoder is needed.
+    """
+    rng = random.Random(7)
+    names = [name for name, _ in live.sources()]
+    some = rng.sample(names, min(QUERIES, len(names)))
+    queries: list[SearchQuery] = []
+    for one in live.passages(documents=some):
+        count = len(one.packed)
+        if len(queries) == QUERIES or count < WORDS:
+            continue
+        first = rng.randrange(count - WORDS + 1)
+        vector = one.packed.vectors[first : first + WORDS].sum(axis=0)
+        start, end = int(one.packed.starts[first]), int(one.packed.ends[first + WORDS - 1])
+        text = one.passage.text[start:end]
+        lengths = query_lengths(text, live.meta.max_words, False)
+        queries.append(SearchQuery(text, vector / np.linalg.norm(vector), lengths))
+    return queries
+
+
+def encoded(texts: Sequence[str], backend: Backend, encoder: Encoder) -> list[SearchQuery]:
+    """Return texts as queries of a backend."""
+    found = encoded_queries(encoder, texts)
+    return [
+        SearchQuery(text, vector, query_lengths(text, backend.meta.max_words, False), words=words)
+        for text, (vector, words) in zip(texts, found, strict=True)
+    ]
+
+
+def overlap(
+    live: Backend, theirs: Sequence[SearchQuery], target: Backend, ours: Sequence[SearchQuery]
+) -> float:
+    """Return the mean share of the ten best of the live generation that are the target's too.
+
+    Raises:
+        CheckError: a query finds something in the live generation and nothing in the other.
+    """
+    shares = []
+    same = live.meta.passage_words == target.meta.passage_words
+    for before, after in zip(
+        ranked_passages(live, theirs, BEST), ranked_passages(target, ours, BEST), strict=True
+    ):
+        best, found = ({_key(one.stored)[: 1 + same] for one in some} for some in (before, after))
+        if best and not found:
+            raise CheckError(
+                f"A query finds nothing in the next generation of {live.location}: look at it "
+                "('slice-os generations') and run reindex again."
+            )
+        if best:
+            shares.append(len(best & found) / len(best))
+    return float(np.mean(shares)) if shares else 1.0

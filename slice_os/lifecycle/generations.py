@@ -1,0 +1,94 @@
+"""The generations of an index: listing them, making one live, going back, deleting."""
+
+from __future__ import annotations
+
+from contextlib import closing, nullcontext
+from pathlib import Path
+
+from slice_os.backends.base import Generation
+from slice_os.encoder import EncoderLike, open_encoder
+from slice_os.errors import LocationError
+from slice_os.lifecycle.copying import copy_documents
+from slice_os.lifecycle.reindex import find_build, make_live, open_live
+
+
+def generations(location: str | Path) -> list[Generation]:
+    """Return the generations of an index: live, building, ready to be made live, retired.
+
+    Raises:
+        LocationError: there is no index.
+    """
+    with closing(open_live(location)) as live:
+        return live.generations()
+
+
+def swap(
+    location: str | Path,
+    *,
+    encoder: EncoderLike = None,
+    device: str = "auto",
+    threads: int | None = None,
+) -> Generation:
+    """Make the generation live that `reindex` has built and left; return it.
+
+    What was written meanwhile is copied first; the encoder is needed if it was made from text.
+
+    Raises:
+        LocationError: there is no index, or no generation that is ready.
+    """
+    with closing(open_live(location)) as live:
+        ready = [one for one in live.generations() if one.state == "ready"]
+        if not ready:
+            raise LocationError(
+                f"No generation of {live.location} is ready: 'slice-os reindex' builds one."
+            )
+        target, by_text = live.generation(ready[-1].number), ready[-1].build["source"] == "text"
+        with open_encoder(encoder, device, threads) if by_text else nullcontext() as opened:
+            make_live(
+                live,
+                target,
+                ready[-1].number,
+                lambda: copy_documents(live, target, opened),
+            )
+        return ready[-1]
+
+
+def rollback(location: str | Path) -> Generation:
+    """Make the generation live again that was live before this one; return it.
+
+    What was written since the swap is not in it.
+
+    Raises:
+        LocationError: there is no index, or no retired generation.
+    """
+    with closing(open_live(location)) as live:
+        found = live.generations()
+        now = next(one.number for one in found if one.state == "live")
+        before = [one for one in found if one.state == "retired" and one.number < now]
+        if not before:
+            raise LocationError(f"The index {live.location} has no generation to go back to.")
+        live.swap(before[-1].number)
+        return before[-1]
+
+
+def prune_generations(
+    location: str | Path, keep: int = 1, *, unfinished: bool = False
+) -> list[Generation]:
+    """Delete retired generations, but for the newest `keep`; return them.
+
+    With `unfinished` also those that were begun, or are ready, and were not made live.
+
+    Raises:
+        LocationError: there is no index, or `keep` is negative.
+        IndexLockedError: somebody is building one.
+    """
+    if keep < 0:
+        raise LocationError(f"{keep} generations cannot be kept: keep 0 or more.")
+    with closing(open_live(location)) as live:
+        retired = [one for one in live.generations() if one.state == "retired"]
+        gone = retired[: max(len(retired) - keep, 0)]
+        if unfinished and (begun := find_build(live)):
+            gone.append(begun)
+        for one in gone:
+            live.drop(one.number)
+        return gone

@@ -1,0 +1,200 @@
+"""The next generation of an index: built beside the live one, checked, made live, and back."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+import slice_os
+from slice_os.backends import IndexMeta
+from slice_os.errors import EncoderMismatchError, IndexLockedError, LocationError
+from slice_os.lifecycle import checks, copying
+from slice_os.lifecycle import reindex as reindexing
+
+LINES = [
+    "I want to cancel my subscription because it costs too much, said the customer {}.",
+    "The parcel {} never came, and nobody answers the telephone.",
+    "Either party may end this agreement with {} days of notice.",
+    "Alice was beginning to get very tired of sitting by her sister for {} hours.",
+]
+
+
+def documents(count=30, version=0):
+    return [
+        slice_os.Document(
+            f"d{n}",
+            "\n\n".join(line.format(n) for line in LINES[: 1 + n % 4]),
+            f"Title {n}",
+            {"year": 2000 + n, "kind": {"of": "test"}, "version": version},
+        )
+        for n in range(count)
+    ]
+
+
+@pytest.fixture
+def location(new_location):
+    location = new_location()
+    slice_os.index(documents(), location, passage_words=20)
+    return location
+
+
+def states(location):
+    return [(one.number, one.state) for one in slice_os.generations(location)]
+
+
+def found(index):
+    return [(h.document, h.passage, h.degree) for h in index.search("end my subscription", size=20)]
+
+
+def packed(index):
+    return {
+        (one.passage.document, one.passage.number): one.packed.to_bytes()
+        for one in index.passages()
+    }
+
+
+def test_words_are_handed_over_without_an_encoder_and_one_goes_back(location, monkeypatch):
+    with slice_os.open(location) as index:
+        before, bytes_before = found(index), packed(index)
+        with monkeypatch.context() as patch:
+            patch.setattr(reindexing, "open_encoder", lambda *_: pytest.fail("an encoder"))
+            plan = slice_os.reindex(location, dry_run=True)
+            assert (plan.source, plan.generation, plan.documents) == ("words", 2, 30)
+            assert states(location) == [(1, "live")]
+            report = slice_os.reindex(location, store=["year"])
+        assert (report.source, report.copied, report.overlap, report.live) == ("words", 30, 1, True)
+        assert states(location) == [(1, "retired"), (2, "live")]
+        # An index that is open follows.
+        assert found(index) == before
+        assert packed(index) == bytes_before
+        assert index.search("subscription")[0].metadata.keys() == {"year"}
+        assert len(index.list(filters=["kind.of=test", "year>=2020"])) == 10
+        assert index.add(documents()).unchanged == 30
+        assert slice_os.rollback(location).number == 1
+        assert "kind.of" in index.search("subscription")[0].metadata
+        assert states(location) == [(1, "live"), (2, "retired")]
+        with pytest.raises(LocationError, match="no generation to go back to"):
+            slice_os.rollback(location)
+        assert [one.number for one in slice_os.prune_generations(location, 0)] == [2]
+        assert states(location) == [(1, "live")]
+
+
+def test_text_is_encoded_where_passages_change(location):
+    report = slice_os.reindex(location, passage_words=40, least_overlap=0.5)
+    assert (report.source, report.copied, report.documents) == ("text", 30, 30)
+    with slice_os.open(location) as index:
+        assert index._backend.meta.passage_words == 40
+        assert index.add(documents()).unchanged == 30
+        assert index.get("d3").metadata["kind.of"] == "test"
+        assert index.get("d3").title == "Title 3"
+    with pytest.raises(LocationError, match="Stored words do not fit"):
+        slice_os.reindex(location, passage_words=20, source="words")
+
+
+def test_what_is_written_meanwhile_is_in_the_next_generation(location, monkeypatch):
+    with slice_os.open(location) as index:
+
+        def write(done, of):
+            if done and not index.holds(["meanwhile"]):
+                index.add([slice_os.Document("meanwhile", "Written while it was copied.")])
+                index.add([slice_os.Document("d0", "Changed while it was copied.")])
+                index.delete(["d1"])
+
+        report = slice_os.reindex(location, on_progress=write)
+        assert report.copied == 33  # two of them again or anew, one deleted
+        assert index.get("meanwhile").text == "Written while it was copied."
+        assert index.get("d0").text == "Changed while it was copied."
+        assert index.get("d1") is None
+        assert len(index) == 30
+
+
+def test_swap_copies_what_was_written_since(location):
+    slice_os.reindex(location, swap=False)
+    assert states(location) == [(1, "live"), (2, "ready")]
+    with slice_os.open(location) as index:
+        index.add([slice_os.Document("later", "Written between the two.")])
+        index.delete(["d2"])
+        assert slice_os.swap(location).number == 2
+        assert index.get("later") is not None
+        assert index.get("d2") is None
+    with pytest.raises(LocationError, match=r"No generation of .* is ready"):
+        slice_os.swap(location)
+
+
+def test_killed_it_goes_on_and_nobody_else_may(location, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def die(done, of):
+        raise Killed
+
+    monkeypatch.setattr(copying, "LOOKED_UP", 10)
+    with pytest.raises(Killed):
+        slice_os.reindex(location, on_progress=die)
+    assert states(location) == [(1, "live"), (2, "building")]
+    # As if it still ran, elsewhere.
+    with slice_os.open(location) as index:
+        target = index._backend.generation(2)
+        note = {"state": "building", "by": "ann@there (process 7)", "since": "noon"}
+        target.note_build({**note, "renewed": time.time(), "done": 10, "of": 30})
+        with pytest.raises(IndexLockedError, match=r"by ann@there .* since noon, 10 of 30"):
+            slice_os.reindex(location)
+        with pytest.raises(IndexLockedError):
+            slice_os.prune_generations(location, unfinished=True)
+        target.note_build({**note, "renewed": time.time() - 1000})
+    with pytest.raises(LocationError, match="was begun with other settings"):
+        slice_os.reindex(location, store=["year"])
+    report = slice_os.reindex(location)
+    assert report.generation == 2
+    assert report.copied < 30  # the first ten were there
+    assert states(location) == [(1, "retired"), (2, "live")]
+
+
+def test_a_failed_check_leaves_the_live_generation_alone(location, monkeypatch):
+    with slice_os.open(location) as index:
+        before = found(index)
+        monkeypatch.setattr(reindexing, "overlap", lambda *_: 0.4)
+        with pytest.raises(checks.CheckError, match="40 % are those of the live"):
+            slice_os.reindex(location)
+        monkeypatch.undo()
+        assert states(location)[0] == (1, "live")
+        assert found(index) == before
+        with index._backend.generation(2).writer() as writer:
+            writer.delete(["d5"])
+        assert slice_os.reindex(location, swap=False).copied == 1
+        slice_os.prune_generations(location, unfinished=True)
+        assert states(location) == [(1, "live")]
+
+
+def test_another_encoder_is_asked_for(location):
+    with slice_os.open(location) as index:
+        other = IndexMeta("other", "f" * 32, 8)
+        with pytest.raises(EncoderMismatchError, match="next generation is for the encoder other"):
+            reindexing._fits(index.encoder, other)
+
+
+def test_searches_go_on_through_the_swap(location):
+    wrong, right, stop = [], [], threading.Event()
+    with slice_os.open(location) as index:
+        wanted = found(index)
+
+        def search():
+            while not stop.is_set():
+                try:
+                    (right if found(index) == wanted else wrong).append(1)
+                except Exception as exc:
+                    wrong.append(exc)
+
+        threads = [threading.Thread(target=search) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        slice_os.reindex(location)
+        slice_os.reindex(location)
+        time.sleep(0.5)
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
+    assert len(right) > 5
