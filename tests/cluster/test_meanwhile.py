@@ -62,23 +62,27 @@ def test_an_index_that_is_deleted_under_a_run_is_no_success(client, place, name)
         index.add(documents(), on_progress=delete)
 
 
-def test_an_alias_that_is_moved_is_noticed(client, place, name):
+def test_a_run_notices_an_alias_that_is_moved_and_what_is_open_follows_it(client, place, name):
+    make_like(client, f"{name}-000002", f"{name}-000001")
+    moves = [
+        {"remove": {"index": f"{name}-000001", "alias": name}},
+        {"add": {"index": f"{name}-000002", "alias": name}},
+    ]
+
+    def move(report):
+        if name in client.indices.get(index=f"{name}-000001")[f"{name}-000001"]["aliases"]:
+            client.indices.update_aliases(body={"actions": moves})
+
     with slice_os.open(place) as index:
-        make_like(client, f"{name}-000002", f"{name}-000001")
-        moves = [
-            {"remove": {"index": f"{name}-000001", "alias": name}},
-            {"add": {"index": f"{name}-000002", "alias": name}},
-        ]
-        client.indices.update_aliases(body={"actions": moves})
+        assert index.search("subscription")[0].document == "old"
         with pytest.raises(ClusterError, match=f"no longer names.*{name}-000002.*open it anew"):
-            index.add(documents(2))
-        assert index.search("subscription")[0].document == "old"  # as it was opened
+            index.add(documents(2), on_progress=move)
+        index.add(documents(2))
         client.indices.delete(index=f"{name}-000001")
-        with pytest.raises(ClusterError, match=r"is gone .*open what was opened again"):
-            index.search("subscription")
-    slice_os.index(documents(2), place)
-    with slice_os.open(place) as index:
         assert {hit.document for hit in index.search("subscription")} == {"d0", "d1"}
+        client.indices.delete(index=f"{name}-000002")
+        with pytest.raises(LocationError, match="There is no index"):
+            index.search("subscription")
 
 
 def test_an_alias_with_a_filter_is_refused(client, place, name):
