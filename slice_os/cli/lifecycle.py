@@ -24,6 +24,7 @@ Examples:
   slice-os reindex --index https://host:9200/calls --encoder my-encoder/
   slice-os reindex --index https://host:9200/calls --shards 3 --dry-run
   slice-os reindex --index https://host:9200/calls --tolerance 0.85 --no-swap
+  slice-os reindex --index my.slice --to https://host:9200/calls
 """
 )
 @index_option
@@ -37,6 +38,11 @@ Examples:
     type=click.Choice(["words", "text"]),
     help="Take the stored word vectors, or encode the stored text.  [default: words, if they "
     "suffice]",
+)
+@click.option(
+    "--to",
+    metavar="LOCATION",
+    help="Copy to another location instead: a folder, or https://host:9200/name.",
 )
 @click.option(
     "--queries",
@@ -100,6 +106,12 @@ def reindex(
             f"{said['seconds'] / 3600:.2f} hours of this machine."
         )
     else:
+        if options["to"]:
+            click.echo(
+                f"{options['to']} holds {counted(said['documents'], 'document')}, "
+                f"{said['copied']:,} copied from {location} in {said['seconds']:.1f} s."
+            )
+            return
         shared = "" if said["overlap"] is None else f", {100 * said['overlap']:.0f} % of the best"
         click.echo(
             f"{location}: generation {said['generation']} holds "

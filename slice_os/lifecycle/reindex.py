@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from slice_os.backends import Backend, backend_for
-from slice_os.backends.base import Generation, IndexMeta
+from slice_os.backends.base import FORMAT, Generation, IndexMeta
 from slice_os.encoder import Encoder, EncoderLike, encoder_info, open_encoder
 from slice_os.errors import EncoderMismatchError, IndexLockedError, LocationError
 from slice_os.lifecycle.checks import (
@@ -26,6 +26,7 @@ from slice_os.lifecycle.checks import (
     overlap,
 )
 from slice_os.lifecycle.copying import copy_documents
+from slice_os.pipeline import LOOKED_UP
 from slice_os.records import Plain, Reject
 
 Source = Literal["words", "text"]
@@ -85,6 +86,7 @@ def reindex(
     store: Sequence[str] | None = None,
     cluster: Mapping[str, Any] | None = None,
     source: Source | None = None,
+    to: str | Path | None = None,
     queries: Sequence[str] = (),
     least_overlap: float = OVERLAP,
     swap: bool = True,
@@ -109,6 +111,8 @@ def reindex(
         cluster: What changes of an index in a cluster (`slice_os.ClusterSettings`).
         source: ``words``, the stored word vectors, or ``text``, encoded anew; None: words if they
             suffice.
+        to: Another location, which is to hold the same, instead of a next generation: a folder, or
+            one in this or another cluster. It may hold nothing else.
         queries: That are asked of both generations; None: spans drawn from the text.
         least_overlap: The least mean share of their ten best that both must have in common, if the
             encoder is the same.
@@ -134,13 +138,17 @@ def reindex(
             store=meta.store if store is None else tuple(store),
         )
         chosen = _source(live, meta, source)
-        build = find_build(live)
+        build = None if to is not None else find_build(live)
         if dry_run:
             return _plan(live, meta, chosen, build, encoder, cluster or {}, device, threads)
-        target = _target(live, meta, cluster or {}, build)
+        if to is not None:
+            target, swap = _elsewhere(live, to, meta, cluster), False
+        else:
+            target = _target(live, meta, cluster or {}, build)
         needed = chosen == "text" or bool(queries)
         loaded = open_encoder(encoder, device, threads) if needed else nullcontext()
-        with loaded as opened, _Lease(target, chosen, build) as lease:
+        note = _Lease(target, chosen, build, noted=to is None)
+        with loaded as opened, note as lease:
             if opened is not None:
                 _fits(opened, meta)
             documents = live.status().documents
@@ -218,14 +226,27 @@ def find_build(live: Backend) -> Generation | None:
     if not found:
         return None
     build = found[-1].build
-    age = time.time() - build.get("renewed", 0)
-    if found[-1].state == "building" and age < LEASE and build.get("by") != _me():
+    if found[-1].state == "building" and _is_alive(build):
         raise IndexLockedError(
             f"The next generation of {live.location} is being built by {build['by']} since "
             f"{build['since']}, {build.get('done', 0):,} of {build.get('of', 0):,} documents: wait "
             "for it to end, or stop it."
         )
     return found[-1]
+
+
+def _is_alive(build: Mapping[str, Any]) -> bool:
+    """Tell whether who builds a generation is still at it, as far as can be told from here."""
+    if time.time() - build.get("renewed", 0) > LEASE or build["by"] == _me():
+        return False
+    if build.get("host") == socket.gethostname() and os.name != "nt":
+        try:
+            os.kill(build["process"], 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+    return True
 
 
 def _target(
@@ -243,6 +264,28 @@ def _target(
     return target
 
 
+def _elsewhere(
+    live: Backend, to: str | Path, meta: IndexMeta, settings: Mapping[str, Any] | None
+) -> Backend:
+    """Open or make the index of another location; LocationError if it holds something else."""
+    location = os.fspath(to)
+    kind = backend_for(location)
+    target = kind.open(location)
+    if target is None:
+        options = {"settings": settings} if settings else {}
+        return kind.create(location, replace(meta, format=FORMAT), **options)
+    if replace(target.meta, format=meta.format) != meta:
+        raise LocationError(f"The index {location} exists and is made otherwise: name another.")
+    sources = target.sources()
+    while some := [name for name, _ in islice(sources, LOOKED_UP)]:
+        if others := set(some) - live.stored(some).keys():
+            raise LocationError(
+                f"The index {location} holds other documents ({min(others)!r} for one): name "
+                "another location."
+            )
+    return target
+
+
 def _me() -> str:
     with suppress(Exception):  # a user without a name
         return f"{getpass.getuser()}@{socket.gethostname()} (process {os.getpid()})"
@@ -252,18 +295,26 @@ def _me() -> str:
 class _Lease:
     """The note of who builds a generation, renewed while documents are copied."""
 
-    def __init__(self, target: Backend, source: Source, build: Generation | None) -> None:
-        self._target = target
+    def __init__(
+        self, target: Backend, source: Source, build: Generation | None, *, noted: bool
+    ) -> None:
+        self._target, self._noted = target, noted
         generations = target.generations()
         self.number = build.number if build else generations[-1].number
         self._said: dict[str, Any] = {
             "state": "building",
             "by": _me(),
+            "host": socket.gethostname(),
+            "process": os.getpid(),
             "source": source,
             "since": datetime.now(tz=timezone.utc).isoformat(timespec="seconds"),
             "renewed": time.time(),
         }
-        target.note_build(self._said)
+        self._note(self._said)
+
+    def _note(self, said: Mapping[str, Any]) -> None:
+        if self._noted:
+            self._target.note_build(said)
 
     def __enter__(self) -> _Lease:
         return self
@@ -271,17 +322,17 @@ class _Lease:
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is not None:  # it may be taken over at once
             with suppress(Exception):
-                self._target.note_build({**self._said, "renewed": 0})
+                self._note({**self._said, "renewed": 0})
 
     def renew(self, done: int, of: int) -> None:
         """Say how far it is, now and then."""
         if time.time() - self._said["renewed"] > LEASE / 8:
             self._said |= {"renewed": time.time(), "done": done, "of": of}
-            self._target.note_build(self._said)
+            self._note(self._said)
 
     def finish(self, share: float | None) -> None:
         """Say that it is whole and has passed its checks."""
-        self._target.note_build({**self._said, "state": "ready", "overlap": share})
+        self._note({**self._said, "state": "ready", "overlap": share})
 
 
 def _checked(

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +20,7 @@ from slice_os.errors import EncoderMismatchError, IndexLockedError, LocationErro
 from slice_os.lifecycle import checks, copying
 from slice_os.lifecycle import reindex as reindexing
 
+KILLS = int(os.environ.get("SLICE_OS_KILLS", "4"))
 LINES = [
     "I want to cancel my subscription because it costs too much, said the customer {}.",
     "The parcel {} never came, and nobody answers the telephone.",
@@ -175,6 +183,46 @@ def test_another_encoder_is_asked_for(location):
             reindexing._fits(index.encoder, other)
 
 
+def test_killed_at_random_moments_by_signals(location):
+    """A reader and a writer go on; after each kill the live generation answers, a rerun ends."""
+    rng = random.Random(5)
+    command = [str(Path(sys.executable).with_name("slice-os")), "reindex", "--index", location]
+    started = time.monotonic()
+    subprocess.run([*command, "--from", "text", "--json"], check=True, capture_output=True)
+    longest = 1.2 * (time.monotonic() - started)
+    version, killed = 0, 0
+    with slice_os.open(location) as index:
+        for turn in range(KILLS):
+            source = ("text", "words")[turn % 2]
+            child = subprocess.Popen([*command, "--from", source], stderr=subprocess.DEVNULL,
+                                     stdout=subprocess.DEVNULL)  # fmt: skip
+            end = time.monotonic() + rng.uniform(0.3, longest)
+            while time.monotonic() < end:
+                version += 1
+                with contextlib.suppress(
+                    slice_os.SliceOSError
+                ):  # held off, or swapped in its midst
+                    index.add([slice_os.Document("d0", f"Version {version} of the document.")])
+                    written = version
+                assert index.search("subscription")
+            child.send_signal(signal.SIGKILL)
+            killed += child.wait() == -signal.SIGKILL
+            said = index.get("d0").text
+            assert said.startswith("Version ")
+            assert written <= int(said.split()[1]) <= version
+        assert killed
+        subprocess.run(command, check=True, capture_output=True)
+        assert [one.state for one in slice_os.generations(location)].count("live") == 1
+        assert len(index) == 30
+        assert {name: index.get(name).text for name in ("d3", "d7")} == {
+            one.id: one.text.replace("\n\n", "\n\n")
+            for one in documents()
+            if one.id in ("d3", "d7")
+        }
+        once = [(one.passage.document, one.passage.number) for one in index.passages()]
+        assert len(once) == len({*once})
+
+
 def test_searches_go_on_through_the_swap(location):
     wrong, right, stop = [], [], threading.Event()
     with slice_os.open(location) as index:
@@ -198,3 +246,23 @@ def test_searches_go_on_through_the_swap(location):
             thread.join()
     assert wrong == []
     assert len(right) > 5
+
+
+def test_an_index_is_copied_to_other_locations_and_back(location, new_location, tmp_path):
+    there, back = new_location(), str(tmp_path / "back.slice")
+    assert slice_os.reindex(location, to=there).copied == 30
+    assert slice_os.reindex(there, to=back).source == "words"
+    assert slice_os.reindex(there, to=back).copied == 0
+    with (
+        slice_os.open(location) as first,
+        slice_os.open(there) as second,
+        slice_os.open(back) as end,
+    ):
+        assert packed(first) == packed(second) == packed(end)
+        assert found(first) == found(end)
+        assert first.get("d7").metadata == end.get("d7").metadata
+        assert end.add(documents()).unchanged == 30
+        end.add([slice_os.Document("other", "Not in the first.")])
+    with pytest.raises(LocationError, match=r"holds other documents .'other'"):
+        slice_os.reindex(location, to=back)
+    assert [one.state for one in slice_os.generations(there)] == ["live"]
