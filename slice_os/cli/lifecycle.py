@@ -53,8 +53,8 @@ Examples:
 @click.option(
     "--least-overlap",
     type=click.FloatRange(0, 1),
-    help="The least mean share of the ten best that both must have, if the encoder is the same.  "
-    "[default: 0.8]",
+    help="The least share of the ten best that must be as near to the query as those of the live "
+    "generation, if the encoder is the same.  [default: 0.8]",
 )
 @click.option("--no-swap", is_flag=True, help="Leave the live generation; 'swap' moves the name.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and how long it takes.")
@@ -112,7 +112,11 @@ def reindex(
                 f"{said['copied']:,} copied from {location} in {said['seconds']:.1f} s."
             )
             return
-        shared = "" if said["overlap"] is None else f", {100 * said['overlap']:.0f} % of the best"
+        shared = (
+            ""
+            if said["overlap"] is None
+            else f", {100 * said['overlap']:.0f} % of the best as near"
+        )
         click.echo(
             f"{location}: generation {said['generation']} holds "
             f"{counted(said['documents'], 'document')}, {said['copied']:,} copied from stored "

@@ -33,7 +33,7 @@ Source = Literal["words", "text"]
 LEASE = 120.0
 """Seconds after which somebody who builds and has not said so is taken for dead."""
 OVERLAP = 0.8
-"""The least mean share of the ten best that both generations have, if the encoder is the same."""
+"""The least mean share of the ten best that are as near to the query as those of the live one."""
 PASSES = 5
 """Times that what was written meanwhile is copied before writers are held off."""
 SAMPLE = 50
@@ -60,9 +60,10 @@ class ReindexPlan(Plain):
 
 @dataclass(frozen=True, slots=True)
 class ReindexReport(Plain):
-    """What a reindex did; `overlap` is that of the sample queries' ten best, None if not compared.
+    """What a reindex did.
 
-    `live` tells whether the generation is the live one now.
+    `overlap` is the share of the sample queries' ten best that are those of the live generation, or
+    as near; None if not compared. `live` tells whether the generation is the live one now.
     """
 
     location: str
@@ -114,8 +115,8 @@ def reindex(
         to: Another location, which is to hold the same, instead of a next generation: a folder, or
             one in this or another cluster. It may hold nothing else.
         queries: That are asked of both generations; None: spans drawn from the text.
-        least_overlap: The least mean share of their ten best that both must have in common, if the
-            encoder is the same.
+        least_overlap: The least mean share of their ten best that must be as near to them as those
+            of the live generation, if the encoder is the same.
         swap: Whether to make it live when the checks have passed; else `slice_os.swap` does.
         dry_run: Return the plan, and change nothing.
         on_progress: Told how many of how many documents have been looked at.
@@ -360,8 +361,8 @@ def _checked(
     if share < least:
         raise CheckError(
             f"Of the ten best of the sample queries {100 * share:.0f} % are those of the live "
-            f"generation, less than the {100 * least:.0f} % asked for: look at them, or ask for "
-            "less (--least-overlap)."
+            f"generation or as near, less than the {100 * least:.0f} % asked for: look at them, "
+            "or ask for less (--least-overlap)."
         )
     return share
 
