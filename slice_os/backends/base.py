@@ -6,8 +6,10 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from slice_os.effort import Effort
 from slice_os.filters import Condition, Filter
 from slice_os.records import Document, DocumentInfo, Float32, Metadata, Passage, Plain, Reject
 from slice_os.spans import PackedPassage
@@ -203,6 +205,11 @@ class Backend(ABC):
 
     location: str
     meta: IndexMeta
+
+    @cached_property
+    def effort(self) -> Effort:
+        """What work on the index has taken since it was opened."""
+        return Effort()
 
     @classmethod
     @abstractmethod

@@ -58,6 +58,7 @@ class ClusterBackend(Backend):
     def __init__(self, cluster: Cluster, meta: IndexMeta, layout: Layout, has_exact: bool) -> None:
         self._cluster, self.meta, self.layout = cluster, meta, layout
         self._has_exact = has_exact
+        self.effort = cluster.client.effort
         self.location = str(cluster.address)
         self._retriever = Retriever(cluster, meta, layout)
         self._known: dict[str, list[Entry]] = {}
