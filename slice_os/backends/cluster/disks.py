@@ -118,8 +118,22 @@ class DiskWatch:
 
     def _nodes(self) -> list[dict[str, Any]]:
         """Return the name and the disk of every node that the index is on."""
-        shards = self._cluster.ask("GET", "_search_shards", filter_path="nodes", retry_timeout=0)
-        ids = ",".join(shards.get("nodes", {}))
+        # Not _search_shards: who may write and merge may ask this (docker/role-index.json).
+        said = self._cluster.ask(
+            "GET",
+            "_stats/store",
+            level="shards",
+            filter_path="indices.*.shards.*.routing.node",
+            retry_timeout=0,
+        )
+        ids = ",".join(
+            {
+                copy["routing"]["node"]: None
+                for index in said.get("indices", {}).values()
+                for copies in index["shards"].values()
+                for copy in copies
+            }
+        )
         if not ids:
             return []
         path = f"/_nodes/{ids}/stats/fs"
