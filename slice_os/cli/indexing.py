@@ -134,7 +134,7 @@ def index(
     if not paths and not from_index:
         raise click.UsageError(
             "Nothing to index: give files, folders, globs or - (stdin), as in 'slice-os index "
-            f"my-texts/ --index {location}', or --from-index URL."
+            "my-texts/ --index LOCATION', or --from-index URL."
         )
     if paths and from_index:
         raise click.UsageError("Give paths to index, or --from-index, not both.")

@@ -94,7 +94,10 @@ class Run:
     """
 
     def __init__(self, verb: str, location: str, metrics: Path | None) -> None:
-        self._verb, self._location, self._metrics = verb, location, metrics
+        self._verb, self._metrics = verb, metrics
+        scheme, separator, rest = location.partition("://")
+        # Somebody will write a password there, though it is refused.
+        self._location = f"{scheme}://{rest.rpartition('@')[2]}" if separator else location
         self.report: Plain | None = None
         self.more: dict[str, float] = {}
 
@@ -106,7 +109,7 @@ class Run:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         code = _exit_code(error)
         told = {**(self.report.to_dict() if self.report else {}), **self.more, "exit_code": code}
-        numbers = {name: one for name, one in told.items() if isinstance(one, int | float)}
+        numbers = {name: one for name, one in told.items() if type(one) in (int, float)}
         if is_json():
             say(
                 f"{self._verb} ended with exit code {code}.",

@@ -165,3 +165,19 @@ def test_what_a_run_counts(client, cluster, name):
     assert (report.retries, report.waiting_seconds) == (0, 0)
     again = index(documents, place)
     assert (again.spans, again.passages) == (0, 0)
+
+
+def test_what_the_cluster_refuses_is_not_quoted_in_a_log_in_json(client, cluster, name):
+    rows = [{"id": f"d{n}", "text": faults.LINES[0], "year": "Zanzibar"} for n in range(3)]
+    corpus = Path("corpus.jsonl")
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = faults.Run(corpus, f"{cluster.url}/{name}", "--fields", "year:integer", "--rejects", "no",
+                     "--log-format", "json", "--metrics", "m.prom")  # fmt: skip
+    code, report, err = run.end()
+    assert (code, report["rejected"], report["documents"]) == (3, 3, 0)
+    assert "Zanzibar" in Path("no").read_text()
+    *_, rejected, ended = map(json.loads, err.splitlines())
+    assert rejected["message"] == "3 rejected: see no."
+    assert (ended["exit_code"], ended["passages"]) == (3, 3)
+    for text in ("Zanzibar", faults.LINES[0]):
+        assert text not in err + Path("m.prom").read_text()

@@ -142,4 +142,4 @@ class DiskWatch:
             {"name": node.get("name", id_), **node.get("fs", {}).get("total", {})}
             for id_, node in said.get("nodes", {}).items()
         ]
-        return [node for node in nodes if node.get("total_in_bytes")]
+        return [node for node in nodes if {"total_in_bytes", "available_in_bytes"} <= node.keys()]

@@ -206,6 +206,17 @@ def test_the_environment_chooses_the_format_too():
     assert [json.loads(line)["level"] for line in err.splitlines()] == ["info", "error"]
 
 
+@pytest.mark.parametrize("paths", [["corpus"], []])
+def test_a_login_in_the_address_is_not_repeated(paths):
+    write()
+    place = f'https://{USER}:{PASSWORD}"@host:9200/x'
+    _, lines = run("index", *paths, "--index", place, "--metrics", "m.prom", code=1 + (not paths))
+    said = json.dumps(lines, ensure_ascii=False) + Path("m.prom").read_text(encoding="utf-8")
+    assert "host:9200/x" in said
+    assert USER not in said
+    assert "wörd" not in said
+
+
 @pytest.mark.parametrize("what", ["good", "bad", "refused", "away", "down"])
 def test_no_log_holds_a_secret_or_a_text(what, monkeypatch):
     """Rejects, errors, a cluster that refuses: and as text, the rejects file holds what it says."""
