@@ -176,6 +176,7 @@ class Index:
         prune: Prune = False,
         on_reject: Callable[[Reject], None] = _ignore,
         on_progress: Callable[[IndexReport], None] = _ignore,
+        max_rate: float | None = None,
     ) -> IndexReport:
         """Add documents, or replace those of the same id; what has not changed is not encoded.
 
@@ -183,7 +184,8 @@ class Index:
         remembers. With `prune`, documents that are not among them are deleted, of a `Corpus` those
         under its paths; if they are more than a third, only with ``prune="all"``, or if `prune` is
         a function that, called with their number and that of all, agrees. A document that cannot
-        be indexed is handed to `on_reject` and counted; the others are indexed.
+        be indexed is handed to `on_reject` and counted; the others are indexed. `max_rate` is the
+        most passages a second that are encoded and written.
         """
         roots = self._roots(documents) if isinstance(documents, Corpus) else None
         return index_documents(
@@ -194,6 +196,7 @@ class Index:
             on_progress=on_progress,
             prune=prune,
             roots=roots,
+            max_rate=max_rate,
         )
 
     def _roots(self, corpus: Corpus) -> dict[str, str] | None:
@@ -427,6 +430,7 @@ def index(
     prune: Prune = False,
     on_reject: Callable[[Reject], None] = _ignore,
     on_progress: Callable[[IndexReport], None] = _ignore,
+    max_rate: float | None = None,
     **options: Any,
 ) -> IndexReport:
     """Bring the index at a location up to date with a corpus; see `Index.add`.
@@ -434,4 +438,6 @@ def index(
     `options` are those of `Index`.
     """
     with Index(location, **options) as opened:
-        return opened.add(corpus, prune=prune, on_reject=on_reject, on_progress=on_progress)
+        return opened.add(
+            corpus, prune=prune, on_reject=on_reject, on_progress=on_progress, max_rate=max_rate
+        )

@@ -91,7 +91,7 @@ class BusyError(ClusterError):
 
 
 class BlockedError(ClusterError):
-    """An index takes no documents: a block is on it, as after a full disk."""
+    """An index takes no documents: a block is on it, or soon would be, as its disk is full."""
 
 
 class GoneError(ClusterError):

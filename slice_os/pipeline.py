@@ -18,6 +18,7 @@ from typing import Literal, TypeVar
 
 from slice_os.backends.base import Backend, StoredDocument, Writer
 from slice_os.corpus import split
+from slice_os.effort import Throttle
 from slice_os.encoder import Encoder
 from slice_os.records import Document, Passage, Plain, Reject, Words
 from slice_os.spans import PackedPassage
@@ -42,8 +43,9 @@ LOOKED_UP_CHARACTERS = 100_000
 class IndexReport(Plain):
     """What an indexing run did; live while it runs.
 
-    `documents` were indexed, `replaced` of them had been in the index before; `kept` are those
-    that pruning would have deleted, were they not so many.
+    `documents` were indexed, `replaced` of them had been in the index before; `passages` are
+    theirs, `kept` are documents that pruning would have deleted, were they not so many. `spans`,
+    `retries` and what took how many seconds are explained by `slice_os.effort.Effort`.
     """
 
     documents: int = 0
@@ -55,7 +57,13 @@ class IndexReport(Plain):
     rejected: int = 0
     pruned: int = 0
     kept: int = 0
+    spans: int = 0
+    retries: int = 0
     seconds: float = 0.0
+    encoding_seconds: float = 0.0
+    writing_seconds: float = 0.0
+    sending_seconds: float = 0.0
+    waiting_seconds: float = 0.0
     characters_read: int = 0
     characters_done: int = 0
 
@@ -81,6 +89,7 @@ def index_documents(
     on_progress: Callable[[IndexReport], None] = lambda report: None,
     prune: Prune = False,
     roots: Mapping[str, str] | None = None,
+    max_rate: float | None = None,
 ) -> IndexReport:
     """Bring an index up to date with `documents`, encoding only what changed.
 
@@ -93,10 +102,15 @@ def index_documents(
     from the paths it was given, but for those of a file that was rejected, wholly or in part. If
     they are more than a third, they are only deleted if `prune` is ``"all"``, or a function that,
     called with their number and that of all, says so. `roots` is what the index is to remember
-    (`Corpus.under`).
+    (`Corpus.under`). `max_rate` is the most passages a second, of documents that changed.
     """
     report = IndexReport()
-    started = time.monotonic()
+    throttle, effort = Throttle(max_rate), backend.effort
+    before, started = effort.so_far(), time.monotonic()
+
+    def count() -> None:
+        report.seconds = time.monotonic() - started
+        effort.since(before, report)
 
     unfit: set[str] = set()
     rejected: set[str] = set()
@@ -113,20 +127,27 @@ def index_documents(
             report.documents -= 1
         on_reject(reject)
 
-    with backend.writer(refused) as writer, one_blas_thread():
-        if roots is not None:
-            writer.remember(roots)
-        load = _Load(writer, backend.meta.max_words, report, told)
-        for step, words in _encode(_ahead(_plan(documents, backend, report), AHEAD), encoder):
-            load.take(step, words)
-            report.seconds = time.monotonic() - started
-            on_progress(report)
-        report.rejected += getattr(documents, "rejects", 0)  # a corpus counts its own
-        writer.commit()
-        if prune:
-            covers = getattr(documents, "covers", None) or _covers_all
-            _prune(writer, report, prune, covers, rejected)
-    report.seconds = time.monotonic() - started
+    try:
+        with backend.writer(refused) as writer, one_blas_thread():
+            if roots is not None:
+                writer.remember(roots)
+            load = _Load(writer, backend.meta.max_words, report, told)
+            steps = _encode(_ahead(_plan(documents, backend, report), AHEAD), encoder)
+            for step, words in effort.timed(steps, "encoding_seconds"):
+                if step.passage is not None and (waited := throttle.take()):
+                    effort.add(waiting_seconds=waited)
+                with effort.spent("writing_seconds"):
+                    load.take(step, words)
+                count()
+                on_progress(report)
+            report.rejected += getattr(documents, "rejects", 0)  # a corpus counts its own
+            with effort.spent("writing_seconds"):
+                writer.commit()
+            if prune:
+                covers = getattr(documents, "covers", None) or _covers_all
+                _prune(writer, report, prune, covers, rejected)
+    finally:
+        count()
     return report
 
 

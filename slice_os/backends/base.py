@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from slice_os.effort import Effort
 from slice_os.filters import Condition, Filter
 from slice_os.records import Document, DocumentInfo, Float32, Metadata, Passage, Plain, Reject
 from slice_os.spans import PackedPassage
@@ -222,6 +224,11 @@ class Backend(ABC):
 
     location: str
     meta: IndexMeta
+
+    @cached_property
+    def effort(self) -> Effort:
+        """What work on the index has taken since it was opened."""
+        return Effort()
 
     @classmethod
     @abstractmethod

@@ -18,8 +18,10 @@ from slice_os.cli.options import (
     index_options,
     json_option,
     layout_options,
+    run_options,
 )
 from slice_os.cli.output import counted, echo_json, echo_table, progress_bar, shorten
+from slice_os.cli.running import Run, is_json, say
 from slice_os.errors import CorpusError
 from slice_os.pipeline import IndexReport
 from slice_os.records import Reject
@@ -39,6 +41,8 @@ Examples:
   slice-os index corpus/ --index demo.slice --prune     # drop documents that are gone
   slice-os index /mnt/b/docs --root /mnt/b --id-prefix b/ --index demo.slice
   slice-os index corpus/ --index https://host:9200/calls --shards 3
+  slice-os index corpus/ --index https://host:9200/calls --max-rate 50 --log-format json \\
+    --metrics /var/lib/node_exporter/slice_os.prom
   slice-os index --from-index https://host:9200/old --index https://host:9200/new
 """
 )
@@ -83,6 +87,7 @@ Examples:
     metavar="FILE",
     help="Write what was skipped, with reasons, here.  [default: LOCATION.rejects.jsonl]",
 )
+@run_options
 @json_option
 def index(
     paths: tuple[str, ...],
@@ -99,6 +104,7 @@ def index(
     prune_all: bool,
     rejects: Path | None,
     as_json: bool,
+    run: Run,
     **options: Any,
 ) -> None:
     """Index files, folders, globs or - (stdin); a second run encodes only what changed.
@@ -111,10 +117,11 @@ def index(
     from slice_os import index as index_corpus
     from slice_os import read, read_index
 
+    run.report = IndexReport()
     if not paths and not from_index:
         raise click.UsageError(
             "Nothing to index: give files, folders, globs or - (stdin), as in 'slice-os index "
-            f"my-texts/ --index {location}', or --from-index URL."
+            "my-texts/ --index LOCATION', or --from-index URL."
         )
     if paths and from_index:
         raise click.UsageError("Give paths to index, or --from-index, not both.")
@@ -151,19 +158,24 @@ def index(
                     location,
                     prune="all" if prune_all else partial(_agreed, bar) if prune else False,
                     on_reject=rejected,
-                    on_progress=lambda now: _advance(bar, corpus.bytes_done, now),
+                    on_progress=lambda now: _advance(run, bar, corpus.bytes_done, now),
                     **options,
                 )
             except KeyboardInterrupt:
                 bar.close()
-                click.echo(
+                say(
                     "Interrupted: every complete document is in the index; run the command again "
-                    "to go on.",
-                    err=True,
+                    "to go on."
                 )
                 raise click.exceptions.Exit(130) from None
-    ignored = {"ignored": corpus.ignored, "unfollowed": corpus.unfollowed}
-    result = {**report.to_dict(), "rejected": rejected.count, **ignored}
+            finally:
+                run.more = {
+                    "rejected": rejected.count,
+                    "ignored": corpus.ignored,
+                    "unfollowed": corpus.unfollowed,
+                }
+    run.report = report
+    result = {**report.to_dict(), **run.more}
     if as_json:
         echo_json({"index": location, **result, "rejects": str(file) if rejected.count else None})
     else:
@@ -178,27 +190,23 @@ def index(
             f"{encoded}"
         )
     if corpus.ignored and not as_json:
-        click.echo(f"{counted(corpus.ignored, 'file')} of unknown format ignored.", err=True)
+        say(f"{counted(corpus.ignored, 'file')} of unknown format ignored.")
     if corpus.unfollowed and not as_json:
-        click.echo(
-            f"{counted(corpus.unfollowed, 'link')} to folders elsewhere not followed (--follow).",
-            err=True,
-        )
+        say(f"{counted(corpus.unfollowed, 'link')} to folders elsewhere not followed (--follow).")
     if report.kept:
-        click.echo(
+        say(
             f"Nothing was pruned: {counted(report.kept, 'document')}, more than a third, would "
-            "have gone. If that is right, give --prune-all.",
-            err=True,
+            "have gone. If that is right, give --prune-all."
         )
     if rejected.count:
-        click.echo(f"{rejected.count:,} rejected: see {file}.", err=True)
+        say(f"{rejected.count:,} rejected: see {file}.")
     if rejected.count or report.kept:
         raise click.exceptions.Exit(REJECTED)
 
 
 def _agreed(bar: tqdm[NoReturn], gone: int, total: int) -> bool:
     """Ask whoever sits at the terminal whether so many documents are to be deleted."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or is_json():
         return False
     bar.close()
     return click.confirm(
@@ -239,8 +247,9 @@ class _Rejects:
         file = reject.place.rpartition("#")[0] or reject.place
         if file not in self._shown and len(self._shown) < SHOWN:
             self._shown.add(file)
-            text = shorten(f"{reject.place}: {reject.reason}", 300)
-            tqdm.write(f"Rejected: {text}", file=sys.stderr)
+            # A reason may quote the document: it stays in the file of rejects.
+            said = reject.place if is_json() else f"{reject.place}: {reject.reason}"
+            say(f"Rejected: {shorten(said, 300)}")
 
     def __enter__(self) -> _Rejects:
         return self
@@ -252,8 +261,9 @@ class _Rejects:
             self._file.unlink(missing_ok=True)
 
 
-def _advance(bar: tqdm[NoReturn], bytes_read: int, now: IndexReport) -> None:
+def _advance(run: Run, bar: tqdm[NoReturn], bytes_read: int, now: IndexReport) -> None:
     """Move the bar to the bytes whose text is in the index: reading is ahead of encoding."""
+    run.report = now
     rate = now.encoded_words / now.seconds if now.seconds else 0
     bar.set_description_str(f"{now.encoded_words:,} words, {rate:,.0f} words/s", refresh=False)
     share = now.characters_done / now.characters_read if now.characters_read else 0
@@ -323,5 +333,5 @@ def delete(
         click.echo(f"{counted(deleted, 'document')} deleted.")
     missing = 0 if filters else len(set(documents)) - deleted
     if missing:
-        click.echo(f"{counted(missing, 'id')} not in the index.", err=True)
+        say(f"{counted(missing, 'id')} not in the index.")
         raise click.exceptions.Exit(REJECTED)

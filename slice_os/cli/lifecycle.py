@@ -13,9 +13,11 @@ from slice_os.cli.options import (
     index_option,
     json_option,
     layout_options,
+    run_options,
     threads_option,
 )
 from slice_os.cli.output import counted, echo_columns, echo_json, progress_bar
+from slice_os.cli.running import Run, say
 
 
 @click.command(
@@ -58,6 +60,7 @@ Examples:
 )
 @click.option("--no-swap", is_flag=True, help="Leave the live generation; 'swap' moves the name.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and how long it takes.")
+@run_options
 @json_option
 def reindex(
     location: str,
@@ -65,6 +68,7 @@ def reindex(
     least_overlap: float | None,
     no_swap: bool,
     as_json: bool,
+    run: Run,
     **options: Any,
 ) -> None:
     """Build the next generation of an index beside the live one, check it, and make it live.
@@ -90,12 +94,9 @@ def reindex(
             report = build(location, swap=not no_swap, on_progress=tell, **options)
         except KeyboardInterrupt:
             bar.close()
-            click.echo(
-                "Interrupted: the live generation is as it was; run the command again to go on.",
-                err=True,
-            )
+            say("Interrupted: the live generation is as it was; run the command again to go on.")
             raise click.exceptions.Exit(130) from None
-    said = report.to_dict()
+    run.report, said = report, report.to_dict()
     if as_json:
         echo_json(said)
     elif options["dry_run"]:
@@ -124,7 +125,7 @@ def reindex(
             f"{'live' if said['live'] else 'ready: slice-os swap makes it live'}."
         )
     if said.get("rejected"):
-        click.echo(f"{counted(said['rejected'], 'document')} rejected.", err=True)
+        say(f"{counted(said['rejected'], 'document')} rejected.")
         raise click.exceptions.Exit(3)
 
 

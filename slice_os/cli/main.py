@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import click
 
 from slice_os import __version__
+from slice_os.cli.running import is_json, say
 from slice_os.errors import SliceOSError
 
 VERBS = {
@@ -81,7 +83,16 @@ class Verbs(LazyGroup):
     """The verbs; maps errors."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb; every error is one sentence."""
+        """Run the verb; every error is one sentence, of a log in JSON one object."""
+        try:
+            return self._invoke(ctx)
+        except click.ClickException as exc:
+            if not is_json():
+                raise
+            say(exc.format_message(), logging.ERROR)
+            raise click.exceptions.Exit(exc.exit_code) from exc
+
+    def _invoke(self, ctx: click.Context) -> Any:
         try:
             with _terminate_as_interrupt():
                 return super().invoke(ctx)
@@ -91,7 +102,7 @@ class Verbs(LazyGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)
         except KeyboardInterrupt:
-            click.echo("Interrupted.", err=True)
+            say("Interrupted.")
             raise click.exceptions.Exit(130) from None
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
@@ -101,8 +112,9 @@ class Verbs(LazyGroup):
         except Exception as exc:
             if os.environ.get(DEBUG):
                 raise
+            said = "" if is_json() else f": {exc}"  # which may quote a document
             raise click.ClickException(
-                f"Unexpected {type(exc).__name__}: {exc}. This is a bug: set {DEBUG}=1, run the "
+                f"Unexpected {type(exc).__name__}{said}. This is a bug: set {DEBUG}=1, run the "
                 "command again and report what it prints."
             ) from exc
 

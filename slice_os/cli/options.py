@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, wraps
+from pathlib import Path
 from typing import Any
 
 import click
 
 from slice_os.backends.cluster.settings import ClusterSettings
+from slice_os.cli.running import Run, json_log
 from slice_os.encoder.providers import DEVICES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -169,7 +171,7 @@ def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return _CLUSTER(gathered)
 
 
-_LAYOUT = (
+_LAYOUT = _group(
     click.option(
         "--passage-words",
         type=click.IntRange(5, 1000),
@@ -189,7 +191,53 @@ _LAYOUT = (
 
 def layout_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how a new index is made, in a cluster or not."""
-    function = cluster_options(function)
-    for option in reversed(_LAYOUT):
-        function = option(function)
-    return function
+    return _LAYOUT(cluster_options(function))
+
+
+def _log_in(context: click.Context, parameter: click.Parameter, value: str) -> None:
+    if value == "json":  # of the whole command, so that its errors are said so, too
+        context.find_root().with_resource(json_log())
+
+
+_RUN = _group(
+    click.option(
+        "--max-rate",
+        type=POSITIVE,
+        metavar="NUMBER",
+        help="Encode and write at most so many passages a second.  [default: no limit]",
+    ),
+    click.option(
+        "--metrics",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Write what the run has counted here at its end, however it ends, in Prometheus' text "
+        "format.",
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        envvar="SLICE_OS_LOG_FORMAT",
+        show_envvar=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_log_in,
+        help="How warnings and errors are written to stderr; json is one JSON object a line.",
+    ),
+)
+
+
+def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a verb that works for long on an index, `location`.
+
+    The verb is given `max_rate`, and the `Run` that it is, as `run`.
+    """
+
+    @wraps(function)
+    def gathered(*, metrics: Path | None, **arguments: Any) -> Any:
+        verb = click.get_current_context().info_name or ""
+        with Run(verb, arguments["location"], metrics) as run:
+            return function(**arguments, run=run)
+
+    return _RUN(gathered)

@@ -14,6 +14,7 @@ import click
 import regex
 from tqdm import tqdm
 
+from slice_os.cli.running import is_json
 from slice_os.records import Excerpt, Hit
 
 INDENT = " " * 13
@@ -136,9 +137,13 @@ def mark(text: str, start: int, end: int) -> str:
 
 
 def progress_bar(total: float | None) -> tqdm[NoReturn]:
-    """Return a bar on stderr that only a terminal shows: share done, description, time left."""
+    """Return a bar on stderr that only a terminal shows: share done, description, time left.
+
+    A log in JSON has none.
+    """
     form = "{percentage:3.0f}% |{bar:20}| {desc}, {remaining} left"
-    return tqdm(total=total, delay=1, leave=False, disable=None, bar_format=form)
+    hidden = True if is_json() else None  # None: where there is no terminal
+    return tqdm(total=total, delay=1, leave=False, disable=hidden, bar_format=form)
 
 
 def echo_table(rows: Sequence[tuple[str, object]]) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from slice_os.backends.cluster.disks import passes
 from slice_os.diagnosis.asking import Asker
 from slice_os.diagnosis.findings import Notes, size_of
 
 FULL_HEAP = 85
 SMALL_HEAP = 1_000_000_000
 _DISK = "cluster.routing.allocation.disk."
-_UNITS = {"b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 
 
 def examine_nodes(asker: Asker, notes: Notes) -> list[dict[str, Any]]:
@@ -86,17 +86,3 @@ def check_disk(notes: Notes, node: dict[str, Any], marks: dict[str, str]) -> Non
                 "free disk on it, or add a node.",
             )
             return
-
-
-def passes(mark: str, total: int, available: int) -> bool:
-    """Tell whether a disk is past a watermark: a share that is used, or bytes that are left."""
-    text = mark.strip().lower()
-    try:
-        if text.endswith("%"):
-            return 1 - available / total >= float(text[:-1]) / 100
-        if text[-1:].isdecimal():
-            return 1 - available / total >= float(text)
-        unit = next(one for one in text if one.isalpha())
-        return available <= float(text[: text.index(unit)]) * _UNITS[unit]
-    except (ValueError, KeyError, StopIteration):
-        return False  # a way to write it that we do not know

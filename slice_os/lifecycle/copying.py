@@ -8,6 +8,7 @@ from itertools import groupby, islice
 
 from slice_os.backends.base import Backend, StoredPassage
 from slice_os.corpus import joined
+from slice_os.effort import Throttle
 from slice_os.encoder import Encoder
 from slice_os.pipeline import LOOKED_UP, index_documents
 from slice_os.records import Document, Reject
@@ -29,6 +30,7 @@ def copy_documents(
     live: Backend,
     target: Backend,
     encoder: Encoder | None,
+    max_rate: float | None = None,
     on_done: Callable[[int], object] = lambda documents: None,
     on_reject: Callable[[Reject], None] = lambda reject: None,
 ) -> int:
@@ -36,15 +38,18 @@ def copy_documents(
 
     What it holds already, by their hashes, is left as it is: so this can be broken off at any
     moment and called again, and what was written to `live` meanwhile is met by calling it again.
-    Without an encoder the stored words are handed over; with one, the text is encoded.
+    Without an encoder the stored words are handed over; with one, the text is encoded; `max_rate`
+    passages a second at most.
     """
-    roots = live.roots()
+    roots, throttle = live.roots(), Throttle(max_rate)
     copied = looked = 0
 
     def wanted() -> Iterator[tuple[StoredCopy, list[StoredPassage]]]:
         nonlocal looked
         for count, copies in _changed(live, target):
-            yield from copies
+            for document, passages in copies:
+                throttle.take(len(passages))
+                yield document, passages
             looked += count
             on_done(looked)
 

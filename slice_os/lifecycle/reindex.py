@@ -92,6 +92,7 @@ def reindex(
     least_overlap: float = OVERLAP,
     swap: bool = True,
     dry_run: bool = False,
+    max_rate: float | None = None,
     on_progress: Callable[[int, int], object] = lambda done, of: None,
     on_reject: Callable[[Reject], None] = lambda reject: None,
 ) -> ReindexReport | ReindexPlan:
@@ -119,6 +120,7 @@ def reindex(
             of the live generation, if the encoder is the same.
         swap: Whether to make it live when the checks have passed; else `slice_os.swap` does.
         dry_run: Return the plan, and change nothing.
+        max_rate: The most passages a second; None for as many as it can.
         on_progress: Told how many of how many documents have been looked at.
         on_reject: Handed what cannot be indexed.
 
@@ -166,7 +168,7 @@ def reindex(
                     on_progress(done, documents)
 
                 text_encoder = opened if chosen == "text" else None
-                return copy_documents(live, target, text_encoder, tell, reject)
+                return copy_documents(live, target, text_encoder, max_rate, tell, reject)
 
             copied, _ = _catch_up(live, copy)
             share = _checked(live, target, opened, chosen, queries, least_overlap)

@@ -11,13 +11,14 @@ from opensearchpy import OpenSearch
 
 import slice_os
 from slice_os.backends import IndexMeta, backend_for
+from slice_os.backends.cluster.disks import passes
 from slice_os.cli import main
 from slice_os.diagnosis import doctor
 from slice_os.diagnosis.cluster import _fusions, _graphs, check_version
 from slice_os.diagnosis.findings import Notes, size_of
 from slice_os.diagnosis.fitness import complete
 from slice_os.diagnosis.index import check_settings, seconds
-from slice_os.diagnosis.nodes import check_disk, check_heap, passes
+from slice_os.diagnosis.nodes import check_disk, check_heap
 from slice_os.diagnosis.shards import check_shards
 from slice_os.errors import ClusterError, LocationError
 from support.local import put

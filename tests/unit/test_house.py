@@ -22,7 +22,7 @@ from slice_os import errors
 
 PACKAGE = Path(slice_os.__file__).parent
 ROOMS = [
-    "errors", "threads", "records", "corpus", "encoder", "spans", "lexical", "filters",
+    "errors", "threads", "effort", "records", "corpus", "encoder", "spans", "lexical", "filters",
     "fusion", "query", "backends", "pipeline", "search", "phrases", "mining",
     "reading", "lifecycle", "templates", "request", "exporters", "diagnosis", "ranking", "api",
     "evaluation", "training", "__init__", "cli", "__main__",

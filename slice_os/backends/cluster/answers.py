@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from threading import Event
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from slice_os.backends.cluster.credentials import forget_secrets
+from slice_os.effort import Effort
 from slice_os.errors import (
     BlockedError,
     BusyError,
@@ -17,6 +18,9 @@ from slice_os.errors import (
     UnauthorizedError,
     UnreachableError,
 )
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 T = TypeVar("T")
 WRITE_RETRY_TIMEOUT = 300.0
@@ -64,6 +68,7 @@ _STATES = (
      "{url} has no k-NN plugin, or is no OpenSearch: 'slice-os doctor' says what it is."),
 )  # fmt: skip
 """What stands in a refusal -> what it means."""
+_BREAKERS = ("circuit_breaking_exception", "knn_circuit_breaker_exception")
 _answered: set[str] = set()
 """The addresses that have answered this process."""
 
@@ -151,13 +156,39 @@ def reason_of(info: object) -> str:
     return " ".join((said if said in field else field + said).split()).rstrip(".;:")[:300]
 
 
+def is_breaker(error: object) -> bool:
+    """Tell whether an error is that of a circuit breaker, which closes again when memory is free.
+
+    That of k-NN (``knn.circuit_breaker.triggered``) comes as an error of the document.
+    """
+    while isinstance(error, Mapping):
+        if error.get("type") in _BREAKERS:
+            return True
+        error = error.get("caused_by")
+    return False
+
+
+def counting(effort: Effort) -> Callable[[RetryCallState], None]:
+    """Return what tenacity is to call before it waits: it counts the retry and the wait."""
+
+    def count(state: RetryCallState) -> None:
+        seconds = state.next_action.sleep if state.next_action else 0.0
+        effort.add(retries=1, waiting_seconds=seconds)
+
+    return count
+
+
 def with_retries(
-    work: Callable[[], T], url: str, timeout: float = RETRY_TIMEOUT, given_up: Event | None = None
+    work: Callable[[], T],
+    url: str,
+    timeout: float = RETRY_TIMEOUT,
+    given_up: Event | None = None,
+    effort: Effort | None = None,
 ) -> T:
     """Run a request; retry it, with backoff and jitter, while the cluster is busy or away.
 
     Where nothing has answered yet, a cluster that is away is soon given up; any, once `given_up`
-    is set.
+    is set. `effort` counts the retries.
 
     Raises:
         ClusterError: after `timeout` seconds it is still busy or away, or it refuses.
@@ -166,7 +197,6 @@ def with_retries(
     from opensearchpy import ConnectionError as NoConnection
     from opensearchpy import OpenSearchException, SSLError, TransportError
     from tenacity import (
-        RetryCallState,
         Retrying,
         retry_if_exception,
         sleep_using_event,
@@ -199,6 +229,7 @@ def with_retries(
             wait=wait_random_exponential(multiplier=0.2, max=15),
             stop=lambda state: enough(state) or (given_up is not None and given_up.is_set()),
             sleep=sleep_using_event(given_up) if given_up else sleep,
+            before_sleep=counting(effort) if effort else None,
             reraise=True,
         )(work)
     except OpenSearchException as exc:

@@ -30,15 +30,20 @@ from slice_os.backends.cluster.answers import (
     TOO_LARGE,
     WRITE_RETRY_TIMEOUT,
     blocked_error,
+    counting,
     foreign_error,
+    is_breaker,
     reason_of,
 )
+from slice_os.backends.cluster.disks import DiskWatch
 from slice_os.backends.cluster.requests import Cluster
 from slice_os.errors import BusyError, ClusterError
 from slice_os.records import Reject
 
 BATCH_BYTES = 4_000_000
 BATCH_OPERATIONS = 500
+BATCH_SECONDS = 1.0
+"""A batch is sent when its first operation is so old: a run that is throttled makes no bursts."""
 SENDERS = 2
 LAST_RETRY_TIMEOUT = 10.0
 """Seconds for which a batch is still retried when somebody waits for the end."""
@@ -65,8 +70,10 @@ class BulkSender:
     def __init__(self, cluster: Cluster, on_refused: Callable[[Reject], None]) -> None:
         self._cluster, self._url = cluster, cluster.url
         self._on_refused = on_refused
+        self._disks = DiskWatch(cluster)
         self._batch: list[Operation] = []
         self._bytes = 0
+        self._began = 0.0
         self._queue: Queue[list[Operation] | None] = Queue(WAITING)
         self._refused: deque[Reject] = deque()
         self._failed: list[BaseException] = []
@@ -82,9 +89,12 @@ class BulkSender:
         """Take an operation; waits while enough is under way."""
         if self._batch and self._bytes + len(operation.body) > BATCH_BYTES:
             self._hand_over()
+        if not self._batch:
+            self._began = monotonic()
         self._batch.append(operation)
         self._bytes += len(operation.body)
-        if len(self._batch) >= BATCH_OPERATIONS:
+        is_old = monotonic() - self._began > BATCH_SECONDS
+        if is_old or len(self._batch) >= BATCH_OPERATIONS:
             self._hand_over()
         self._report()
 
@@ -152,6 +162,7 @@ class BulkSender:
         def attempt() -> str:
             """Send what is left; return why some of it must be sent again, or nothing."""
             nonlocal rest
+            self._disks.check()
             # As bytes: more copies as large fragment the heap, and memory grows by the hour.
             body = b"".join(operation.body for operation in rest)
             left = max(WRITE_RETRY_TIMEOUT - (monotonic() - began), 0)
@@ -163,7 +174,7 @@ class BulkSender:
                 (result,) = item.values()
                 if "error" in result and (blocked := blocked_error(self._url, reason_of(result))):
                     raise blocked  # as every other is
-                if result["status"] in BUSY:
+                if result["status"] in BUSY or is_breaker(result.get("error")):
                     again.append(operation)
                     reason = reason_of(result)
                 elif result["status"] >= 400 and "error" in result:
@@ -179,6 +190,7 @@ class BulkSender:
                     stop_after_delay(WRITE_RETRY_TIMEOUT), stop_when_event_set(self._given_up)
                 ),
                 sleep=sleep_using_event(self._given_up),
+                before_sleep=counting(self._cluster.client.effort),
             )(attempt)
         except RetryError as exc:
             raise BusyError(

@@ -22,6 +22,7 @@ from slice_os.backends.cluster.credentials import (
     signer,
     trust,
 )
+from slice_os.effort import Effort
 from slice_os.errors import ClusterError
 from slice_os.threads import Forkable
 
@@ -45,6 +46,9 @@ class Client(Forkable):
     Raises:
         ClusterError: the credentials, or the files that hold them, cannot be used.
         MissingExtraError: AWS is asked for without boto3.
+
+    Attributes:
+        effort: What the requests have taken so far.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class Client(Forkable):
         self.address, self.url = address, address.url
         self._credentials, self._given = credentials, client
         self._own: OpenSearch | None = None
+        self.effort = Effort()
         if client is None:
             self._own = _connect(address, environment_of(credentials))
         self.watch_forks()
@@ -101,9 +106,10 @@ class Client(Forkable):
             if self._own is None and self._given is None:
                 self._own = _connect(self.address, environment_of(self._credentials))
             transport = (self._given or self._own).transport  # type: ignore[union-attr]
-            return transport.perform_request(method, where, params=dict(params), body=sent)
+            with self.effort.spent("sending_seconds"):
+                return transport.perform_request(method, where, params=dict(params), body=sent)
 
-        return with_retries(work, self.url, retry_timeout, given_up)
+        return with_retries(work, self.url, retry_timeout, given_up, self.effort)
 
     def curl(self, path: str, method: str = "GET") -> str:
         """Return the beginning of a curl command for a POSIX shell: to the first host."""

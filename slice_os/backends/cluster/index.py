@@ -75,6 +75,7 @@ class ClusterBackend(Backend):
         self._uuid = uuid
         self._cluster, self.meta, self.layout = cluster, meta, layout
         self._has_exact = has_exact
+        self.effort = cluster.client.effort
         self.location = str(cluster.address)
         self._retriever = Retriever(cluster, meta, layout)
         self._known: dict[str, list[Entry]] = {}

@@ -10,6 +10,7 @@ import logging
 from typing import Any
 
 from slice_os.backends.cluster.answers import RETRY_TIMEOUT
+from slice_os.backends.cluster.disks import DiskWatch
 from slice_os.backends.cluster.requests import Cluster
 from slice_os.errors import ClusterError
 
@@ -64,6 +65,7 @@ class Loading:
             return
         if self._before is not None and merge:
             try:
+                DiskWatch(self._cluster).check()  # a merge needs as much again for a while
                 self._cluster.merge()
             except ClusterError as exc:
                 _log.warning(

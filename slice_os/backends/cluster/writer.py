@@ -156,6 +156,7 @@ class ClusterWriter(Writer):
         self, passage: Passage, id_: str, body: dict[str, Any], packed: PackedPassage
     ) -> None:
         vectors = made.vector_fields(packed, self._layout, passage)
+        self._cluster.client.effort.add(spans=len(vectors["spans"]))
         place = f"{passage.document}#{passage.number}"
         operation = made.index_operation(id_, {**body, **vectors})
         self._sender.send(Operation(passage.document, place, operation))

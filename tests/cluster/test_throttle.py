@@ -1,0 +1,183 @@
+"""What holds a run back or ends it: circuit breakers, disks that fill, and what it counts."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from opensearchpy import OpenSearch
+
+import slice_os
+from slice_os.backends.cluster import disks
+from slice_os.backends.cluster.answers import is_breaker
+from slice_os.errors import BlockedError
+from support import faults
+from support.proxy import proxied
+
+COARSE = slice_os.ClusterSettings(tolerance=0.5, replicas=0)
+DISK = "cluster.routing.allocation.disk"
+FREE = disks.MARGIN // 2
+"""Bytes by which the disk of a test is above its flood stage."""
+
+
+@pytest.fixture
+def client(cluster):
+    with OpenSearch(cluster.urls) as client:
+        yield client
+
+
+@pytest.fixture
+def name(client):
+    name = f"throttle-{uuid.uuid4().hex[:12]}"
+    with faults.emptied(client, name):
+        yield name
+
+
+def index(documents, place, **options):
+    options = {"passage_words": faults.PASSAGE_WORDS, "cluster": COARSE, **options}
+    return slice_os.index(documents, place, **options)
+
+
+@contextmanager
+def settings(client, **values):
+    """Change settings of the cluster; the function that is given changes them back."""
+
+    def put(values):
+        client.cluster.put_settings(body={"transient": values})
+
+    try:
+        put(values)
+        yield lambda: put(dict.fromkeys(values))
+    finally:
+        put(dict.fromkeys(values))
+
+
+@contextmanager
+def nearly_full(client):
+    """Let the disk of the node be nearly past its marks: they are bytes that are left."""
+    (node,) = client.nodes.stats(metric="fs")["nodes"].values()
+    left = f"{node['fs']['total']['available_in_bytes'] - FREE}b"
+    marks = {f"{DISK}.watermark.{mark}": left for mark in ("low", "high", "flood_stage")}
+    with settings(client, **{f"{DISK}.threshold_enabled": True}, **marks):
+        yield
+
+
+def test_a_knn_circuit_breaker_is_waited_for(client, cluster, name):
+    documents, place = faults.documents(), f"{cluster.url}/{name}"
+    index(documents[:1], place)
+    with settings(client, **{"knn.circuit_breaker.triggered": True}) as close:
+        timer = threading.Timer(3, close)
+        timer.start()
+        report = index(documents, place)
+        timer.join()
+    assert report.rejected == 0
+    assert report.retries > 0
+    assert report.waiting_seconds > 0
+    assert faults.passages(faults.held(client, name).values()) == faults.expected(documents)
+
+
+def test_what_a_breaker_is_and_what_only_quotes_one():
+    inner = {"type": "knn_circuit_breaker_exception", "reason": "the circuit breaker triggered"}
+    assert is_breaker({"type": "mapper_parsing_exception", "reason": "x", "caused_by": inner})
+    assert is_breaker({"type": "circuit_breaking_exception", "reason": "[parent] too large"})
+    quoted = "Preview of field's value: 'circuit_breaking_exception'"
+    assert not is_breaker({"type": "mapper_parsing_exception", "reason": quoted})
+    assert not is_breaker(None)
+
+
+def test_a_run_ends_before_the_disk_is_too_full(client, cluster, name, monkeypatch):
+    monkeypatch.setattr(disks, "LOOK_EVERY", 0)
+    documents, place = faults.documents(large=200), f"{cluster.url}/{name}"
+    index(documents[:3], place)
+    with nearly_full(client):
+        with pytest.raises(BlockedError, match=r"GB of disk left.*flood_stage.*run this again\.$"):
+            index(documents, place)
+        said = client.indices.get(index=name)[f"{name}-000001"]["settings"]["index"]
+        assert "blocks" not in said
+        assert faults.settings(client, name) == (None, 0, None)
+    kept = faults.passages(faults.held(client, name).values())
+    assert set(kept) >= set(faults.expected(documents[:3]))
+    report = index(documents, place)
+    assert report.unchanged >= 3
+    assert faults.passages(faults.held(client, name).values()) == faults.expected(documents)
+
+
+def test_a_run_in_the_middle_of_which_the_disk_fills(client, cluster, name):
+    documents, place = faults.documents(large=400), f"{cluster.url}/{name}"
+    corpus = faults.write(Path("corpus.jsonl"), documents)
+    run = faults.Run(corpus, place, "--passage-words", "30", "--tolerance", "0.5",
+                     "--max-rate", "20", "--metrics", "m.prom")  # fmt: skip
+    assert faults.wait_for(client, name, 20)
+    with nearly_full(client):
+        code, _, err = run.end()
+        assert code == 1
+        assert "flood_stage" in err
+        assert faults.is_clear(err)
+    assert 'slice_os_run_exit_code{verb="index"' in Path("m.prom").read_text()
+    assert 0 < len(faults.held(client, name)) < len(faults.expected(documents))
+    faults.rerun(corpus, place, "--passage-words", "30", "--tolerance", "0.5")
+    assert faults.passages(faults.held(client, name).values()) == faults.expected(documents)
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_who_may_not_ask_for_the_disks_is_not_bothered(client, cluster, name, status):
+    asked = []
+
+    def gate(headers):
+        path = proxy.requests[-1].path
+        if not path.startswith(("/_cluster/settings", "/_nodes")):
+            return None
+        asked.append(path)
+        body = json.dumps({"error": {"type": "security_exception", "reason": "no"}}).encode()
+        return status, "application/json", body
+
+    documents = faults.documents(count=6)
+    with nearly_full(client), proxied(cluster.url, gate) as proxy:
+        index(documents, f"{proxy.url}/{name}")
+    assert len(asked) <= 2  # a run, and the merge after it
+    assert asked
+    assert faults.passages(faults.held(client, name).values()) == faults.expected(documents)
+
+
+def test_marks():
+    assert disks.bytes_left_at("95%", 1000) == pytest.approx(50)
+    assert disks.bytes_left_at("0.85", 1000) == pytest.approx(150)
+    assert disks.bytes_left_at("500mb", 1) == 500 * 2**20
+    assert disks.bytes_left_at("strange", 1000) is None
+
+
+def test_what_a_run_counts(client, cluster, name):
+    documents, place = faults.documents(), f"{cluster.url}/{name}"
+    report = index(documents, place)
+    stored = client.count(index=name)["count"]
+    body = {"size": 0, "aggs": {"n": {"nested": {"path": "spans"}}}}
+    spans = client.search(index=name, body=body)["aggregations"]["n"]["doc_count"]
+    assert (report.passages, report.spans) == (stored, spans)
+    assert spans > stored
+    assert report.encoding_seconds > 0
+    assert report.writing_seconds > 0
+    assert report.sending_seconds > 0
+    assert report.encoding_seconds + report.writing_seconds < report.seconds
+    assert (report.retries, report.waiting_seconds) == (0, 0)
+    again = index(documents, place)
+    assert (again.spans, again.passages) == (0, 0)
+
+
+def test_what_the_cluster_refuses_is_not_quoted_in_a_log_in_json(client, cluster, name):
+    rows = [{"id": f"d{n}", "text": faults.LINES[0], "year": "Zanzibar"} for n in range(3)]
+    corpus = Path("corpus.jsonl")
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = faults.Run(corpus, f"{cluster.url}/{name}", "--fields", "year:integer", "--rejects", "no",
+                     "--log-format", "json", "--metrics", "m.prom")  # fmt: skip
+    code, report, err = run.end()
+    assert (code, report["rejected"], report["documents"]) == (3, 3, 0)
+    assert "Zanzibar" in Path("no").read_text()
+    *_, rejected, ended = map(json.loads, err.splitlines())
+    assert rejected["message"] == "3 rejected: see no."
+    assert (ended["exit_code"], ended["passages"]) == (3, 3)
+    for text in ("Zanzibar", faults.LINES[0]):
+        assert text not in err + Path("m.prom").read_text()
