@@ -23,7 +23,7 @@ from slice_os import errors
 PACKAGE = Path(slice_os.__file__).parent
 ROOMS = [
     "errors", "threads", "records", "corpus", "encoder", "spans", "lexical", "filters",
-    "fusion", "query", "backends", "pipeline", "search", "phrases", "mining",
+    "fusion", "query", "backends", "pipeline", "search", "phrases", "mining", "lifecycle",
     "reading", "templates", "request", "exporters", "diagnosis", "ranking", "api", "evaluation",
     "training", "__init__", "cli", "__main__",
 ]  # fmt: skip
