@@ -7,6 +7,7 @@ from .backends.cluster.settings import ClusterSettings as ClusterSettings
 from .backends.cluster.source import read_index as read_index
 from .corpus import read as read
 from .diagnosis import doctor as doctor
+from .diagnosis import verify as verify
 from .encoder import encoder_info as encoder_info
 from .encoder import load_encoder as load_encoder
 from .errors import SliceOSError as SliceOSError
@@ -17,6 +18,8 @@ from .evaluation import evaluate_phrases as evaluate_phrases
 from .evaluation import evaluate_retrieval as evaluate_retrieval
 from .evaluation import evaluate_spans as evaluate_spans
 from .exporters import export as export
+from .lifecycle.backup import backup as backup
+from .lifecycle.backup import restore as restore
 from .lifecycle.generations import generations as generations
 from .lifecycle.generations import prune_generations as prune_generations
 from .lifecycle.generations import rollback as rollback

@@ -1,14 +1,17 @@
-"""The verb doctor."""
+"""The verbs doctor and verify."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from slice_os.cli.options import encoder_option, index_option, json_option
-from slice_os.cli.output import echo_json, echo_table, plain
+from slice_os.cli.output import echo_json, echo_table, plain, progress_bar
+
+if TYPE_CHECKING:
+    from slice_os.diagnosis import Diagnosis
 
 MARKS = {
     "ok": ("ok", "green"),
@@ -48,6 +51,51 @@ def doctor(location: str, encoder: str | None, deep: bool, repair: bool, as_json
     from slice_os.diagnosis import doctor as examine
 
     diagnosis = examine(location, encoder=encoder, deep=deep, repair=repair)
+    _echo(diagnosis, as_json)
+    if not diagnosis.healthy:
+        raise click.exceptions.Exit(1)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  slice-os verify --index demo.slice
+  slice-os verify --index https://host:9200/calls --sample 1000
+  slice-os verify --index https://host:9200/calls --all --json
+"""
+)
+@index_option
+@click.option(
+    "--sample",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    help="Documents of a cluster to look at, drawn at random.",
+)
+@click.option("--all", "everything", is_flag=True, help="Look at all documents of a cluster.")
+@json_option
+def verify(location: str, sample: int, everything: bool, as_json: bool) -> None:
+    """Prove that an index holds what was written to it.
+
+    Nothing is changed. Everything in a folder is compared with its hash: segments, texts, offsets,
+    metadata, postings and the database's file. What is damaged is named, with what to run; the exit
+    code is then 3. Of an index in a cluster a sample of documents is.
+    """
+    from slice_os import verify as check
+
+    with progress_bar(1) as bar:
+        bar.set_description_str("verifying", refresh=False)
+        diagnosis = check(
+            location,
+            sample=None if everything else sample,
+            on_progress=lambda share: bar.update(share - bar.n),
+        )
+    _echo(diagnosis, as_json)
+    if not diagnosis.healthy:
+        raise click.exceptions.Exit(3)
+
+
+def _echo(diagnosis: Diagnosis, as_json: bool) -> None:
     if as_json:
         echo_json(diagnosis.to_dict())
     else:
@@ -59,8 +107,6 @@ def doctor(location: str, encoder: str | None, deep: bool, repair: bool, as_json
             end = "" if finding.what.endswith(".") or advice else "."
             line = plain(f"{finding.what}{end}{advice}")
             click.echo(f"{click.style(f'{mark:<7}', fg=colour, bold=True)}  {line}")
-    if not diagnosis.healthy:
-        raise click.exceptions.Exit(1)
 
 
 def _rows(facts: dict[str, Any]) -> Iterator[tuple[str, object]]:

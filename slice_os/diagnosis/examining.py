@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 from slice_os.backends import backend_for
 from slice_os.backends.local import integrity
+from slice_os.backends.local.generations import live_folder
 from slice_os.diagnosis.findings import DELETED_SHARE, Diagnosis, Notes
 from slice_os.diagnosis.fitness import complete, fit
+from slice_os.diagnosis.verifying import check_folder
 from slice_os.encoder import encoder_info, load_encoder
 from slice_os.encoder.info import EncoderInfo
 from slice_os.errors import IndexDamagedError
@@ -52,7 +55,7 @@ def _examine_folder(
 ) -> Diagnosis:
     notes, folder = (
         Notes(facts={"index": location, "backend": "local"}),
-        Path(location).expanduser(),
+        live_folder(Path(location).expanduser()),
     )
     try:
         backend = backend_for(location).open(location)
@@ -81,12 +84,19 @@ def _examine_folder(
     }
     fit(notes, state.meta, info)
     complete(notes, state.documents, incomplete)
-    if mend and condition.damaged and state.meta.family == info.family:
-        with load_encoder(encoder) as loaded:
-            passages, words = integrity.repair(folder, condition.damaged, loaded.encode_words)
-        notes.find("ok", f"Repaired: {passages:,} passages ({words:,} words) were encoded anew.")
+    lost = condition.damaged if state.meta.family == info.family else {}
+    postings = not condition.postings and not condition.database
+    if mend and (lost or postings):
+        with load_encoder(encoder) if lost else nullcontext() as loaded:
+            encode = loaded.encode_words if loaded else lambda texts: iter(())
+            passages, words = integrity.repair(folder, lost, encode, postings=postings)
+        if lost:
+            said = f"Repaired: {passages:,} passages ({words:,} words) were encoded anew."
+            notes.find("ok", said)
+        if postings:
+            notes.find("ok", "Repaired: the postings of BM25 were made anew from the texts.")
         condition = integrity.examine(folder, deep=True)
-    _check(notes, folder, condition, deep)
+    check_folder(notes, folder, condition, deep)
     if stored and (stored - state.words) / stored > DELETED_SHARE:
         notes.find(
             "notice",
@@ -94,38 +104,3 @@ def _examine_folder(
             "the next 'slice-os index' merges them away when it ends.",
         )
     return notes.done()
-
-
-def _check(notes: Notes, folder: Path, condition: integrity.Condition, deep: bool) -> None:
-    """Say what of a folder's files is not what was written."""
-    if condition.database:
-        notes.find(
-            "error",
-            f"The database is damaged ({condition.database})",
-            "delete the folder and index again.",
-        )
-    if condition.altered:
-        some = ", ".join(condition.altered[:3])
-        notes.find(
-            "error",
-            f"Texts are not what was indexed, of documents: {len(condition.altered):,} ({some})",
-            "delete these with 'slice-os delete' and index them again.",
-        )
-    if condition.damaged:
-        number, why = next(iter(condition.damaged.items()))
-        notes.find(
-            "error",
-            f"Damaged segments: {len(condition.damaged):,} of {condition.segments:,} "
-            f"({number}: {why})",
-            f"'slice-os doctor --repair --index {folder}' encodes what they held anew.",
-        )
-    elif condition.segments:
-        read = "All files of the index are" if deep else "Sizes and identities of all files are"
-        notes.find("ok", f"{read} what was written{'' if deep else ' (--deep reads the files)'}.")
-    if condition.unchecked:
-        notes.find(
-            "notice",
-            f"Segments from before there were checksums: {condition.unchecked:,}",
-            "they work, but a changed byte in them is not seen; index to a new location to have "
-            "them.",
-        )

@@ -75,7 +75,7 @@ def examine_index(
             "error", "The index is closed", f"open it: {asker.curl(f'/{index}/_open', 'POST')}"
         )
         return
-    _count(asker, notes, cluster)
+    count_documents(asker, notes, cluster)
     check_spans(cluster, notes, layout, deep)
     stats = asker.get(f"/{index}/_stats/docs,store,segments", level="shards")
     if stats and index in stats.get("indices", {}):
@@ -162,7 +162,7 @@ def _health(asker: Asker, notes: Notes, index: str, put: str, replicas: int) -> 
         )
 
 
-def _count(asker: Asker, notes: Notes, cluster: Cluster) -> None:
+def count_documents(asker: Asker, notes: Notes, cluster: Cluster) -> None:
     """Note how much there is, and whether documents are whole."""
     body = {
         "size": 0,

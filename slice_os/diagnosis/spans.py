@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from slice_os.backends.cluster.documents import MOST_SPANS
 from slice_os.backends.cluster.index import ClusterBackend
 from slice_os.backends.cluster.mending import count_crowded, survey
 from slice_os.backends.cluster.requests import Cluster
 from slice_os.backends.cluster.settings import Layout
+from slice_os.diagnosis.documents import inspect, report
 from slice_os.diagnosis.findings import Notes
 from slice_os.errors import ClusterError
 
 
 def check_spans(cluster: Cluster, notes: Notes, layout: Layout, deep: bool) -> None:
-    """Say how many passages have too many spans, and compare others with their words."""
-    command = f"'slice-os doctor --repair --index {cluster.address}'"
+    """Look at the stored spans of a sample, or if `deep` at all that is stored."""
     try:
-        many, found = count_crowded(cluster), survey(cluster, layout, everything=deep)
+        many = count_crowded(cluster)
+        if deep:
+            inspected = inspect(cluster, layout, None)
+            report(notes, inspected)
+        found = inspected.complaints if deep else survey(cluster, layout, everything=False)
     except ClusterError as exc:
         notes.find("notice", f"The stored spans could not be looked at ({str(exc).rstrip('.')})")
         return
+    report_spans(cluster, notes, many, found)
+
+
+def report_spans(cluster: Cluster, notes: Notes, many: int, found: Counter[str]) -> None:
+    """Say how many passages have too many spans, and what is wrong with those of others."""
+    command = f"'slice-os doctor --repair --index {cluster.address}'"
     notes.facts["passages_of_150_spans"] = many
     if many:
         notes.find(

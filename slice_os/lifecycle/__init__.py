@@ -1,1 +1,1 @@
-"""What operators do with an index: build its next generation beside it, swap, go back."""
+"""What operators do with an index: its next generation, the way back, copies of it."""

@@ -31,6 +31,11 @@ def live_number(root: Path) -> int:
         return 1
 
 
+def live_folder(root: Path) -> Path:
+    """Return the folder of the generation that is searched."""
+    return folder_of(root, live_number(root))
+
+
 def numbers(root: Path) -> list[int]:
     """Return the numbers of the generations that exist, in order."""
     below = root / BELOW
@@ -61,7 +66,7 @@ def read_build(folder: Path) -> dict[str, Any]:
 def drop(root: Path, number: int) -> None:
     """Delete a generation, its database first: what is left of it is none."""
     folder = folder_of(root, number)
-    for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", BUILD):
+    for file in (folder / DATABASE, *folder.glob(f"{DATABASE}*"), folder / BUILD):
         with suppress(FileNotFoundError):
-            (folder / name).unlink()
+            file.unlink()
     shutil.rmtree(folder / "segments" if number == 1 else folder, ignore_errors=True)

@@ -33,6 +33,7 @@ from slice_os.backends.local.generations import (
     LIVE,
     drop,
     folder_of,
+    live_folder,
     live_number,
     numbers,
     read_build,
@@ -110,7 +111,7 @@ class LocalBackend(Backend, Forkable):
     def open(cls, location: str, **options: Any) -> LocalBackend | None:
         _no_cluster(location, options)
         folder = Path(location).expanduser()
-        if (folder_of(folder, live_number(folder)) / DATABASE).is_file():
+        if (live_folder(folder) / DATABASE).is_file():
             return cls(folder)
         if folder.is_file() or (folder.is_dir() and _foreign(folder)):
             raise LocationError(f"{folder} exists and is not a slice-os index: name a new folder.")

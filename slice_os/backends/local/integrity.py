@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from slice_os.backends.local.checksums import (
+    described,
+    document_digest,
+    has_digests,
+    is_sealed,
+    seal,
+    unseal,
+)
 from slice_os.backends.local.compaction import rewrite, segment_file
 from slice_os.backends.local.schema import (
     as_error,
     connect,
+    is_full,
     load_meta,
     reading,
     recorded_segments,
 )
 from slice_os.backends.local.segment import Recorded, Segment, is_intact
 from slice_os.backends.local.writer import SEGMENT_WORDS, lock
-from slice_os.errors import IndexDamagedError
+from slice_os.errors import IndexDamagedError, LocationError
 from slice_os.records import Passage, Words
 from slice_os.spans import PackedPassage
 
@@ -33,6 +43,39 @@ _PASSAGE = """
         AND a.number = p.number + 1 AND a.pending = p.pending), 0)
     FROM passages p JOIN documents d ON d.key = p.document
 """
+_SPACES = np.array([9, 10, 13, 32], np.uint32)
+_SOUND = {
+    "passages of no document": (
+        "SELECT count(*) FROM passages WHERE document NOT IN (SELECT key FROM documents)"
+    ),
+    "passages of no segment": (
+        "SELECT count(*) FROM passages WHERE segment NOT IN (SELECT number FROM segments)"
+    ),
+    "passages that are hidden and should not be, or should be and are not": (
+        "SELECT count(*) FROM passages p WHERE (pending <> 0) <> EXISTS (SELECT 1 FROM hidden h"
+        " WHERE h.segment = p.segment AND h.ordinal = p.ordinal)"
+    ),
+    "segments with other passages than the texts": (
+        "SELECT count(*) FROM segments s WHERE passages <> (SELECT count(*) FROM (SELECT ordinal"
+        " FROM passages WHERE segment = s.number UNION SELECT ordinal FROM hidden"
+        " WHERE segment = s.number))"
+    ),
+    "segments with a number yet to come": (
+        "SELECT count(*) FROM segments WHERE number >"
+        " (SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'segments')"
+    ),
+    "documents of a run yet to come": (
+        "SELECT count(*) FROM documents WHERE run >"
+        " (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'run')"
+    ),
+}
+"""What is not to be found in a database, and how to count it."""
+_POSTINGS = """
+BEGIN IMMEDIATE;
+INSERT INTO postings (postings) VALUES ('delete-all');
+INSERT INTO postings (rowid, title, text) SELECT key, title, text FROM passages WHERE NOT pending;
+COMMIT;
+"""
 Encode = Callable[[Iterable[str]], Iterator[Words]]
 
 
@@ -44,34 +87,85 @@ class Condition:
         segments: How many there are.
         unchecked: How many of them were written before segments had checksums.
         damaged: Segments that are gone or not what was written, by number, and why.
-        altered: Documents with a passage whose text is not what was indexed.
-        database: What SQLite finds wrong with the database; empty where that is nothing.
+        altered: Documents of which something is not what was indexed.
+        undigested: Complete documents that were indexed before documents had digests.
+        postings: Whether the words' postings are those of the texts.
+        sealed: Whether the database's file has its checksum; None if none was noted.
+        database: What else is wrong with the database; empty where that is nothing.
     """
 
     segments: int = 0
     unchecked: int = 0
     damaged: dict[int, str] = field(default_factory=dict)
     altered: list[str] = field(default_factory=list)
+    undigested: int = 0
+    postings: bool = True
+    sealed: bool | None = None
     database: str = ""
 
+    @property
+    def is_named(self) -> bool:
+        """Whether something that is read is not what was written."""
+        return bool(self.damaged or self.altered or self.database or not self.postings)
 
-def examine(folder: Path, *, deep: bool = False) -> Condition:
-    """Open every segment of an index and, if `deep`, read all of it, its database too."""
-    found = Condition()
-    with closing(connect(folder)) as database, reading(database, folder):
-        recorded = recorded_segments(database)
-        for number, one in recorded.items():
-            if why := _damage(database, segment_file(folder, number), one, deep):
-                found.damaged[number] = why
-        if deep:
-            found.altered = _altered(database)
-            said = [line for (line,) in database.execute("PRAGMA integrity_check(3)")]
-            found.database = "" if said == ["ok"] else "; ".join(said)
-        left = recorded_segments(database)  # a writer may have merged some meanwhile
+    @property
+    def is_sound(self) -> bool:
+        """Whether all that was looked at is what was written, to the byte."""
+        return not self.is_named and self.sealed is not False
+
+
+def examine(
+    folder: Path, *, deep: bool = False, on_progress: Callable[[float], object] = lambda share: None
+) -> Condition:
+    """Open every segment of an index and, if `deep`, read all of it, its database too.
+
+    One state of it, whoever writes meanwhile. `on_progress` is told what share of the words has
+    been read.
+    """
+    found = Condition(sealed=is_sealed(folder) if deep else None)
+    with closing(connect(folder)) as live, reading(live, folder), ExitStack() as stack:
+        state: sqlite3.Connection = stack.enter_context(closing(_copy(live))) if deep else live
+        try:
+            recorded = recorded_segments(state)
+            words, done = sum(one.words for one in recorded.values()), 0
+            for number, one in recorded.items():
+                if why := _damage(state, segment_file(folder, number), one, deep):
+                    found.damaged[number] = why
+                done += one.words
+                on_progress(done / words)
+            if deep:
+                _examine_database(state, found)
+            left = recorded_segments(live)  # a writer may have merged some meanwhile
+        except (sqlite3.Error, AttributeError, TypeError, ValueError) as exc:
+            if not deep or is_full(folder, exc):
+                raise
+            said = str(exc) if isinstance(exc, sqlite3.Error) else "a row holds what no row can"
+            found.database, left = found.database or said, {}
     found.segments = len(left)
     found.unchecked = sum(one.checksum is None for one in left.values())
-    found.damaged = {number: why for number, why in found.damaged.items() if number in left}
+    if not found.database:
+        found.damaged = {number: why for number, why in found.damaged.items() if number in left}
     return found
+
+
+def _copy(database: sqlite3.Connection) -> sqlite3.Connection:
+    """Return a private copy of the database: in one state, and for FTS5 to write to.
+
+    Text of it that is no UTF-8 any more is read as another text.
+    """
+    copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+    copy.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
+    try:
+        database.backup(copy)
+    except sqlite3.OperationalError as exc:
+        copy.close()
+        if "full" in str(exc):
+            raise LocationError(
+                "The folder for temporary files has no room for a copy of the database: name "
+                "another in TMPDIR."
+            ) from exc
+        raise
+    return copy
 
 
 def _damage(database: sqlite3.Connection, file: Path, recorded: Recorded, deep: bool) -> str:
@@ -87,25 +181,84 @@ def _damage(database: sqlite3.Connection, file: Path, recorded: Recorded, deep: 
         return str(exc.__cause__)
     if not whole:
         return "its checksum is another"
-    if deep and recorded.checksum is None:
-        # Made before passages shared words, so that each counts all that it has.
-        query = "SELECT ordinal, words FROM passages WHERE segment = ?"
-        held = np.array(database.execute(query, recorded[:1]).fetchall()).reshape(-1, 2)
-        if (np.diff(segment.bounds)[held[:, 0]] != held[:, 1]).any():
+    return _strangeness(database, segment, recorded) if deep else ""
+
+
+def _strangeness(database: sqlite3.Connection, segment: Segment, recorded: Recorded) -> str:
+    """Return how the words of a whole segment are not those of the texts that it is said to be of.
+
+    Every word begins and ends within its text, and not with a space.
+    """
+    query = "SELECT ordinal, text, words FROM passages WHERE segment = ?"
+    for ordinal, text, own in database.execute(query, recorded[:1]):
+        if not 0 <= ordinal < recorded.passages:
+            return "it is another one"
+        part = segment.slice(ordinal)
+        starts, ends = segment.starts[part].astype(np.int64), segment.ends[part].astype(np.int64)
+        # Made before passages shared words, each counts all that it has.
+        few = len(starts) < own or (recorded.checksum is None and len(starts) != own)
+        if few or (starts >= ends).any() or (np.diff(starts) < 0).any() or ends.max() > len(text):
+            return "it is another one"
+        codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+        if np.isin(codes[np.concatenate([starts, ends - 1])], _SPACES).any():
             return "it is another one"
     return ""
 
 
-def _altered(database: sqlite3.Connection) -> list[str]:
-    query = f"SELECT d.id, p.hash, {_PASSAGE} ORDER BY d.key"
-    wrong = (name for name, known, *said in database.execute(query) if Passage(*said).hash != known)
-    return list(dict.fromkeys(wrong))
+def _examine_database(database: sqlite3.Connection, found: Condition) -> None:
+    """Look at all of a database that nobody else uses."""
+    lines = database.execute("PRAGMA integrity_check(3)")
+    said = [" ".join(line.split()) for (line,) in lines]
+    wrong = [line for line in said if line != "ok" and "inverted index" not in line]
+    wrong += [
+        f"{number} {what}"
+        for what, query in _SOUND.items()
+        if (number := database.execute(query).fetchone()[0])
+    ]
+    noted = database.execute("SELECT value FROM meta WHERE name = 'digest'").fetchone()
+    if noted and noted[0] != described(database):
+        wrong.append("what it says of itself or its roots has changed")
+    found.database = "; ".join(wrong)
+    found.altered, found.undigested = _altered(database)
+    # Passages of documents that are not complete have no postings.
+    database.execute("DELETE FROM passages WHERE pending")
+    try:
+        database.execute("INSERT INTO postings (postings, rank) VALUES ('integrity-check', 1)")
+    except sqlite3.DatabaseError as exc:
+        if "full" in str(exc):
+            raise
+        found.postings = False
 
 
-def repair(folder: Path, segments: Iterable[int], encode: Encode) -> tuple[int, int]:
+def _altered(database: sqlite3.Connection) -> tuple[list[str], int]:
+    """Return the documents that are not what was indexed, and how many have no digest."""
+    query = f'SELECT d.id, p.hash, p."end" - p.start, {_PASSAGE} ORDER BY d.key'
+    wrong = dict.fromkeys(
+        name
+        for name, known, length, *said in database.execute(query)
+        if (passage := Passage(*said)).hash != known or length != len(passage.text)
+    )
+    if not has_digests(database):
+        return list(wrong), _count(database, "hash IS NOT NULL")
+    query = "SELECT key, id, digest FROM documents WHERE digest IS NOT NULL ORDER BY key"
+    for key, name, digest in database.execute(query):
+        if digest != document_digest(database, key):
+            wrong[name] = None
+    return list(wrong), _count(database, "hash IS NOT NULL AND digest IS NULL")
+
+
+def _count(database: sqlite3.Connection, condition: str) -> int:
+    query = f"SELECT count(*) FROM documents WHERE {condition}"
+    return int(database.execute(query).fetchone()[0])
+
+
+def repair(
+    folder: Path, segments: Iterable[int], encode: Encode, *, postings: bool = False
+) -> tuple[int, int]:
     """Put new segments, of the texts that the database has, in the place of damaged ones.
 
-    All else stays as it is, and readers are not disturbed.
+    All else stays as it is, and readers are not disturbed. With `postings` those of the words are
+    made anew, too.
 
     Returns:
         How many passages were encoded, and their words.
@@ -117,7 +270,16 @@ def repair(folder: Path, segments: Iterable[int], encode: Encode) -> tuple[int, 
     held = lock(folder)
     try:
         with closing(connect(folder)) as database:
-            return _repair(database, folder, list(segments), encode)
+            # What else is wrong with the file has to stay visible.
+            sealed = postings or is_sealed(folder) is True
+            if sealed:
+                unseal(folder)
+            mended = _repair(database, folder, list(segments), encode)
+            if postings:
+                database.executescript(_POSTINGS)
+            if sealed:
+                seal(database, folder)
+            return mended
     except (OSError, sqlite3.Error) as exc:
         raise as_error(folder, exc) from exc
     finally:

@@ -28,7 +28,7 @@ SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE documents (
     key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, title TEXT NOT NULL, metadata TEXT NOT NULL,
-    hash TEXT, run INTEGER NOT NULL, source TEXT NOT NULL DEFAULT '');
+    hash TEXT, run INTEGER NOT NULL, source TEXT NOT NULL DEFAULT '', digest TEXT);
 CREATE TABLE passages (
     key INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents,
     number INTEGER NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL,
@@ -107,7 +107,7 @@ def connect(folder: Path) -> Database:
                     ) from exc
                 database = _open(f"{uri}?mode=ro&immutable=1")
                 database.sealed, database.refused = state, exc
-    except sqlite3.Error as exc:
+    except (sqlite3.Error, UnicodeDecodeError) as exc:
         raise as_error(folder, exc) from exc
     return database
 
@@ -140,7 +140,7 @@ def reading(database: Database, folder: Path) -> Iterator[None]:
     """Raise what SQLite's errors mean, and LocationError if what was read is outdated by now."""
     try:
         yield
-    except sqlite3.Error as exc:
+    except (sqlite3.Error, UnicodeDecodeError) as exc:
         _check_sealed(database, folder)
         raise as_error(folder, exc) from exc
     _check_sealed(database, folder)
@@ -154,7 +154,7 @@ def _check_sealed(database: Database, folder: Path) -> None:
         )
 
 
-def is_full(folder: Path, exc: sqlite3.Error | OSError) -> bool:
+def is_full(folder: Path, exc: Exception) -> bool:
     """Tell whether an error is that of a full disk, or of a file as large as it may be."""
     if getattr(exc, "errno", None) in _FULL or "is full" in str(exc):
         return True
@@ -162,11 +162,17 @@ def is_full(folder: Path, exc: sqlite3.Error | OSError) -> bool:
     return "I/O" in str(exc) and shutil.disk_usage(folder).free < _SHARED_FILE
 
 
-def as_error(folder: Path, exc: sqlite3.Error | OSError) -> LocationError:
-    """Return what to raise for an error of SQLite or the file system."""
-    if any(sign in str(exc) for sign in ("malformed", "not a database", "disk image")):
+def as_error(folder: Path, exc: sqlite3.Error | OSError | UnicodeDecodeError) -> LocationError:
+    """Return what to raise for an error of SQLite or the file system.
+
+    What SQLite says of a damaged database may quote it, and be no text then.
+    """
+    if isinstance(exc, UnicodeDecodeError) or any(
+        sign in str(exc) for sign in ("malformed", "not a database", "disk image")
+    ):
         return IndexDamagedError(
-            f"The index {folder} is damaged ({exc}): delete the folder and index again."
+            f"The index {folder} is damaged ({exc}): restore a backup, or delete the folder and "
+            "index again."
         )
     if is_full(folder, exc):
         return LocationError(
@@ -250,7 +256,13 @@ def load_meta(database: sqlite3.Connection, folder: Path) -> IndexMeta:
 def load_roots(database: sqlite3.Connection) -> dict[str, str] | None:
     """Return the folders in which ids start, by prefix; None of an index older than they are."""
     row = database.execute("SELECT value FROM meta WHERE name = 'roots'").fetchone()
-    return json.loads(row[0]) if row else None
+    try:
+        return json.loads(row[0]) if row else None
+    except (TypeError, ValueError) as exc:
+        raise IndexDamagedError(
+            "What the index says of its roots is damaged: restore a backup ('slice-os restore'), "
+            "or delete the folder and index again."
+        ) from exc
 
 
 def has_sources(database: sqlite3.Connection) -> bool:

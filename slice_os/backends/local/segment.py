@@ -94,7 +94,10 @@ def _checksum(stream: IO[bytes], size: int) -> bytes:
 def is_intact(file: Path, recorded: Recorded) -> bool:
     """Read a whole segment, and tell whether it is what was written."""
     with file.open("rb") as stream:
-        return _checksum(stream, file.stat().st_size - CHECKSUM_BYTES) == recorded.checksum
+        size = stream.seek(0, os.SEEK_END)
+        return size == recorded.size and (
+            _checksum(stream, size - CHECKSUM_BYTES) == recorded.checksum
+        )
 
 
 def sync_folder(folder: Path) -> None:

@@ -22,6 +22,13 @@ from typing import ParamSpec, TypeVar, cast
 from filelock import FileLock, Timeout
 
 from slice_os.backends.base import Writer
+from slice_os.backends.local.checksums import (
+    add_digests,
+    note_description,
+    note_digest,
+    seal,
+    unseal,
+)
 from slice_os.backends.local.compaction import merge_segments, remove_orphans, segment_file
 from slice_os.backends.local.schema import (
     as_error,
@@ -100,11 +107,13 @@ class LocalWriter(Writer):
         try:
             load_meta(self._database, folder)  # refuses what cannot be written to
             remove_orphans(self._database, folder)
+            unseal(folder)
             self._begin_transaction()
             if not has_sources(self._database):
                 self._database.execute(
                     "ALTER TABLE documents ADD COLUMN source TEXT NOT NULL DEFAULT ''"
                 )
+            add_digests(self._database)
             (run,) = self._database.execute("SELECT value FROM meta WHERE name = 'run'").fetchone()
             self._run = int(run) + 1
             self._database.execute("UPDATE meta SET value = ? WHERE name = 'run'", (self._run,))
@@ -165,7 +174,8 @@ class LocalWriter(Writer):
         else:
             self._key = row[0]
             self._database.execute(
-                "UPDATE documents SET run = ?, hash = NULL WHERE key = ?", (self._run, self._key)
+                "UPDATE documents SET run = ?, hash = NULL, digest = NULL WHERE key = ?",
+                (self._run, self._key),
             )
         self._document = document
         self._keys.clear()
@@ -231,6 +241,7 @@ class LocalWriter(Writer):
             "UPDATE documents SET title = ?, metadata = ?, hash = ?, source = ? WHERE key = ?",
             (self._document.title, metadata, self._document.hash, self._document.source, self._key),
         )
+        note_digest(self._database, self._key)
         self._document = None
         (words,) = self._database.execute(
             "SELECT ifnull(sum(words), 0) FROM passages WHERE document = ?", (self._key,)
@@ -274,6 +285,7 @@ class LocalWriter(Writer):
         self._database.execute(
             "INSERT OR REPLACE INTO meta VALUES ('roots', ?)", (json.dumps(roots),)
         )
+        note_description(self._database)
 
     def commit(self) -> None:
         """Write the segment, then commit; may be called again after an interrupt in its middle."""
@@ -304,6 +316,9 @@ class LocalWriter(Writer):
                 self.commit()
                 if merge:
                     self._merge()
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+                seal(self._database, self._folder)
         finally:
             self._database.close()  # rolls back what is open
             self._lock.release()

@@ -1,0 +1,156 @@
+"""Proof that an index holds what was written: everything against its hash; only read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from slice_os.backends import backend_for
+from slice_os.backends.local import integrity
+from slice_os.backends.local.generations import live_folder
+from slice_os.diagnosis.findings import Diagnosis, Notes
+from slice_os.errors import IndexDamagedError, LocationError
+
+SAMPLE = 100
+"""Documents of an index in a cluster that are looked at."""
+ANEW = "restore a backup ('slice-os restore'), or delete the folder and index again."
+
+
+def verify(
+    location: str | Path,
+    *,
+    sample: int | None = SAMPLE,
+    on_progress: Callable[[float], object] = lambda share: None,
+) -> Diagnosis:
+    """Compare all that an index holds with its hashes, and name what is not what was written.
+
+    Of a folder that is every byte: segments, texts, offsets, metadata, postings, and the file of
+    the database. Of an index in a cluster it is a sample of documents: the words' vectors can be
+    read and the spans are theirs, and texts, fields and counts fit their hashes.
+
+    Args:
+        location: A folder, or ``https://host:9200/name``.
+        sample: So many documents of a cluster, drawn at random; None for all.
+        on_progress: Is told now and then what share of the work is done.
+
+    Raises:
+        LocationError: there is no index at the location, or it cannot be used.
+        ClusterError: the cluster cannot be reached, or does not let these credentials in.
+    """
+    location, notes = os.fspath(location), Notes(facts={"index": os.fspath(location)})
+    if "://" in location:
+        backend_for(location)  # or its error
+        _verify_cluster(location, notes, sample, on_progress)
+        return notes.done()
+    try:
+        backend = backend_for(location).open(location)
+        if backend is None:
+            raise _nothing_at(location)
+        with closing(backend):
+            state = backend.status()
+        notes.facts |= {"documents": state.documents, "passages": state.passages}
+        folder = live_folder(Path(location).expanduser())
+        condition = integrity.examine(folder, deep=True, on_progress=on_progress)
+    except IndexDamagedError as exc:
+        notes.find_error(exc)
+    else:
+        notes.facts["segments"] = condition.segments
+        check_folder(notes, folder, condition, deep=True)
+    return notes.done()
+
+
+def _verify_cluster(
+    location: str, notes: Notes, sample: int | None, on_progress: Callable[[float], object]
+) -> None:
+    from slice_os.backends.cluster.address import parse_location
+    from slice_os.backends.cluster.client import Client
+    from slice_os.backends.cluster.dialect import dialect_of
+    from slice_os.backends.cluster.index import ClusterBackend
+    from slice_os.backends.cluster.mending import count_crowded
+    from slice_os.backends.cluster.requests import Cluster
+    from slice_os.diagnosis.asking import Asker
+    from slice_os.diagnosis.documents import inspect, report
+    from slice_os.diagnosis.index import count_documents
+    from slice_os.diagnosis.spans import report_spans
+
+    opened = ClusterBackend.open(location)
+    if opened is None:
+        raise _nothing_at(location)
+    with closing(opened), Client(parse_location(location)) as client:
+        generation = opened.status().details["generation"]
+        cluster = Cluster(client, dialect_of(client), generation)
+        notes.facts["generation"] = generation
+        count_documents(Asker(client, notes), notes, cluster)
+        found = inspect(cluster, opened.layout, sample, on_progress)
+        report(notes, found)
+        report_spans(cluster, notes, count_crowded(cluster), found.complaints)
+
+
+def _nothing_at(location: str) -> LocationError:
+    return LocationError(
+        f"There is no index at {location}: make one with 'slice-os index PATHS --index {location}'."
+    )
+
+
+def check_folder(notes: Notes, folder: Path, condition: integrity.Condition, deep: bool) -> None:
+    """Say what of a folder's files is not what was written."""
+    if condition.database:
+        notes.find(
+            "error",
+            f"The database is damaged ({condition.database})",
+            ANEW,
+        )
+    if condition.altered:
+        some = ", ".join(map(str, condition.altered[:3]))
+        notes.find(
+            "error",
+            "Texts, offsets or metadata are not what was indexed, of documents: "
+            f"{len(condition.altered):,} ({some})",
+            "delete these with 'slice-os delete' and index them again.",
+        )
+    if condition.damaged:
+        number, why = next(iter(condition.damaged.items()))
+        notes.find(
+            "error",
+            f"Damaged segments: {len(condition.damaged):,} of {condition.segments:,} "
+            f"({number}: {why})",
+            f"'slice-os doctor --repair --index {folder}' encodes what they held anew.",
+        )
+    if not condition.postings:
+        notes.find(
+            "error",
+            "The postings of BM25 are not those of the texts",
+            f"'slice-os doctor --repair --index {folder}' makes them anew.",
+        )
+    if condition.sealed is False and not condition.is_named:
+        notes.find(
+            "error",
+            "The database's file is not what was written (its checksum is another), though all "
+            "that is read of it is",
+            ANEW,
+        )
+    if condition.is_sound and condition.segments:
+        read = "All files of the index are" if deep else "Sizes and identities of all files are"
+        notes.find("ok", f"{read} what was written{'' if deep else ' (--deep reads the files)'}.")
+    if deep and condition.sealed is None:
+        notes.find(
+            "notice",
+            "The database's file has no checksum: somebody writes to it, or the last run was "
+            "killed, or ended while it was read",
+            "the end of the next run makes one; all that is read of it was checked.",
+        )
+    if deep and condition.undigested:
+        notes.find(
+            "notice",
+            f"Documents from before there were hashes of all of them: {condition.undigested:,}",
+            "their texts and vectors were checked; indexing them again has the rest checked, too.",
+        )
+    if condition.unchecked:
+        notes.find(
+            "notice",
+            f"Segments from before there were checksums: {condition.unchecked:,}",
+            "they work, but a changed byte in them is not seen; index to a new location to have "
+            "them.",
+        )

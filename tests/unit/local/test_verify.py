@@ -1,0 +1,233 @@
+"""One flipped byte anywhere in an embedded index is found, and what is damaged is named."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import tarfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import slice_os
+from slice_os.backends.local import LocalBackend
+from slice_os.backends.local.checksums import CHECKSUM
+from slice_os.backends.local.integrity import examine
+from slice_os.cli import main
+from slice_os.errors import LocationError, SliceOSError
+from slice_os.records import Document
+from support.local import SENTENCES, put, put_passage
+
+FLIPS = 400
+BEFORE = Path(__file__).with_name("before.tar.gz")
+
+
+@pytest.fixture
+def filled(index, folder):
+    """An index after some runs: documents replaced and deleted, free pages, a merge."""
+    for run in range(3):
+        with index.writer() as out:
+            for n in range(12):
+                texts = [f"{s} Number {n * (run if n % 3 else 1)}." for s in SENTENCES[n % 3 :]]
+                put(out, f"d{n}", texts, year=2000 + n, kind={"of": "test"})
+                out.commit()
+    with index.writer() as out:
+        out.delete(["d3", "d4"])
+        out.remember({"": "/somewhere"})
+        put(out, "last", SENTENCES)
+    index.close()
+    return folder
+
+
+def run(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def alter(folder, statement):
+    """Change the database as a stray program would; what this leaves is sealed as a run does."""
+    with closing(sqlite3.connect(folder / "index.sqlite", isolation_level=None)) as database:
+        database.execute(statement)
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    (folder / CHECKSUM).unlink(missing_ok=True)
+
+
+def verdict(folder):
+    """Return what verify says is wrong, or the error that it ends with."""
+    try:
+        found = slice_os.verify(folder)
+    except SliceOSError as exc:
+        return str(exc)
+    return " ".join(
+        f"{one.what}: {one.advice}" for one in found.findings if one.severity == "error"
+    )
+
+
+def test_one_flipped_byte_anywhere_is_found(filled):
+    found = slice_os.verify(filled)
+    assert found.healthy
+    assert [one.severity for one in found.findings] == ["ok"]
+    files = [file for file in filled.rglob("*") if file.is_file() and file.stat().st_size]
+    assert {file.name for file in files} > {"index.sqlite", CHECKSUM}
+    assert len(files) > 3
+    rng, said = random.Random(11), set()
+    for turn in range(FLIPS):
+        # Half of them in the database: its header, all its pages, those that are free.
+        file = filled / "index.sqlite" if turn % 2 else rng.choice(files)
+        data = file.read_bytes()
+        at = rng.randrange(100) if turn % 20 == 1 else rng.randrange(len(data))
+        changed = bytearray(data)
+        changed[at] ^= rng.randrange(1, 256)
+        file.write_bytes(changed)
+        complaint = verdict(filled)
+        assert complaint, f"byte {at} of {file.name}"
+        assert "\n" not in complaint
+        said.add(complaint[:20])
+        file.write_bytes(data)
+    assert len(said) > 3
+    assert slice_os.verify(filled).healthy
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("UPDATE documents SET title = 'x' WHERE id = 'd1'", "(d1)"),
+        ("UPDATE documents SET metadata = '{\"year\": 1}' WHERE id = 'd1'", "(d1)"),
+        ("UPDATE documents SET hash = 'x' WHERE id = 'd1'", "(d1)"),
+        ("UPDATE documents SET source = 'x' WHERE id = 'd1'", "(d1)"),
+        ("UPDATE documents SET id = 'x' WHERE id = 'd1'", "(x)"),
+        ('UPDATE passages SET start = start + 1, "end" = "end" + 1 WHERE key = 1', "documents: 1"),
+        ("UPDATE passages SET number = 7 WHERE key = 1", "documents: 1"),
+        ("UPDATE passages SET words = 2 WHERE key = 1", "documents: 1"),
+        ("UPDATE passages SET text = CAST(x'ff' || text AS TEXT) WHERE key = 1", "documents: 1"),
+        ("UPDATE passages SET document = 999 WHERE key = 1", "1 passages of no document"),
+        ("UPDATE passages SET segment = 999 WHERE key = 1", "1 passages of no segment"),
+        ("UPDATE passages SET ordinal = 999 WHERE key = 1", "it is another one"),
+        ("DELETE FROM hidden", "segments with other passages"),
+        ("INSERT INTO hidden SELECT segment, ordinal, words FROM passages WHERE key = 1", "hidden"),
+        ("UPDATE meta SET value = replace(value, 'somewhere', 'nowhere')", "its roots has changed"),
+        ("UPDATE meta SET value = 0 WHERE name = 'run'", "documents of a run yet to come"),
+        ("UPDATE sqlite_sequence SET seq = 1", "a number yet to come"),
+        ("UPDATE postings_data SET block = zeroblob(9) WHERE id > 10", "postings of BM25"),
+        ("DELETE FROM postings_docsize WHERE id = 1", "postings of BM25"),
+    ],
+)  # fmt: skip
+def test_what_is_damaged_is_named_without_the_checksum_of_the_file(filled, statement, named):
+    with closing(sqlite3.connect(filled / "index.sqlite")) as database:
+        (key,) = database.execute("SELECT min(key) FROM passages").fetchone()
+        (postings,) = database.execute("SELECT min(id) FROM postings_docsize").fetchone()
+    statement = statement.replace("key = 1", f"key = {key}").replace("id = 1", f"id = {postings}")
+    alter(filled, statement)
+    assert named in verdict(filled)
+    said = run("verify", "--index", filled, code=3)
+    assert named in said
+    assert "ERROR" in said
+    assert not slice_os.doctor(filled, deep=True).healthy
+
+
+def test_two_passages_that_changed_places_are_found(filled):
+    with closing(sqlite3.connect(filled / "index.sqlite")) as database:
+        rows = database.execute(
+            "SELECT key, segment, ordinal FROM passages ORDER BY key"
+        ).fetchall()
+    (
+        (
+            first,
+            *_,
+        ),
+        (second, segment, ordinal),
+    ) = rows[0], rows[1]
+    alter(filled, f"UPDATE passages SET segment = -1 WHERE key = {second}")
+    alter(
+        filled, f"UPDATE passages SET segment = {segment}, ordinal = {ordinal} WHERE key = {first}"
+    )
+    alter(
+        filled,
+        f"UPDATE passages SET segment = {rows[0][1]}, ordinal = {rows[0][2]} WHERE key = {second}",
+    )
+    assert "Damaged segments" in verdict(filled)
+
+
+def test_postings_are_made_anew(filled, index):
+    before = slice_os.verify(filled).facts
+    alter(filled, "INSERT INTO postings (postings) VALUES ('delete-all')")
+    assert "doctor --repair" in verdict(filled)
+    assert slice_os.doctor(filled, repair=True).findings
+    found = slice_os.verify(filled)
+    assert (found.healthy, found.facts) == (True, before)
+    assert (filled / CHECKSUM).exists()
+    assert len(found.findings) == 1
+
+
+def test_an_index_in_use_is_verified_without_a_checksum_of_its_file(filled):
+    with closing(LocalBackend(filled)) as index, index.writer() as out:
+        put(out, "more", SENTENCES)
+        assert out.begin(Document("half", SENTENCES[0]))
+        put_passage(out, "half", 0, 0, SENTENCES[0])
+        out.commit()
+        found = slice_os.verify(filled)
+        assert found.healthy
+        assert any("has no checksum" in one.what for one in found.findings)
+    found = slice_os.verify(filled)
+    assert (found.healthy, len(found.findings)) == (True, 1)
+    alter(filled, "UPDATE passages SET text = 'x' WHERE pending")
+    assert "(half)" in verdict(filled)
+
+
+def test_a_reader_in_the_middle_of_something_only_keeps_the_file_from_its_checksum(filled):
+    with closing(LocalBackend(filled)) as index:
+        reading = index.passages()
+        next(reading)
+        with index.writer() as out:
+            put(out, "more", SENTENCES)
+        assert not (filled / CHECKSUM).exists()
+        assert slice_os.verify(filled).healthy
+        reading.close()
+        with index.writer():
+            pass
+    assert (filled / CHECKSUM).exists()
+    assert slice_os.verify(filled).healthy
+
+
+def test_the_checksum_is_one_that_b2sum_knows(filled):
+    import hashlib
+
+    data = (filled / "index.sqlite").read_bytes()
+    line = f"{hashlib.blake2b(data).hexdigest()}  index.sqlite\n"
+    assert (filled / CHECKSUM).read_text() == line
+
+
+def test_indexes_made_before_go_on_working_and_say_what_is_not_checked(tmp_path):
+    with tarfile.open(BEFORE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    place = tmp_path / "before.slice"
+    found = slice_os.verify(place)
+    assert found.healthy
+    notices = " ".join(one.what for one in found.findings if one.severity == "notice")
+    assert "hashes of all of them: 2" in notices
+    assert "has no checksum" in notices
+    slice_os.index([Document("new", "Something new was said.")], place)
+    found = slice_os.verify(place)
+    assert found.healthy
+    assert "hashes of all of them: 2" in " ".join(one.what for one in found.findings)
+    assert examine(place, deep=True).sealed
+    alter(place, "UPDATE passages SET text = 'Nothing' WHERE key = 1")
+    assert not slice_os.verify(place).healthy
+
+
+def test_the_verb(filled, tmp_path):
+    said = json.loads(run("verify", "--index", filled, "--json"))
+    assert said["healthy"] is True
+    assert said["facts"]["documents"] == 11
+    assert "All files of the index are what was written" in run("verify", "--index", filled)
+    assert "There is no index" in run("verify", "--index", tmp_path / "none", code=1)
+    with pytest.raises(LocationError, match="There is no index"):
+        slice_os.verify(tmp_path / "none")
+    told = []
+    slice_os.verify(filled, on_progress=told.append)
+    assert told == sorted(told)
+    assert told[-1] == 1
