@@ -38,7 +38,7 @@ demo: $(RUN) ## index the examples, mine them, search them
 	  $(RUN) search "$$query" --index demo.slice --size 4; done
 
 test: .venv-test/.ready ## run the whole suite against the built wheel
-	.venv-test/bin/pytest $(PYTEST)
+	.venv-test/bin/pytest -n 2 --dist loadfile $(PYTEST)
 
 fuzz: .venv-test/.ready ## damage 10,000 files of every format, lay out 1,000 pages; neither may be lost
 	SLICE_OS_FUZZ=10000 .venv-test/bin/pytest tests/unit/test_fuzz_corpus.py tests/unit/corpus/test_pdf.py

@@ -16,7 +16,12 @@ import pytest
 
 import slice_os
 from slice_os.backends import IndexMeta
-from slice_os.errors import EncoderMismatchError, IndexLockedError, LocationError
+from slice_os.errors import (
+    EncoderMismatchError,
+    IndexDamagedError,
+    IndexLockedError,
+    LocationError,
+)
 from slice_os.lifecycle import checks, copying
 from slice_os.lifecycle import reindex as reindexing
 
@@ -266,3 +271,18 @@ def test_an_index_is_copied_to_other_locations_and_back(location, new_location, 
     with pytest.raises(LocationError, match=r"holds other documents .'other'"):
         slice_os.reindex(location, to=back)
     assert [one.state for one in slice_os.generations(there)] == ["live"]
+
+
+def test_a_damaged_name_of_the_live_generation_is_said(tmp_path):
+    location = tmp_path / "damaged.slice"
+    slice_os.index(documents(3), location)
+    slice_os.reindex(location)
+    file = location / "live"
+    whole = file.read_bytes()
+    for at in range(len(whole)):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(IndexDamagedError, match="which names the live generation"):
+            slice_os.open(location)
+    file.write_bytes(whole)
+    with slice_os.open(location) as index:
+        assert len(index) == 3

@@ -14,6 +14,8 @@ from typing import Any
 
 from slice_os.backends.local.schema import DATABASE
 from slice_os.backends.local.segment import sync_folder
+from slice_os.errors import IndexDamagedError
+from slice_os.records import content_hash
 
 LIVE, BELOW, BUILD = "live", "generations", "build.json"
 
@@ -24,11 +26,31 @@ def folder_of(root: Path, number: int) -> Path:
 
 
 def live_number(root: Path) -> int:
-    """Return the number of the generation that is searched."""
+    """Return the number of the generation that is searched.
+
+    Raises:
+        IndexDamagedError: the file that names it is not what was written.
+    """
     try:
-        return int((root / LIVE).read_text())
-    except FileNotFoundError:
+        text = (root / LIVE).read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, NotADirectoryError):
         return 1
+    number = text.partition(" ")[0]
+    if text != _line(number):
+        raise IndexDamagedError(
+            f"The file {root / LIVE}, which names the live generation, is damaged: remove it for the "
+            f"first, or restore a backup; 'generations' in {root} holds the others."
+        )
+    return int(number)
+
+
+def make_live(root: Path, number: int) -> None:
+    """Let the index be that of a generation."""
+    write_whole(root / LIVE, _line(str(number)))
+
+
+def _line(number: str) -> str:
+    return f"{number} {content_hash(number)}\n"
 
 
 def live_folder(root: Path) -> Path:

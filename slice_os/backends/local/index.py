@@ -30,11 +30,11 @@ from slice_os.backends.base import (
 from slice_os.backends.local.compaction import segment_file
 from slice_os.backends.local.generations import (
     BUILD,
-    LIVE,
     drop,
     folder_of,
     live_folder,
     live_number,
+    make_live,
     numbers,
     read_build,
     write_whole,
@@ -390,7 +390,7 @@ class LocalBackend(Backend, Forkable):
             write_whole(self._folder / BUILD, json.dumps(build))
 
     def swap(self, number: int) -> None:
-        write_whole(self._root / LIVE, str(number))
+        make_live(self._root, number)
 
     def drop(self, number: int) -> None:
         drop(self._root, number)
