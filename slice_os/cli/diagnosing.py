@@ -77,9 +77,9 @@ Examples:
 def verify(location: str, sample: int, everything: bool, as_json: bool) -> None:
     """Prove that an index holds what was written to it.
 
-    Nothing is changed. Everything in a folder is compared with its hash: segments, texts, offsets,
-    metadata, postings and the database's file. What is damaged is named, with what to run; the exit
-    code is then 3. Of an index in a cluster a sample of documents is.
+    Nothing is changed. Of a folder everything is compared with its hash: segments, texts, offsets,
+    metadata, postings and the database's file; of an index in a cluster, a sample of documents.
+    What is damaged is named, with what to run; the exit code is then 3.
     """
     from slice_os import verify as check
 

@@ -204,7 +204,9 @@ def _builder(build: dict[str, Any]) -> str:
     return f"{build['by']} since {build['since']}{far}"
 
 
-@generations.command()
+@generations.command(
+    epilog="\b\nExample:\n  slice-os generations --index my.slice prune --keep 0 --unfinished\n"
+)
 @click.option("--keep", type=click.IntRange(min=0), default=1, show_default=True,
               help="Retired generations to keep, the newest.")  # fmt: skip
 @click.option("--unfinished", is_flag=True, help="Also delete what was begun and not made live.")

@@ -69,12 +69,12 @@ def examine_index(
     put = f"{asker.curl(f'/{index}/_settings', 'PUT')} {_JSON} -d"
     data_nodes = notes.facts.get("data_nodes", 1)
     check_settings(notes, said["settings"]["index"], loading, put, data_nodes)
-    _health(asker, notes, index, put, layout.replicas)
     if said["settings"]["index"].get("verified_before_close") == "true":
         notes.find(
             "error", "The index is closed", f"open it: {asker.curl(f'/{index}/_open', 'POST')}"
         )
         return
+    _health(asker, notes, index, put, layout.replicas)
     count_documents(asker, notes, cluster)
     check_spans(cluster, notes, layout, deep)
     stats = asker.get(f"/{index}/_stats/docs,store,segments", level="shards")

@@ -175,28 +175,32 @@ def _replace(source: Path, folder: Path, on_progress: OnProgress) -> None:
     """Put what a backup holds into the index of a folder, by one transaction of SQLite."""
     _check(source, source)
     fresh = folder / f"{DATABASE}.new"
-    with closing(connect(folder)) as live:
-        if live.refused is not None:
-            raise live.refused
-        last = _last_number(live, folder)
-        _check_same(source, live, folder)
-        recorded = _copy_state(source, fresh, folder, last, False, on_progress)
-        for number, one in recorded.items():
-            if one.checksum and not is_intact(segment_file(folder, number + last), one):
-                raise IndexDamagedError(f"{source} changed while it was read: run this again.")
-        sync_folder(folder / "segments")
-        unseal(folder)
-        with closing(sqlite3.connect(fresh)) as staged:
-            readable = _put(staged, live)
-    if not readable:  # nobody can have it open
-        for ending in ("-wal", "-shm"):
-            (folder / f"{DATABASE}{ending}").unlink(missing_ok=True)
-        fresh.replace(folder / DATABASE)
-        sync_folder(folder)
-    _remove_database(fresh)
-    with closing(connect(folder)) as live:
-        remove_orphans(live, folder)
-        seal(live, folder)
+    try:
+        with closing(connect(folder)) as live:
+            if live.refused is not None:
+                raise live.refused
+            last = _last_number(live, folder)
+            _check_same(source, live, folder)
+            recorded = _copy_state(source, fresh, folder, last, False, on_progress)
+            for number, one in recorded.items():
+                if one.checksum and not is_intact(segment_file(folder, number + last), one):
+                    raise IndexDamagedError(f"{source} changed while it was read: run this again.")
+            sync_folder(folder / "segments")
+            unseal(folder)
+            with closing(sqlite3.connect(fresh)) as staged:
+                readable = _put(staged, live)
+        if not readable:  # nobody can have it open
+            for ending in ("-wal", "-shm"):
+                (folder / f"{DATABASE}{ending}").unlink(missing_ok=True)
+            fresh.replace(folder / DATABASE)
+            sync_folder(folder)
+        with closing(connect(folder)) as live:
+            seal(live, folder)
+    finally:
+        _remove_database(fresh)
+        # Those of the former index, or of the new one if it did not come to be.
+        with suppress(LocationError, sqlite3.Error), closing(connect(folder)) as live:
+            remove_orphans(live, folder)
 
 
 def _put(staged: sqlite3.Connection, live: sqlite3.Connection) -> bool:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from slice_os.backends.local.schema import (
+    DATABASE,
     next_segment,
     record_segment,
     recorded_segments,
@@ -28,7 +29,11 @@ def segment_file(folder: Path, number: int) -> Path:
 
 
 def remove_orphans(database: sqlite3.Connection, folder: Path) -> None:
-    """Remove segment files that no committed transaction names (for the writer alone to do)."""
+    """Remove what was broken off: segments that no committed transaction names, a new database.
+
+    For the writer alone to do.
+    """
+    _unlink(folder / f"{DATABASE}.new")
     named = {segment_file(folder, number) for number in recorded_segments(database)}
     found = set((folder / "segments").glob("*.slice"))
     for file in found - named:

@@ -38,8 +38,8 @@ def live_number(root: Path) -> int:
     number = text.partition(" ")[0]
     if text != _line(number):
         raise IndexDamagedError(
-            f"The file {root / LIVE}, which names the live generation, is damaged: remove it for the "
-            f"first, or restore a backup; 'generations' in {root} holds the others."
+            f"The file {root / LIVE}, which names the live generation, is damaged: remove it for "
+            f"the first, or restore a backup; 'generations' in {root} holds the others."
         )
     return int(number)
 

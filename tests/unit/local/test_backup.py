@@ -120,18 +120,21 @@ def test_links_take_no_room(filled, tmp_path):
     assert versions(tmp_path / "b.slice") == {1}
 
 
-def killed(tmp_path, name, seconds, *args):
-    """Run a verb and kill it after some time; return whether that was before its end."""
+def kill(reached, *args):
+    """Run a verb, and kill it when something is reached; return whether that was before its end."""
     process = subprocess.Popen(
-        [SLICE_OS, name, *args], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [SLICE_OS, *args], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        return True
-    return False
+    while process.poll() is None:
+        if reached():
+            process.send_signal(signal.SIGKILL)
+            break
+        time.sleep(0.001)
+    return process.wait() == -signal.SIGKILL
+
+
+def segments(folder):
+    return list((folder / "segments").glob("*.slice"))
 
 
 @pytest.fixture
@@ -144,57 +147,64 @@ def large(filled):
     return filled
 
 
-def timed(*args):
-    start = time.monotonic()
-    subprocess.run([SLICE_OS, *args], check=True, capture_output=True)
-    return time.monotonic() - start
-
-
+@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
 def test_a_killed_backup_looks_like_none_and_the_next_goes_on(large, tmp_path):
-    whole = content(large)
-    took = timed("backup", tmp_path / "b.slice", "--index", large)
+    whole, many = content(large), len(segments(large))
     rng, early = random.Random(1), 0
     for turn in range(KILLS):
-        target = tmp_path / f"{turn}.slice"
-        broken = killed(tmp_path, "backup", rng.uniform(0.3, 1) * took, target, "--index", large)
-        early += broken and not target.exists()
+        target, part = tmp_path / f"{turn}.slice", tmp_path / f"{turn}.slice.part"
+        after, delay = rng.randrange(many + 1), rng.choice([0, 0, 0.1, 0.3])
+
+        def reached(part=part, after=after, delay=delay):
+            there = part.is_dir() and len(segments(part)) >= after
+            time.sleep(delay if there else 0)
+            return there
+
+        early += kill(reached, "backup", target, "--index", large) and not target.exists()
         if not target.exists():
             run("backup", target, "--index", large)
         assert content(target) == whole
-        assert not (tmp_path / f"{turn}.slice.part").exists()
+        assert not part.exists()
         assert slice_os.verify(target).healthy
     assert early > 1
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
 def test_a_killed_restore_leaves_the_index_that_was_there_or_the_backup(large, tmp_path):
     slice_os.backup(large, tmp_path / "b.slice")
     new = content(large)
     live = tmp_path / "live.slice"
     with closing(LocalBackend.create(str(live), IndexMeta("random", "family", DIMENSION))):
         write(live, 7)
-    old = content(live)
-    took = timed("restore", tmp_path / "b.slice", "--index", live, "--overwrite")
-    rng, seen = random.Random(2), set()
+    old, rng, early = content(live), random.Random(2), 0
     with closing(LocalBackend(live)) as reader:
-        for _ in range(KILLS):
+        for turn in range(KILLS):
             write(live, 7)
             with reader.writer() as out:
                 out.delete([f"d{n}" for n in range(COUNT, 24)])
             assert content(live) == old
-            args = [tmp_path / "b.slice", "--index", live, "--overwrite"]
-            killed(tmp_path, "restore", rng.uniform(0.3, 1.1) * took, *args)
-            now = content(live)
-            assert now in (old, new)
-            seen.add(now == new)
+            had, delay = len(segments(live)), rng.choice([0, 0.02, 0.1])
+            after = rng.randrange(len(segments(large)))
+
+            def reached(turn=turn, had=had, delay=delay, after=after):
+                # Half of them while segments are copied, half about when it commits.
+                if turn % 2:
+                    return len(segments(live)) > had + after
+                gone = not (live / "index.sqlite.b2").exists()
+                time.sleep(delay if gone else 0)
+                return gone
+
+            early += kill(reached, "restore", tmp_path / "b.slice", "--index", live, "--overwrite")
+            assert content(live) in (old, new)
             assert search(reader, mode="dense", size=3)
             assert slice_os.verify(live).healthy
+    assert early > 1
     slice_os.restore(tmp_path / "b.slice", live, overwrite=True)
     assert content(live) == new
     found = slice_os.verify(live)
     assert (found.healthy, len(found.findings)) == (True, 1)
-    assert len(list((live / "segments").iterdir())) == len(list((large / "segments").iterdir()))
+    assert len(segments(live)) == len(segments(large))
     assert not list(live.glob("*.new"))
-    assert seen == {True, False}
 
 
 def test_restore_refuses_to_overwrite_unless_told(filled, tmp_path):

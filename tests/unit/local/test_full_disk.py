@@ -86,3 +86,22 @@ def test_a_file_that_may_not_grow_is_said(tmp_path):
     assert run("search", "the ship sank", "--index", place)[0] == 0
     assert run("index", more, "--index", place)[0] == 0
     assert slice_os.doctor(place, deep=True).healthy
+
+
+def test_a_backup_and_a_restore_of_more_than_fits_leave_what_was_there(disk, tmp_path):
+    small, large = tmp_path / "small.slice", tmp_path / "large.slice"
+    assert run("index", corpus(tmp_path / "few", 1), "--index", small)[0] == 0
+    assert run("index", corpus(tmp_path / "many", 16), "--index", large)[0] == 0
+    code, said = run("backup", disk / "b.slice", "--index", large)
+    assert (code, said.count("\n"), "is full" in said) == (1, 1, True)
+    assert not (disk / "b.slice").exists()
+    assert run("backup", disk / "b.slice", "--index", small)[0] == 0  # in its place
+    code, said = run("restore", large, "--index", disk / "b.slice", "--overwrite")
+    assert (code, said.count("\n"), "is full" in said) == (1, 1, True)
+    assert slice_os.verify(disk / "b.slice").healthy
+    with slice_os.open(disk / "b.slice") as index:
+        assert len(index) == 1
+    assert run("index", tmp_path / "few", "--index", disk / "b.slice")[0] == 0
+    assert not (disk / "b.slice" / "index.sqlite.new").exists()
+    found = slice_os.verify(disk / "b.slice")
+    assert (found.healthy, len(found.findings)) == (True, 1)
