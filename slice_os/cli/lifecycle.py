@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from slice_os.cli.options import (
+    an_index,
     device_option,
     encoder_option,
     index_option,
@@ -165,36 +166,38 @@ def _say(location: str, number: int, as_json: bool) -> None:
     epilog="""\b
 Examples:
   slice-os generations --index https://host:9200/calls
-  slice-os generations --index https://host:9200/calls prune --keep 1
+  slice-os generations prune --index https://host:9200/calls --keep 1
 """,
 )
-@index_option
+@an_index(metavar="LOCATION", help="The index: a folder, or https://host:9200/name in a cluster.")
 @json_option
 @click.pass_context
-def generations(context: click.Context, location: str, as_json: bool) -> None:
+def generations(context: click.Context, location: str | None, as_json: bool) -> None:
     """List the generations of an index: live, building, ready, retired."""
     from slice_os import generations as listed
 
-    context.obj = location, as_json
-    if context.invoked_subcommand is None:
-        found = listed(location)
-        if as_json:
-            echo_json([one.to_dict() for one in found])
-            return
-        rows = [
-            (
-                str(one.number),
-                one.state,
-                one.meta.encoder,
-                f"{one.documents:,}",
-                f"{one.bytes:,}",
-                one.made,
-                _builder(one.build),
-            )
-            for one in found
-        ]
-        names = ("generation", "state", "encoder", "documents", "bytes", "made", "built by")
-        echo_columns(names, rows)
+    if context.invoked_subcommand is not None:
+        return
+    if location is None:
+        raise click.UsageError("Missing option '--index'.")
+    found = listed(location)
+    if as_json:
+        echo_json([one.to_dict() for one in found])
+        return
+    rows = [
+        (
+            str(one.number),
+            one.state,
+            one.meta.encoder,
+            f"{one.documents:,}",
+            f"{one.bytes:,}",
+            one.made,
+            _builder(one.build),
+        )
+        for one in found
+    ]
+    names = ("generation", "state", "encoder", "documents", "bytes", "made", "built by")
+    echo_columns(names, rows)
 
 
 def _builder(build: dict[str, Any]) -> str:
@@ -205,17 +208,17 @@ def _builder(build: dict[str, Any]) -> str:
 
 
 @generations.command(
-    epilog="\b\nExample:\n  slice-os generations --index my.slice prune --keep 0 --unfinished\n"
+    epilog="\b\nExample:\n  slice-os generations prune --index my.slice --keep 0 --unfinished\n"
 )
+@index_option
 @click.option("--keep", type=click.IntRange(min=0), default=1, show_default=True,
               help="Retired generations to keep, the newest.")  # fmt: skip
 @click.option("--unfinished", is_flag=True, help="Also delete what was begun and not made live.")
-@click.pass_obj
-def prune(said: tuple[str, bool], keep: int, unfinished: bool) -> None:
+@json_option
+def prune(location: str, keep: int, unfinished: bool, as_json: bool) -> None:
     """Delete retired generations."""
     from slice_os import prune_generations
 
-    location, as_json = said
     gone = [one.number for one in prune_generations(location, keep, unfinished=unfinished)]
     if as_json:
         echo_json({"index": location, "deleted": gone})

@@ -135,7 +135,7 @@ def test_the_verbs(location, name):
     assert json.loads(run("rollback", *options, "--json"))["generation"] == 1
     listed = run("generations", *options).splitlines()
     assert [line.split()[:2] for line in listed[1:]] == [["1", "live"], ["2", "retired"]]
-    assert "1 generation deleted" in run("generations", *options, "prune", "--keep", 0)
+    assert "1 generation deleted" in run("generations", "prune", *options, "--keep", 0)
     assert [one["state"] for one in json.loads(run("generations", *options, "--json"))] == ["live"]
     assert "There is no index" in CliRunner().invoke(
         main, ["reindex", "--index", f"{location}-nothing"]
