@@ -13,7 +13,7 @@ from slice_os.backends.base import Generation, IndexMeta
 from slice_os.backends.cluster.requests import Cluster
 from slice_os.backends.cluster.settings import Layout
 from slice_os.backends.cluster.template import GENERATION, read_meta, render_template
-from slice_os.errors import GoneError, LocationError
+from slice_os.errors import GoneError, IndexLockedError, LocationError, RefusedError
 
 
 def list_generations(cluster: Cluster) -> list[Generation]:
@@ -65,7 +65,14 @@ def make_generation(cluster: Cluster, number: int, meta: IndexMeta, layout: Layo
     name = cluster.address.name
     index = GENERATION.format(name, number)
     body = render_template(name, meta, layout, cluster.dialect)["template"]
-    cluster.client.request("PUT", f"/{index}", body)
+    try:
+        cluster.client.request("PUT", f"/{index}", body)
+    except RefusedError as exc:
+        if exc.kind != "resource_already_exists_exception":
+            raise
+        raise IndexLockedError(
+            f"Somebody else has just begun the next generation of {cluster.address}: wait for it."
+        ) from exc
     return Cluster(cluster.client, cluster.dialect, index)
 
 
