@@ -7,7 +7,7 @@ SOURCES := pyproject.toml README.md LICENSE NOTICE $(shell find slice_os exporte
 RUN := .venv/bin/slice-os
 TEST := .venv-test/bin/python
 
-.PHONY: help demo test fuzz cluster lint types check docs bench encoder clean
+.PHONY: help demo test fuzz faults cluster lint types check docs bench encoder clean
 help: ## show this
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
 
@@ -42,6 +42,9 @@ test: .venv-test/.ready ## run the whole suite against the built wheel
 
 fuzz: .venv-test/.ready ## damage 10,000 files of every format, lay out 1,000 pages; neither may be lost
 	SLICE_OS_FUZZ=10000 .venv-test/bin/pytest tests/unit/test_fuzz_corpus.py tests/unit/corpus/test_pdf.py
+
+faults: .venv-test/.ready ## kill -9 index, reindex, backup and restore at 100 random moments each
+	SLICE_OS_KILLS=100 .venv-test/bin/pytest tests/contract/test_killed.py tests/contract/test_generations.py tests/unit/local/test_backup.py
 
 cluster: .venv-test/.ready ## a real OpenSearch node to try, on port 9200 till Ctrl-C (NODES=3 for three)
 	@$(TEST) -m tests.cluster --nodes $(or $(NODES),1) --port $(or $(PORT),9200) || [ $$? -eq 130 ]
