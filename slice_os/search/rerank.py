@@ -7,12 +7,14 @@ overlap.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 
-from slice_os.backends.base import Backend, Mode, SearchQuery, StoredPassage
+from slice_os.backends.base import Backend, Candidate, Mode, SearchQuery, StoredPassage
 from slice_os.fusion import FUSIONS, get_fusion
 from slice_os.records import Float32
 from slice_os.spans import (
@@ -87,16 +89,21 @@ def ranked_passages(
         replace(query, ranks=_whole(ranks, block), depth=_whole(range(query.depth), block).stop)
         for query, block in zip(queries, blocks, strict=True)
     ]
-    pages = []
-    for query, block, found in zip(asked, blocks, backend.candidates(asked), strict=True):
+
+    def page(query: SearchQuery, block: int, found: Sequence[Candidate]) -> list[Ranked]:
         ranked = [
             Ranked(one.score, one.stored, one.bm25, query.vector, query.lengths) for one in found
         ]
         if is_reranked(query.mode, query.fusion):
             for first in range(0, len(ranked), block):
                 ranked[first : first + block] = _rerank(query, ranked[first : first + block])
-        pages.append(ranked[ranks.start - query.ranks.start :][: len(ranks)])
-    return pages
+        return ranked[ranks.start - query.ranks.start :][: len(ranks)]
+
+    found = backend.candidates(asked)
+    if len(queries) == 1:
+        return [page(asked[0], blocks[0], found[0])]
+    with ThreadPoolExecutor(os.cpu_count(), "slice-os-rerank") as pool:
+        return list(pool.map(page, asked, blocks, found))
 
 
 def _block(backend: Backend, query: SearchQuery) -> int:

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
+from heapq import nsmallest
 
 import numpy as np
 
@@ -90,7 +91,7 @@ def _ranked(
                     bm25[missing[n]] = float(values[at[n]])
             dense |= {(s, o): float(degrees[s][o]) for s, o in bm25}
         scores = fusion.fuse(dense, bm25, weight)
-    ranked = sorted(scores, key=lambda ref: (-scores[ref], ref))
+    ranked = nsmallest(query.ranks.stop, scores, key=lambda ref: (-scores[ref], ref))
     return [(ref, scores[ref], bm25.get(ref)) for ref in ranked]
 
 
