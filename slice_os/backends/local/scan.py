@@ -7,7 +7,8 @@ multiplication a word.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 
 import numkong
 import numpy as np
@@ -28,15 +29,24 @@ def best_cosines(segment: Segment, queries: Float32, lengths: Sequence[range]) -
     The unit `queries`, float32 ``[m, d]``, are rounded to 8 bits for this, which moves a cosine by
     about 0.0005 (standard deviation, 384 dimensions). What is shown is computed again exactly.
     """
-    used = range(min(one.start for one in lengths), max(one.stop for one in lengths))
-    inverse = {length: segment.inverse_norms(slice(None), length) for length in used}
+    inverse: Callable[[int], Float32] = partial(segment.inverse_norms, slice(None))
+    if len(queries) > 1:
+        inverse = cache(inverse)
     found = np.empty((len(queries), len(segment.bounds) - 1), np.float32)
     for first in range(0, len(queries), TOGETHER):
         some = slice(first, first + TOGETHER)
         codes, scales = quantize(queries[some])
-        products = numkong.dots_packed(segment.vectors, numkong.dots_pack(codes))
         # In rows of their own, which the cache holds while a query is worked on.
-        scores = np.multiply(np.asarray(products).T, segment.scales, order="C", dtype=np.float32)
+        if len(codes) == 1:
+            products = np.asarray(
+                numkong.cdist(codes, segment.vectors, metric="dot", out_dtype="float32")
+            )
+        else:
+            packed = numkong.dots_pack(codes)
+            products = np.asarray(numkong.dots_packed(segment.vectors, packed)).T
+        scores = np.multiply(
+            products, segment.scales, order="C", dtype=np.float32, casting="same_kind"
+        )
         scores *= scales[:, None]
         found[some] = [
             _best_of_passages(segment, own, inverse, window)
@@ -46,7 +56,7 @@ def best_cosines(segment: Segment, queries: Float32, lengths: Sequence[range]) -
 
 
 def _best_of_passages(
-    segment: Segment, scores: Float32, inverse: Mapping[int, Float32], lengths: range
+    segment: Segment, scores: Float32, inverse: Callable[[int], Float32], lengths: range
 ) -> Float32:
     """Return the best span's cosine of every passage, ``[passages]``, of its words' scores.
 
@@ -60,7 +70,7 @@ def _best_of_passages(
         sums = sums[:first]
         sums += scores[length - 1 :]
         if length >= lengths.start:
-            np.multiply(sums, inverse[length][:first], out=cosines[:first])
+            np.multiply(sums, inverse(length)[:first], out=cosines[:first])
             np.maximum(best[:first], cosines[:first], out=best[:first])
     found: Float32 = np.maximum.reduceat(best, segment.bounds[:-1])
     # A span that would leave its passage counts as next to 0 above. That matters only where no
