@@ -117,7 +117,7 @@ def reindex(
         shared = (
             ""
             if said["overlap"] is None
-            else f", {100 * said['overlap']:.0f} % of the best as near"
+            else f", {100 * said['overlap']:.0f} % of the ten best kept"
         )
         click.echo(
             f"{location}: generation {said['generation']} holds "
