@@ -118,6 +118,19 @@ def test_searches_by_the_alias_never_fail_and_are_never_empty(location, client, 
     assert count[0] > 100
 
 
+def test_a_block_that_somebody_killed_has_left_is_lifted(location, client, name):
+    slice_os.reindex(location)
+    client.indices.put_settings(index=f"{name}-000001", body={"index.blocks.write": True})
+    assert slice_os.rollback(location).number == 1
+    client.indices.put_settings(index=f"{name}-000001", body={"index.blocks.write": True})
+    slice_os.reindex(location)  # which only reads it
+    slice_os.rollback(location)
+    with slice_os.open(location) as index:
+        assert (
+            index.add([slice_os.Document("after", "Written after it was lifted.")]).documents == 1
+        )
+
+
 def test_the_verbs(location, name):
     def run(*args, code=0):
         done = CliRunner().invoke(main, [*map(str, args)])

@@ -385,6 +385,11 @@ class ClusterBackend(Backend):
 
     def swap(self, number: int) -> None:
         move_alias(self._cluster, number)
+        # Of somebody who held writers off and was killed.
+        index = GENERATION.format(self._cluster.address.name, number)
+        Cluster(self._cluster.client, self._cluster.dialect, index).put_settings(
+            {"blocks.write": None}
+        )
 
     def drop(self, number: int) -> None:
         index = GENERATION.format(self._cluster.address.name, number)
