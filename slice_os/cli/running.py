@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from tqdm import tqdm
 
 from slice_os.errors import CorpusError
+from slice_os.files import write_whole
 from slice_os.records import Plain
 
 _log = logging.getLogger("slice_os.cli")
@@ -122,7 +122,7 @@ class Run:
             labels = {"verb": self._verb, "index": self._location}
             text = prometheus_text({**numbers, "end_timestamp_seconds": time.time()}, labels)
             try:
-                _replace(self._metrics, text)
+                write_whole(self._metrics, text)
             except OSError as exc:
                 said = f"{self._metrics} cannot be written: {exc.strerror}."
                 if error is None:
@@ -151,14 +151,3 @@ def prometheus_text(numbers: Mapping[str, float], labels: Mapping[str, str]) -> 
         f"# TYPE slice_os_run_{name} gauge\nslice_os_run_{name}{{{said}}} {value}\n"
         for name, value in numbers.items()
     )
-
-
-def _replace(file: Path, text: str) -> None:
-    """Write a file whole or not at all: whoever collects it never reads half."""
-    partial = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(file)
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)

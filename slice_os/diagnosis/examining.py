@@ -9,6 +9,7 @@ from pathlib import Path
 from slice_os.backends import backend_for
 from slice_os.backends.local import integrity
 from slice_os.backends.local.generations import live_folder
+from slice_os.backends.local.repair import repair
 from slice_os.diagnosis.findings import DELETED_SHARE, Diagnosis, Notes
 from slice_os.diagnosis.fitness import complete, fit
 from slice_os.diagnosis.verifying import check_folder
@@ -89,7 +90,7 @@ def _examine_folder(
     if mend and (lost or postings):
         with load_encoder(encoder) if lost else nullcontext() as loaded:
             encode = loaded.encode_words if loaded else lambda texts: iter(())
-            passages, words = integrity.repair(folder, lost, encode, postings=postings)
+            passages, words = repair(folder, lost, encode, postings=postings)
         if lost:
             said = f"Repaired: {passages:,} passages ({words:,} words) were encoded anew."
             notes.find("ok", said)

@@ -21,7 +21,7 @@ def check_spans(cluster: Cluster, notes: Notes, layout: Layout, deep: bool) -> N
         if deep:
             inspected = inspect(cluster, layout, None)
             report(notes, inspected)
-        found = inspected.complaints if deep else survey(cluster, layout, everything=False)
+        found = inspected.complaints if deep else survey(cluster, layout)
     except ClusterError as exc:
         notes.find("notice", f"The stored spans could not be looked at ({str(exc).rstrip('.')})")
         return

@@ -18,8 +18,8 @@ from typing import Any, TextIO
 from slice_os.corpus import count_words
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.endpoint import Endpoint
-from slice_os.evaluation.files import whole
 from slice_os.evaluation.rows import field, read_rows, score
+from slice_os.files import whole
 
 FIRST, SECOND = ("phrase", "sentence1", "line", "query"), ("paraphrase", "sentence2", "target")
 SCORE = ("score", "goldsim", "gold")

@@ -1,24 +1,12 @@
-"""Result files, written under another name and renamed, so that none is ever half written."""
+"""Folders and text files of results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
 from pathlib import Path
 
 from slice_os.errors import EvaluationError
-
-
-@contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """Give a path beside `path`, with its suffix, that is renamed to it at the end."""
-    partial = path.with_name(f".partial-{path.name}")
-    try:
-        yield partial
-        partial.replace(path)
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+from slice_os.files import write_whole
 
 
 def make_folder(folder: Path) -> None:
@@ -42,8 +30,7 @@ def write_lines(file: Path, lines: Iterable[str]) -> None:
         EvaluationError: It cannot be written.
     """
     try:
-        with whole(file) as partial:
-            partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write_whole(file, "".join(f"{line}\n" for line in lines))
     except OSError as exc:
         raise EvaluationError(
             f"{file} cannot be written ({exc.strerror or exc}): give another output folder, or "

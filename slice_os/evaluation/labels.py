@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from slice_os.corpus import sentence_around
 from slice_os.errors import EvaluationError
-from slice_os.evaluation.files import whole
 from slice_os.evaluation.rows import read_rows, score
 from slice_os.evaluation.spans import LABEL, judge, mined, missing, read_gold
+from slice_os.files import whole
 from slice_os.records import Match
 
 if TYPE_CHECKING:

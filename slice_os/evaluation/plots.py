@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slice_os.errors import EvaluationError, needs
-from slice_os.evaluation.files import whole
+from slice_os.files import whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

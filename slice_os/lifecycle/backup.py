@@ -31,9 +31,10 @@ from slice_os.backends.local.schema import (
     recorded_segments,
     segment_missing,
 )
-from slice_os.backends.local.segment import Recorded, is_intact, sync_folder
+from slice_os.backends.local.segment import Recorded, is_intact
 from slice_os.backends.local.writer import lock
 from slice_os.errors import IndexDamagedError, LocationError
+from slice_os.files import sync_folder
 
 RETRIES = 10
 OnProgress = Callable[[float], object]

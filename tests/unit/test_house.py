@@ -22,8 +22,8 @@ from slice_os import errors
 
 PACKAGE = Path(slice_os.__file__).parent
 ROOMS = [
-    "errors", "threads", "effort", "records", "corpus", "encoder", "spans", "lexical", "filters",
-    "fusion", "query", "backends", "pipeline", "search", "phrases", "mining",
+    "errors", "threads", "files", "effort", "records", "corpus", "encoder", "spans", "lexical",
+    "filters", "fusion", "query", "backends", "pipeline", "search", "phrases", "mining",
     "reading", "lifecycle", "templates", "request", "exporters", "diagnosis", "ranking", "api",
     "evaluation", "training", "__init__", "cli", "__main__",
 ]  # fmt: skip

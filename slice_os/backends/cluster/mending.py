@@ -8,7 +8,7 @@ documents, and whatever was made from their `_source` since is wrong.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -62,16 +62,13 @@ def count_crowded(cluster: Cluster) -> int:
     return _count(cluster, crowded())
 
 
-def survey(cluster: Cluster, layout: Layout, *, everything: bool) -> Counter[str]:
-    """Return how often `complaint` says what: of all that is not crowded, or of `PAGE` of it."""
+def survey(cluster: Cluster, layout: Layout) -> Counter[str]:
+    """Return how often `complaint` says what, of `PAGE` random ones of all that is not crowded."""
     rest = {"bool": {"must_not": [crowded()]}}
-    if everything:
-        pages: Iterable[list[dict[str, Any]]] = cluster.pages({"query": rest}, PAGE)
-    else:
-        at_random = {"random_score": {"seed": 7, "field": "_seq_no"}, "boost_mode": "replace"}
-        drawn = {"function_score": {"query": rest, **at_random}}
-        pages = [cluster.search({"query": drawn, "size": PAGE})["hits"]["hits"]]
-    return Counter(complaint(hit["_source"], layout) for page in pages for hit in page)
+    at_random = {"random_score": {"seed": 7, "field": "_seq_no"}, "boost_mode": "replace"}
+    drawn = {"function_score": {"query": rest, **at_random}}
+    hits = cluster.search({"query": drawn, "size": PAGE})["hits"]["hits"]
+    return Counter(complaint(hit["_source"], layout) for hit in hits)
 
 
 def mend(
@@ -92,7 +89,7 @@ def mend(
     """
     if meta.format < FORMAT:
         cluster.put_mapping({"properties": ADDED})
-    sample = survey(cluster, layout, everything=False)
+    sample = survey(cluster, layout)
     everything = everything or sample[""] < sample.total()
     mended = 0
     for hits in _unsound(cluster, layout, on_progress, everything):

@@ -10,13 +10,12 @@ readers were in the middle of something.
 from __future__ import annotations
 
 import hashlib
-import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
-from slice_os.backends.local.schema import DATABASE, state_of
-from slice_os.backends.local.segment import sync_folder
+from slice_os.backends.local.schema import DATABASE, has_column, state_of
+from slice_os.files import sync_folder, write_whole
 from slice_os.records import content_hash
 
 CHECKSUM = f"{DATABASE}.b2"
@@ -42,46 +41,38 @@ def seal(database: sqlite3.Connection, folder: Path) -> None:
         (busy, *_) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy or state_of(folder).logged:
             return
-        fresh = folder / f"{CHECKSUM}.new"
-        with fresh.open("wb") as stream:
-            stream.write(_line(folder))
-            stream.flush()
-            os.fsync(stream.fileno())
-        fresh.replace(folder / CHECKSUM)
-        sync_folder(folder)
+        write_whole(folder / CHECKSUM, _line(folder))
 
 
 def is_sealed(folder: Path) -> bool | None:
     """Tell whether the database's file is what was written; None: it has no checksum (now)."""
     while True:
         try:
-            noted = (folder / CHECKSUM).read_bytes()
+            noted = _noted(folder)
             whole = noted == _line(folder) and not state_of(folder).logged
-            if whole or noted == (folder / CHECKSUM).read_bytes():
+            if whole or noted == _noted(folder):
                 return whole
         except FileNotFoundError:
             return None
 
 
-def _line(folder: Path) -> bytes:
+def _noted(folder: Path) -> str:
+    return (folder / CHECKSUM).read_text(encoding="utf-8", errors="replace")
+
+
+def _line(folder: Path) -> str:
     found = hashlib.blake2b()
     with (folder / DATABASE).open("rb") as stream:
         while some := stream.read(1 << 20):
             found.update(some)
-    return f"{found.hexdigest()}  {DATABASE}\n".encode()
+    return f"{found.hexdigest()}  {DATABASE}\n"
 
 
 def add_digests(database: sqlite3.Connection) -> None:
     """Have an index of before there were digests hold them from now on."""
-    if not has_digests(database):
+    if not has_column(database, "documents", "digest"):
         database.execute("ALTER TABLE documents ADD COLUMN digest TEXT")
     database.execute("INSERT OR IGNORE INTO meta VALUES ('digest', ?)", (described(database),))
-
-
-def has_digests(database: sqlite3.Connection) -> bool:
-    """Tell whether documents have digests, as in every index that was written to of late."""
-    columns = database.execute("SELECT name FROM pragma_table_info('documents')")
-    return ("digest",) in columns.fetchall()
 
 
 def note_digest(database: sqlite3.Connection, key: int) -> None:

@@ -6,15 +6,14 @@ The file `live` names the one that is searched; where there is none, it is the f
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from slice_os.backends.local.schema import DATABASE
-from slice_os.backends.local.segment import sync_folder
 from slice_os.errors import IndexDamagedError
+from slice_os.files import write_whole
 from slice_os.records import content_hash
 
 LIVE, BELOW, BUILD = "live", "generations", "build.json"
@@ -61,27 +60,26 @@ def live_folder(root: Path) -> Path:
 def numbers(root: Path) -> list[int]:
     """Return the numbers of the generations that exist, in order."""
     below = root / BELOW
-    found = sorted(int(one.name) for one in below.iterdir()) if below.is_dir() else []
+    names = [one.name for one in below.iterdir()] if below.is_dir() else []
+    found = sorted(int(name) for name in names if name.isdecimal())
     return [n for n in (1, *found) if (folder_of(root, n) / DATABASE).is_file()]
 
 
-def write_whole(file: Path, text: str) -> None:
-    """Write a file such that it is either there as it was, or whole."""
-    fresh = file.with_name(f"{file.name}.new")
-    with fresh.open("w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    fresh.replace(file)
-    sync_folder(file.parent)
-
-
 def read_build(folder: Path) -> dict[str, Any]:
-    """Return the note of who builds a generation; nothing if nobody does."""
+    """Return the note of who builds a generation; nothing if nobody does.
+
+    Raises:
+        IndexDamagedError: it is not what was written.
+    """
     try:
         found: dict[str, Any] = json.loads((folder / BUILD).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
+    except ValueError as exc:
+        raise IndexDamagedError(
+            f"{folder / BUILD}, which says who builds the generation, is damaged: remove it for "
+            "the generation to count as a retired one."
+        ) from exc
     return found
 
 

@@ -37,7 +37,6 @@ from slice_os.backends.local.generations import (
     make_live,
     numbers,
     read_build,
-    write_whole,
 )
 from slice_os.backends.local.retrieve import candidates, fetch, unseen
 from slice_os.backends.local.schema import (
@@ -47,7 +46,7 @@ from slice_os.backends.local.schema import (
     connect,
     create,
     filter_clause,
-    has_sources,
+    has_column,
     is_outdated,
     load_meta,
     load_roots,
@@ -58,6 +57,7 @@ from slice_os.backends.local.schema import (
 from slice_os.backends.local.segment import Segment
 from slice_os.backends.local.writer import LOCK, LocalWriter, lock
 from slice_os.errors import LocationError
+from slice_os.files import write_whole
 from slice_os.filters import Filter
 from slice_os.records import DocumentInfo, Float32, Metadata, Passage, Reject
 from slice_os.spans import reaching
@@ -215,7 +215,7 @@ class LocalBackend(Backend, Forkable):
 
     def sources(self) -> Iterator[tuple[str, str]]:
         with closing(connect(self._folder)) as database, reading(database, self._folder):
-            source = "source" if has_sources(database) else "''"
+            source = "source" if has_column(database, "documents", "source") else "''"
             yield from database.execute(f"SELECT id, {source} FROM documents ORDER BY key")
 
     def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:

@@ -1,9 +1,9 @@
-"""What of an embedded index is damaged, and encoding anew what a lost segment held."""
+"""What of an embedded index is damaged."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,28 +14,21 @@ import numpy as np
 from slice_os.backends.local.checksums import (
     described,
     document_digest,
-    has_digests,
     is_sealed,
-    seal,
-    unseal,
 )
-from slice_os.backends.local.compaction import rewrite, segment_file
+from slice_os.backends.local.compaction import segment_file
 from slice_os.backends.local.schema import (
-    as_error,
     connect,
+    has_column,
     is_full,
-    load_meta,
     reading,
     recorded_segments,
 )
 from slice_os.backends.local.segment import Recorded, Segment, is_intact
-from slice_os.backends.local.writer import SEGMENT_WORDS, lock
 from slice_os.errors import IndexDamagedError, LocationError
-from slice_os.records import Passage, Words
-from slice_os.spans import PackedPassage
+from slice_os.records import Passage
 
-# With the characters that it shares with its neighbours.
-_PASSAGE = """
+PASSAGE = """
     d.id, p.number, p.start, p."end", p.text, p.title,
     ifnull((SELECT max(0, b."end" - p.start) FROM passages b WHERE b.document = p.document
         AND b.number = p.number - 1 AND b.pending = p.pending), 0),
@@ -43,6 +36,7 @@ _PASSAGE = """
         AND a.number = p.number + 1 AND a.pending = p.pending), 0)
     FROM passages p JOIN documents d ON d.key = p.document
 """
+"""The columns of a `Passage`, with how many characters it shares with its neighbours."""
 _SPACES = np.array([9, 10, 13, 32], np.uint32)
 _SOUND = {
     "passages of no document": (
@@ -70,13 +64,6 @@ _SOUND = {
     ),
 }
 """What is not to be found in a database, and how to count it."""
-_POSTINGS = """
-BEGIN IMMEDIATE;
-INSERT INTO postings (postings) VALUES ('delete-all');
-INSERT INTO postings (rowid, title, text) SELECT key, title, text FROM passages WHERE NOT pending;
-COMMIT;
-"""
-Encode = Callable[[Iterable[str]], Iterator[Words]]
 
 
 @dataclass(slots=True)
@@ -232,13 +219,13 @@ def _examine_database(database: sqlite3.Connection, found: Condition) -> None:
 
 def _altered(database: sqlite3.Connection) -> tuple[list[str], int]:
     """Return the documents that are not what was indexed, and how many have no digest."""
-    query = f'SELECT d.id, p.hash, p."end" - p.start, {_PASSAGE} ORDER BY d.key'
+    query = f'SELECT d.id, p.hash, p."end" - p.start, {PASSAGE} ORDER BY d.key'
     wrong = dict.fromkeys(
         name
         for name, known, length, *said in database.execute(query)
         if (passage := Passage(*said)).hash != known or length != len(passage.text)
     )
-    if not has_digests(database):
+    if not has_column(database, "documents", "digest"):
         return list(wrong), _count(database, "hash IS NOT NULL")
     query = "SELECT key, id, digest FROM documents WHERE digest IS NOT NULL ORDER BY key"
     for key, name, digest in database.execute(query):
@@ -250,66 +237,3 @@ def _altered(database: sqlite3.Connection) -> tuple[list[str], int]:
 def _count(database: sqlite3.Connection, condition: str) -> int:
     query = f"SELECT count(*) FROM documents WHERE {condition}"
     return int(database.execute(query).fetchone()[0])
-
-
-def repair(
-    folder: Path, segments: Iterable[int], encode: Encode, *, postings: bool = False
-) -> tuple[int, int]:
-    """Put new segments, of the texts that the database has, in the place of damaged ones.
-
-    All else stays as it is, and readers are not disturbed. With `postings` those of the words are
-    made anew, too.
-
-    Returns:
-        How many passages were encoded, and their words.
-
-    Raises:
-        IndexLockedError: somebody is writing to the index.
-        IndexDamagedError: a text of the database holds no word.
-    """
-    held = lock(folder)
-    try:
-        with closing(connect(folder)) as database:
-            # What else is wrong with the file has to stay visible.
-            sealed = postings or is_sealed(folder) is True
-            if sealed:
-                unseal(folder)
-            mended = _repair(database, folder, list(segments), encode)
-            if postings:
-                database.executescript(_POSTINGS)
-            if sealed:
-                seal(database, folder)
-            return mended
-    except (OSError, sqlite3.Error) as exc:
-        raise as_error(folder, exc) from exc
-    finally:
-        held.release()
-
-
-def _repair(
-    database: sqlite3.Connection, folder: Path, segments: list[int], encode: Encode
-) -> tuple[int, int]:
-    max_words = load_meta(database, folder).max_words
-    database.execute("BEGIN IMMEDIATE")
-    here = recorded_segments(database)
-    lost = [number for number in segments if number in here]
-    passages = words = 0
-
-    def encoded() -> Iterator[tuple[int, int, int, PackedPassage]]:
-        nonlocal passages, words
-        for number in lost:
-            query = f"SELECT p.key, p.ordinal, {_PASSAGE} WHERE p.segment = ? ORDER BY p.ordinal"
-            rows = database.execute(query, (number,)).fetchall()
-            said = [Passage(*passage) for _, _, *passage in rows]
-            found = encode(one.text for one in said)
-            for (key, ordinal, *_), one, own in zip(rows, said, found, strict=True):
-                if not len(own):
-                    raise IndexDamagedError(
-                        f"A passage of {folder} holds no word ({one.text[:40]!r}): delete the "
-                        "folder and index again."
-                    )
-                passages, words = passages + 1, words + len(own)
-                yield key, number, ordinal, PackedPassage.pack(own, max_words, one)
-
-    rewrite(database, folder, lost, encoded(), SEGMENT_WORDS)
-    return passages, words

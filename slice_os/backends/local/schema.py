@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from slice_os.backends.base import FORMAT, IndexMeta
-from slice_os.backends.local.segment import Recorded, mending, sync_folder
+from slice_os.backends.local.segment import Recorded, mending
 from slice_os.errors import IndexDamagedError, LocationError
+from slice_os.files import sync_folder
 from slice_os.filters import Filter, field_names, field_of
 from slice_os.lexical import stands
 
@@ -192,9 +193,8 @@ def recorded_segments(database: sqlite3.Connection) -> dict[int, Recorded]:
 
 def record_segment(database: sqlite3.Connection, segment: Recorded) -> None:
     """Note a segment; an index of before checksums gets the columns for them first."""
-    columns = {name for _, name, *_ in database.execute("PRAGMA table_info(segments)")}
     for name, kind in (("size", "INTEGER"), ("checksum", "BLOB")):
-        if name not in columns:
+        if not has_column(database, "segments", name):
             database.execute(f"ALTER TABLE segments ADD COLUMN {name} {kind}")
     database.execute("INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?, ?)", segment)
 
@@ -265,10 +265,10 @@ def load_roots(database: sqlite3.Connection) -> dict[str, str] | None:
         ) from exc
 
 
-def has_sources(database: sqlite3.Connection) -> bool:
-    """Tell whether documents have a source here, as in every index that was written to of late."""
-    columns = database.execute("SELECT name FROM pragma_table_info('documents')")
-    return ("source",) in columns.fetchall()
+def has_column(database: sqlite3.Connection, table: str, column: str) -> bool:
+    """Tell whether a table has a column; an index of a version before may lack some."""
+    columns = database.execute("SELECT name FROM pragma_table_info(?)", (table,))
+    return (column,) in columns.fetchall()
 
 
 def filter_clause(filters: Sequence[Filter]) -> tuple[str, list[str]]:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slice_os.errors import IndexDamagedError
+from slice_os.files import sync_folder
 from slice_os.records import Float32
 from slice_os.spans import (
     PackedPassage,
@@ -98,17 +99,6 @@ def is_intact(file: Path, recorded: Recorded) -> bool:
         return size == recorded.size and (
             _checksum(stream, size - CHECKSUM_BYTES) == recorded.checksum
         )
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames and new files in a folder durable."""
-    if os.name == "nt":  # a folder cannot be opened there
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

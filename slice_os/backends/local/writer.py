@@ -33,7 +33,7 @@ from slice_os.backends.local.compaction import merge_segments, remove_orphans, s
 from slice_os.backends.local.schema import (
     as_error,
     connect,
-    has_sources,
+    has_column,
     is_full,
     load_meta,
     next_segment,
@@ -109,7 +109,7 @@ class LocalWriter(Writer):
             remove_orphans(self._database, folder)
             unseal(folder)
             self._begin_transaction()
-            if not has_sources(self._database):
+            if not has_column(self._database, "documents", "source"):
                 self._database.execute(
                     "ALTER TABLE documents ADD COLUMN source TEXT NOT NULL DEFAULT ''"
                 )

@@ -15,7 +15,8 @@ import pytest
 import slice_os
 from slice_os.backends.base import IndexMeta, MiningQuery
 from slice_os.backends.local import LocalBackend, writer
-from slice_os.backends.local.integrity import examine, repair
+from slice_os.backends.local.integrity import examine
+from slice_os.backends.local.repair import repair
 from slice_os.errors import IndexDamagedError, IndexLockedError
 from support.local import DIMENSION, SENTENCES, encode, put, put_passage, search, unit
 
