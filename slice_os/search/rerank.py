@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 
+import numpy as np
+
 from slice_os.backends.base import Backend, Candidate, Mode, SearchQuery, StoredPassage
 from slice_os.fusion import FUSIONS, get_fusion
 from slice_os.records import Float32
@@ -22,7 +24,6 @@ from slice_os.spans import (
     degree,
     fit_window,
     late_interaction,
-    span_cosines,
     word_scores,
 )
 
@@ -45,11 +46,6 @@ class Ranked:
     lengths: range
 
     @cached_property
-    def vectors(self) -> Float32:
-        """The passage's word vectors, float32 ``[N, d]``."""
-        return self.stored.packed.vectors
-
-    @cached_property
     def norms(self) -> Float32:
         """The norms of its spans, float32 ``[L, N]``."""
         return self.stored.packed.span_norms
@@ -57,7 +53,7 @@ class Ranked:
     @cached_property
     def word_scores(self) -> Float32:
         """Q . w for each of its words, float32 ``[N]``."""
-        return word_scores(self.vectors, self.vector)
+        return word_scores(self.stored.packed.vectors, self.vector)
 
     @property
     def window(self) -> range:
@@ -67,7 +63,7 @@ class Ranked:
     @cached_property
     def cosines(self) -> Float32:
         """The cosines of its spans with the query, float32 ``[window, N]``."""
-        return span_cosines(self.word_scores, self.norms, self.window)
+        return self.stored.packed.scored(self.word_scores, self.window)
 
     @property
     def degree(self) -> float:
@@ -121,7 +117,7 @@ def _whole(ranks: range, block: int) -> range:
 
 def _rerank(query: SearchQuery, passages: Sequence[Ranked]) -> list[Ranked]:
     """Score passages again and sort them."""
-    scores = dict(enumerate(dense_scores(query, passages)))
+    scores = {n: dense_score(query, one) for n, one in enumerate(passages)}
     if query.mode == "hybrid":
         fusion, weight = get_fusion(query.fusion, query.weight)
         lexical = {n: one.bm25 for n, one in enumerate(passages) if one.bm25 is not None}
@@ -131,17 +127,19 @@ def _rerank(query: SearchQuery, passages: Sequence[Ranked]) -> list[Ranked]:
     return sorted(passages, key=lambda one: -one.score)
 
 
-def dense_scores(query: SearchQuery, passages: Sequence[Ranked]) -> list[float]:
-    """Return the dense scores of passages, in [0, 1].
+def dense_score(query: SearchQuery, passage: Ranked) -> float:
+    """Return the dense score of a passage, in [0, 1].
 
     That is (1 - late) degree + late (1 + s) / 2, s the late interaction of the query's words with
     the passage's; the degree alone where the query has no words.
     """
-    degrees = [one.degree for one in passages]
-    if query.words is None or not query.late:
-        return degrees
-    said = degree(late_interaction(query.words, [one.vectors for one in passages]))
-    return [
-        (1 - query.late) * own + query.late * float(one)
-        for own, one in zip(degrees, said, strict=True)
-    ]
+    words = query.words if query.late else None
+    if words is None:
+        return passage.degree
+    packed = passage.stored.packed
+    # One product of what the cache holds: the codes, since a cosine has no need of their scales.
+    codes = packed.codes.astype(np.float32)
+    products = codes @ np.vstack((query.vector, words.vectors)).T
+    passage.word_scores = products[:, 0] * packed.scales
+    said = degree(late_interaction(words, codes, products[:, 1:]))
+    return (1 - query.late) * passage.degree + query.late * said

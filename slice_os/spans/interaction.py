@@ -6,7 +6,6 @@ knows better which passage is about it; it ranks, and is not a degree.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +16,6 @@ from slice_os.records import Float32
 
 TINY = np.float32(1e-12)
 """What a norm of 0 is taken for: such a vector is near to nothing."""
-BLOCK = 512
-"""Words of a query that are compared at once: any text is a query, a book too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,23 +43,17 @@ def query_words(vectors: npt.NDArray[Any]) -> QueryWords:
     return QueryWords(rows / norms, shares / shares.sum())
 
 
-def late_interaction(query: QueryWords, passages: Sequence[npt.NDArray[Any]]) -> Float32:
-    """Return the sum of ``a_i max_j cos(q_i, w_j)`` over the query's words i, float32 ``[n]``.
+def late_interaction(
+    query: QueryWords, words: npt.NDArray[Any], products: npt.NDArray[Any] | None = None
+) -> float:
+    """Return the sum of ``a_i max_j cos(q_i, w_j)`` over the query's words i, in [-1, 1].
 
-    ColBERT's MaxSim (Khattab and Zaharia 2020, equation 3) with the shares a_i instead of ones, in
-    [-1, 1]. Each of the `passages` is its word vectors, ``[N, d]``; one without words gives -1.
+    ColBERT's MaxSim (Khattab and Zaharia 2020, equation 3) with the shares a_i instead of ones.
+    `words` are the vectors of a passage's words, ``[N, d]``, each of any length; without words the
+    result is -1. `products`, ``[N, m]``, are theirs with the query's, where they are known.
     """
-    counts = np.array([len(words) for words in passages], np.int64)
-    filled = counts > 0
-    found = np.where(filled, 0, -1).astype(np.float32)
-    if not filled.any():
-        return found
-    words = np.concatenate(passages).astype(np.float32, copy=False)
+    if not len(words):
+        return -1.0
+    cosines = words @ query.vectors.T if products is None else products
     norms = np.maximum(np.sqrt(np.einsum("nd,nd->n", words, words)), TINY)
-    starts = (np.cumsum(counts) - counts)[filled]
-    for first in range(0, len(query.vectors), BLOCK):
-        some = slice(first, first + BLOCK)
-        cosines = words @ query.vectors[some].T
-        cosines /= norms[:, None]
-        found[filled] += np.maximum.reduceat(cosines, starts, axis=0) @ query.shares[some]
-    return found
+    return float((cosines / norms[:, None]).max(axis=0) @ query.shares)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from slice_os.errors import IndexDamagedError
 from slice_os.records import Float32, Int32, Passage, Words
 from slice_os.spans.norms import span_norms
-from slice_os.spans.scores import span_cosines, word_scores
+from slice_os.spans.scores import stored_cosines, word_scores
 from slice_os.spans.sharing import own_norms, shared_words
 from slice_os.spans.storage import (
     Int8,
@@ -98,9 +98,16 @@ class PackedPassage:
     def cosines(self, query: Float32, lengths: range) -> Float32:
         """Return the cosines of a unit query ``[d]`` with all spans, float32 ``[lengths, N]``.
 
-        See `spans.span_cosines`.
+        -inf where there is no such span; see `spans.span_cosines`.
         """
-        return span_cosines(word_scores(self.vectors, query), self.span_norms, lengths)
+        return self.scored(word_scores(self.vectors, query), lengths)
+
+    def scored(self, word_scores: Float32, lengths: range) -> Float32:
+        """Return `cosines` from the scores of the words, ``[N]``, as `spans.word_scores` gives."""
+        cosines = stored_cosines(word_scores, self.inverse_norms, lengths)
+        if lengths:
+            cosines[self.norms[lengths.start - 1 : lengths.stop - 1] == 0] = -np.inf
+        return cosines
 
     def to_bytes(self) -> bytes:
         """Return the passage as bytes: equal passages give equal bytes, wherever they have been."""

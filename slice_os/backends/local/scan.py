@@ -12,6 +12,7 @@ from functools import cache, partial
 
 import numkong
 import numpy as np
+import numpy.typing as npt
 
 from slice_os.backends.local.segment import Segment
 from slice_os.records import Float32
@@ -19,8 +20,10 @@ from slice_os.spans import best_span, fit_window, quantize, stored_cosines
 
 DOUBTFUL = 0.001
 """A best cosine below this may be that of a span that leaves its passage."""
-TOGETHER = 16
-"""Queries in one product: its result stays in the processor's cache."""
+TOGETHER = 64
+"""Queries for which the vectors are read once."""
+BLOCK = 4096
+"""Words in one product: it stays in the processor's cache until each query has its row of it."""
 
 
 def best_cosines(segment: Segment, queries: Float32, lengths: Sequence[range]) -> Float32:
@@ -36,49 +39,60 @@ def best_cosines(segment: Segment, queries: Float32, lengths: Sequence[range]) -
     for first in range(0, len(queries), TOGETHER):
         some = slice(first, first + TOGETHER)
         codes, scales = quantize(queries[some])
-        # In rows of their own, which the cache holds while a query is worked on.
-        if len(codes) == 1:
-            products = np.asarray(
-                numkong.cdist(codes, segment.vectors, metric="dot", out_dtype="float32")
-            )
-        else:
-            packed = numkong.dots_pack(codes)
-            products = np.asarray(numkong.dots_packed(segment.vectors, packed)).T
-        scores = np.multiply(
-            products, segment.scales, order="C", dtype=np.float32, casting="same_kind"
-        )
-        scores *= scales[:, None]
         found[some] = [
-            _best_of_passages(segment, own, inverse, window)
-            for own, window in zip(scores, lengths[some], strict=True)
+            _best_of_passages(segment, own, float(scale), inverse, window)
+            for own, scale, window in zip(
+                _word_scores(segment, codes), scales, lengths[some], strict=True
+            )
         ]
     return found
 
 
+def _word_scores(segment: Segment, queries: npt.NDArray[np.int8]) -> Float32:
+    """Return the products of int8 queries ``[m, d]`` with all words, float32 ``[m, words]``."""
+    found = np.empty((len(queries), len(segment.vectors)), np.float32)
+    if len(queries) == 1:
+        found[:] = numkong.cdist(queries, segment.vectors, metric="dot", out_dtype="float32")
+    else:
+        packed = numkong.dots_pack(queries)
+        for first in range(0, len(segment.vectors), BLOCK):
+            some = slice(first, first + BLOCK)
+            found[:, some] = np.asarray(numkong.dots_packed(segment.vectors[some], packed)).T
+    found *= segment.scales
+    return found
+
+
 def _best_of_passages(
-    segment: Segment, scores: Float32, inverse: Callable[[int], Float32], lengths: range
+    segment: Segment,
+    scores: Float32,
+    scale: float,
+    inverse: Callable[[int], Float32],
+    lengths: range,
 ) -> Float32:
     """Return the best span's cosine of every passage, ``[passages]``, of its words' scores.
 
     Long arrays, made once: two threads that allocate, or that meet at the GIL, for every
     operation on a small block take longer together than one of them alone.
     """
-    best = np.full(len(scores), -1, dtype=np.float32)
-    sums, cosines = np.zeros_like(best), np.empty_like(best)
+    starts, counts = segment.bounds[:-1], np.diff(segment.bounds)
+    best = np.full(len(scores), -np.inf, dtype=np.float32)
+    sums, cosines = scores.copy(), np.empty_like(best)
     for length in range(1, min(lengths.stop, len(scores) + 1)):
         first = len(scores) - length + 1
         sums = sums[:first]
-        sums += scores[length - 1 :]
+        if length > 1:
+            sums += scores[length - 1 :]
         if length >= lengths.start:
             np.multiply(sums, inverse(length)[:first], out=cosines[:first])
             np.maximum(best[:first], cosines[:first], out=best[:first])
-    found: Float32 = np.maximum.reduceat(best, segment.bounds[:-1])
-    # A span that would leave its passage counts as next to 0 above. That matters only where no
-    # true span is better, or where the passage is too short for any.
-    short = np.diff(segment.bounds) < lengths.start
-    for passage in np.flatnonzero(short | (found < DOUBTFUL)).tolist():
+        elif len(whole := starts[counts == length]):  # too short for any other span
+            best[whole] = sums[whole] * segment.inverse_norms(whole, length)
+    found: Float32 = np.maximum.reduceat(best, starts) * np.float32(scale)
+    # A span that would leave its passage counts as next to 0 above: that matters only where no true
+    # span is better.
+    for passage in np.flatnonzero(found < DOUBTFUL).tolist():
         part = segment.slice(passage)
         window = fit_window(lengths, part.stop - part.start)
         own = segment.passage(passage).inverse_norms
-        found[passage] = best_span(stored_cosines(scores[part], own, window), window).cosine
+        found[passage] = scale * best_span(stored_cosines(scores[part], own, window), window).cosine
     return found

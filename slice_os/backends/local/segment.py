@@ -157,8 +157,10 @@ class Segment:
         if recorded and (len(bounds) - 1, words) != (recorded.passages, recorded.words):
             raise ValueError("it is another one")
 
-    def inverse_norms(self, words: slice, length: int | None = None) -> Float32:
-        """Return 1 / norm of the spans that begin with a slice of words, ``[max_words, n]``.
+    def inverse_norms(
+        self, words: slice | npt.NDArray[np.int64], length: int | None = None
+    ) -> Float32:
+        """Return 1 / norm of the spans that begin with some words, ``[max_words, n]``.
 
         Of one `length` alone, ``[n]``.
         """

@@ -46,7 +46,7 @@ def test_blocks_of_ranks_are_scored_again_and_pages_are_cut_from_them(index):
         block = dict(plain[first : first + RANKS["dense"]])
         scores = {
             name: 0.5 * naive_degree(texts[name], unit(4), range(4, 9))
-            + 0.5 * degree(float(late_interaction(late["words"], [encode(texts[name]).vectors])[0]))
+            + 0.5 * degree(late_interaction(late["words"], encode(texts[name]).vectors))
             for name in block
         }
         again = found[first : first + RANKS["dense"]]
