@@ -17,9 +17,12 @@ from slice_os.phrases import Sought
 from slice_os.records import Float32, Match
 from slice_os.search import ROUNDING, encode_queries, query_lengths, span_text
 from slice_os.spans import (
+    Phrasing,
     cosine,
     degree,
     fit_window,
+    full_range,
+    phrasing,
     span_cosines,
     span_norms,
     spans_above,
@@ -52,6 +55,7 @@ class _Passage(NamedTuple):
     stored: StoredPassage
     vectors: Float32
     norms: Float32
+    said: Phrasing
 
     @classmethod
     def of(cls, stored: StoredPassage) -> _Passage:
@@ -59,10 +63,14 @@ class _Passage(NamedTuple):
         vectors = packed.vectors
         whole = packed.norms[0].all()
         norms = packed.span_norms if whole else span_norms(vectors, packed.max_words)
-        return cls(stored, vectors, norms)
+        text = stored.passage.text
+        said = phrasing(text, packed.starts, packed.ends, packed.max_words)
+        return cls(stored, vectors, norms, said)
 
-    def cosines(self, vector: Float32, window: range) -> Float32:
-        return span_cosines(word_scores(self.vectors, vector), self.norms, window)
+    def cosines(self, vector: Float32) -> Float32:
+        """Return those of spans of all lengths, ``[L, N]``."""
+        lengths = full_range(len(self.norms))
+        return span_cosines(word_scores(self.vectors, vector), self.norms, lengths)
 
 
 class _Span(NamedTuple):
@@ -180,36 +188,39 @@ def _indexed(
     passage: _Passage, phrases: Sequence[_Phrase], counters: Float32, least: float
 ) -> list[_Span]:
     """Return the spans whose cosine in context is enough, best first, none overlapping."""
-    tables, window = _tables(passage, phrases)
+    tables = _tables(passage, phrases)
     nearest, best = tables.argmax(axis=0), tables.max(axis=0)
-    against = _counter_table(passage, counters, window)
+    against = _counter_table(passage, counters, best)
+    found = spans_above(np.maximum(best, against), full_range(len(best)), least, passage.said.costs)
     return [
         _Span(*span, int(nearest[cell]))
-        for span in spans_above(np.maximum(best, against), window, least)
-        if best[cell := (span.j - span.i - window.start, span.i)] >= against[cell]
+        for span in found
+        if best[cell := (span.j - span.i - 1, span.i)] >= against[cell]
     ]
 
 
-def _tables(passage: _Passage, phrases: Sequence[_Phrase]) -> tuple[Float32, range]:
-    """Return the cosines of the spans with each phrase, ``[phrases, lengths, words]``.
+def _tables(passage: _Passage, phrases: Sequence[_Phrase]) -> Float32:
+    """Return the cosines of the spans with each phrase, ``[phrases, L, N]``.
 
-    The lengths are all that one of the phrases is compared with; a phrase has -inf for others.
+    A phrase has -inf for spans of a length that it is not compared with.
     """
     count = len(passage.vectors)
-    windows = [fit_window(phrase.lengths, count) for phrase in phrases]
-    hull = range(min(one.start for one in windows), max(one.stop for one in windows))
-    tables = np.full((len(phrases), len(hull), count), -np.inf, np.float32)
-    for table, phrase, window in zip(tables, phrases, windows, strict=True):
-        rows = slice(window.start - hull.start, window.stop - hull.start)
-        table[rows] = passage.cosines(phrase.vector, window)
-    return tables, hull
+    return np.array(
+        [
+            passage.said.within(passage.cosines(one.vector), fit_window(one.lengths, count))
+            for one in phrases
+        ]
+    )
 
 
-def _counter_table(passage: _Passage, counters: Float32, window: range) -> Float32:
-    """Return the cosines of the spans with the nearest counter-example, ``[lengths, words]``."""
-    table = np.full((len(window), len(passage.vectors)), -np.inf, np.float32)
+def _counter_table(passage: _Passage, counters: Float32, best: Float32) -> Float32:
+    """Return the cosines of the spans with the nearest counter-example, ``[L, N]``.
+
+    Of those that a phrase is compared with: `best` of the others is -inf.
+    """
+    table = np.full_like(best, -np.inf)
     for vector in counters:
-        np.maximum(table, passage.cosines(vector, window), out=table)
+        np.maximum(table, passage.cosines(vector), out=table, where=best > -np.inf)
     return table
 
 
@@ -221,11 +232,13 @@ def _verified(
     encoder: Encoder,
 ) -> list[_Span]:
     """Return the spans whose verified degree is enough, best first, none overlapping."""
-    tables, window = _tables(passage, phrases)
+    tables = _tables(passage, phrases)
+    against_table = _counter_table(passage, counters, tables.max(axis=0))
+    lengths, costs = full_range(tables.shape[1]), passage.said.costs
     # Which phrases each span is near enough to in context; none where it is a counter-example.
     near: dict[tuple[int, int], list[int]] = {}
-    for n, table in enumerate([*tables, _counter_table(passage, counters, window)]):
-        for i, j, value in top_spans(table, window, VERIFIED_SPANS):
+    for n, table in enumerate([*tables, against_table]):
+        for i, j, value in top_spans(table, lengths, VERIFIED_SPANS, costs):
             if degree(value) >= threshold - VERIFY_MARGIN:
                 said = near.setdefault((i, j), [])
                 said += [n] if n < len(phrases) else []
@@ -239,7 +252,11 @@ def _verified(
         nearer = counter > best
         spans.append(_Span(*place, counter if nearer else best, -1 if nearer else phrase))
     kept: list[_Span] = []
-    for span in sorted(spans, key=lambda span: (span.cosine, span.i, span.j), reverse=True):
+
+    def preferred(span: _Span) -> tuple[float, int, int]:
+        return span.cosine - float(costs[span.j - span.i - 1, span.i]), span.i, span.j
+
+    for span in sorted(spans, key=preferred, reverse=True):
         apart = all(span.j <= other.i or other.j <= span.i for other in kept)
         if degree(span.cosine) >= threshold - ROUNDING and apart:
             kept.append(span)

@@ -13,4 +13,5 @@ from slice_os.corpus.reader import read as read
 from slice_os.corpus.splitter import DEFAULT_MAX_WORDS as DEFAULT_MAX_WORDS
 from slice_os.corpus.splitter import count_words as count_words
 from slice_os.corpus.splitter import joined as joined
+from slice_os.corpus.splitter import sentence_ends as sentence_ends
 from slice_os.corpus.splitter import split as split

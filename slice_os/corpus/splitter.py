@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import regex
 
 from slice_os.corpus.flow import JOIN, flow, is_cased
@@ -36,6 +38,7 @@ _ABBREVIATED = frozenset([
     "est", "approx", "fig", "figs", "sec", "sect", "art", "arts", "ch", "vol", "pp", "eq", "ref",
     "refs", "cf", "al", "etc", "viz", "resp", "incl", "gen", "col", "capt", "sgt", "hon", "rev",
 ])  # fmt: skip
+_BEGUN = regex.compile(r"\n\s*(?:[-*+•–>|]\s|```|[\p{L}\d][\w .'’-]{0,24}:\s)")
 _BEFORE_NUMBERS = frozenset(["no", "nos", "nr", "p", "para", "paras", "cl"])
 _BEGINNING_CLAUSES = frozenset([
     "and", "or", "but", "nor", "which", "that", "who", "whom", "whose", "where", "when", "while",
@@ -87,6 +90,23 @@ def split(document: Document, max_words: int = DEFAULT_MAX_WORDS) -> Iterator[Pa
             return
         del held[: cut - share]
         number, before, common = number + 1, after, share
+
+
+def sentence_ends(text: str, ends: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Tell between which words of a text a sentence, a line or a bullet ends: bool ``[N + 1]``.
+
+    `ends` ``[N]`` are where its words end, in characters. Element k is what stands before word k;
+    the first and the last are True. The line ends of hard-wrapped prose end nothing; those before
+    a bullet, a speaker's name, a fence of code and after a heading do.
+    """
+    flowing = flow(text)
+    last = [word.end for word in _words(flowing) if word.ends >= _SENTENCE]
+    last += [one.start() for one in _BEGUN.finditer(text)]
+    last += [at for at, character in enumerate(flowing) if character == JOIN]
+    found = np.zeros(len(ends) + 1, bool)
+    found[np.searchsorted(ends, last, side="right")] = True
+    found[[0, -1]] = True
+    return found
 
 
 def joined(passages: Sequence[Passage]) -> str:

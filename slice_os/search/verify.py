@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from slice_os.backends.base import StoredPassage
 from slice_os.encoder import Encoder
 from slice_os.records import Float32, Hit, SpanMatch
 from slice_os.search.rerank import Ranked
-from slice_os.spans import ScoredSpan, contributions, degree, pick, verified_degrees
+from slice_os.spans import (
+    ScoredSpan,
+    contributions,
+    degree,
+    phrasing,
+    pick,
+    verified_degrees,
+)
 
 SHOWN_SPANS = 3
 """Spans a hit shows: the best that share no word."""
@@ -44,8 +52,22 @@ def verified(
     ]
 
 
-def _best(ranked: Ranked, spans: int) -> list[SpanMatch]:
-    return [_match(ranked, span) for span in pick(ranked.cosines, ranked.window, spans)]
+class _Found(NamedTuple):
+    """A span, and what its degree is counted as less in the choice of spans (`Phrasing`)."""
+
+    match: SpanMatch
+    cost: float
+
+
+def _best(ranked: Ranked, spans: int) -> list[_Found]:
+    packed, window = ranked.stored.packed, ranked.window
+    said = phrasing(ranked.stored.passage.text, packed.starts, packed.ends, window.stop - 1)
+    lengths = range(1, window.stop)
+    cosines = said.within(packed.scored(ranked.word_scores, lengths), window)
+    return [
+        _Found(_match(ranked, span), float(said.costs[span.j - span.i - 1, span.i]) / 2)
+        for span in pick(cosines, lengths, spans, said.costs)
+    ]
 
 
 def _match(ranked: Ranked, span: ScoredSpan) -> SpanMatch:
@@ -56,28 +78,31 @@ def _match(ranked: Ranked, span: ScoredSpan) -> SpanMatch:
 
 
 def _verified(
-    found: Sequence[Sequence[list[SpanMatch]]], vectors: Sequence[Float32], encoder: Encoder
-) -> list[list[list[SpanMatch]]]:
-    """Return matches with the degrees of their words alone, each text encoded once."""
-    texts = {one.text: 0 for passages in found for matches in passages for one in matches}
+    found: Sequence[Sequence[list[_Found]]], vectors: Sequence[Float32], encoder: Encoder
+) -> list[list[list[_Found]]]:
+    """Return spans with the degrees of their words alone, each text encoded once."""
+    texts = {one.match.text: 0 for passages in found for spans in passages for one in spans}
     texts = {text: row for row, text in enumerate(texts)}
     alone = encoder.encode(list(texts))
     return [
-        [_with_degrees(matches, vector, alone, texts) for matches in passages]
+        [_with_degrees(spans, vector, alone, texts) for spans in passages]
         for vector, passages in zip(vectors, found, strict=True)
     ]
 
 
 def _with_degrees(
-    matches: Sequence[SpanMatch], vector: Float32, alone: Float32, texts: dict[str, int]
-) -> list[SpanMatch]:
-    degrees = verified_degrees(vector, alone[[texts[one.text] for one in matches]])
-    return [replace(one, degree=float(d)) for one, d in zip(matches, degrees, strict=True)]
+    spans: Sequence[_Found], vector: Float32, alone: Float32, texts: dict[str, int]
+) -> list[_Found]:
+    degrees = verified_degrees(vector, alone[[texts[one.match.text] for one in spans]])
+    return [
+        _Found(replace(one.match, degree=float(d)), one.cost)
+        for one, d in zip(spans, degrees, strict=True)
+    ]
 
 
-def _hit(ranked: Ranked, matches: Sequence[SpanMatch]) -> Hit:
+def _hit(ranked: Ranked, spans: Sequence[_Found]) -> Hit:
     kept: list[SpanMatch] = []
-    for match in sorted(matches, key=lambda match: -match.degree):
+    for match, _ in sorted(spans, key=lambda one: one.cost - one.match.degree):
         if all(match.end <= other.start or other.end <= match.start for other in kept):
             kept.append(match)
     passage = ranked.stored.passage

@@ -39,12 +39,14 @@ def best_span(cosines: npt.NDArray[Any], lengths: range) -> ScoredSpan:
 
 
 def top_spans(
-    cosines: npt.NDArray[Any], lengths: range, k: int, distinct: bool = False
+    cosines: npt.NDArray[Any],
+    lengths: range,
+    k: int,
+    costs: npt.NDArray[Any] | float = 0.0,
 ) -> list[ScoredSpan]:
     """Return the `k` best spans of `cosines` ``[len(lengths), N]``, best first; fewer if so few.
 
-    With `distinct` no two share a word: each is the best of those that share none with the spans
-    before it.
+    The best are those of the highest cosines less their `costs`, of the same shape.
 
     Raises:
         ValueError: `cosines` has not one row a length, or `k` is negative.
@@ -52,9 +54,7 @@ def top_spans(
     _check(cosines, lengths)
     if k < 0:
         raise ValueError(f"There are no {k} spans.")
-    if distinct:
-        return _apart(cosines, lengths, k)
-    flat = cosines.ravel()
+    flat = (cosines - costs).ravel()
     if 0 < k < flat.size:
         cells = np.flatnonzero(flat >= np.partition(flat, flat.size - k)[flat.size - k])
     else:
@@ -64,13 +64,18 @@ def top_spans(
     return [_span(cosines, lengths, cell) for cell in cells[order].tolist()]
 
 
-def spans_above(cosines: npt.NDArray[Any], lengths: range, threshold: float) -> list[ScoredSpan]:
+def spans_above(
+    cosines: npt.NDArray[Any],
+    lengths: range,
+    threshold: float,
+    costs: npt.NDArray[Any] | float = 0.0,
+) -> list[ScoredSpan]:
     """Return the matches of `cosines` ``[len(lengths), N]``, best first.
 
     Spans with a cosine of at least `threshold` (rounded to the table's dtype); of those that
-    overlap only the best stays: greedy non-maximum suppression, so every span above the threshold
-    is a match or shares a word with a better one. Work: one sort of the candidates, and for every
-    `CHUNK` of them one pass over the words.
+    overlap only the best stays, by its cosine less its cost: greedy non-maximum suppression, so
+    every span above the threshold is a match or shares a word with a better one. Work: one sort of
+    the candidates, and for every `CHUNK` of them one pass over the words.
 
     Raises:
         ValueError: `cosines` has not one row a length.
@@ -78,7 +83,8 @@ def spans_above(cosines: npt.NDArray[Any], lengths: range, threshold: float) -> 
     _check(cosines, lengths)
     flat = cosines.ravel()
     cells = np.flatnonzero((flat >= flat.dtype.type(threshold)) & (flat > -np.inf))
-    cells = cells[np.argsort(-flat[cells], kind="stable")]
+    order = np.argsort(-(cosines - costs).ravel()[cells], kind="stable")
+    cells = cells[order]
     count = cosines.shape[1]
     taken = bytearray(count)
     matches = []
@@ -96,22 +102,6 @@ def spans_above(cosines: npt.NDArray[Any], lengths: range, threshold: float) -> 
                 taken[i:j] = b"\1" * (j - i)
                 matches.append(ScoredSpan(i, j, value))
     return matches
-
-
-def _apart(cosines: npt.NDArray[Any], lengths: range, k: int) -> list[ScoredSpan]:
-    """Take the best cell and blot out every span that shares a word with it, `k` times."""
-    table = cosines.copy()
-    sizes = np.array(lengths)[:, None]
-    chosen: list[ScoredSpan] = []
-    while len(chosen) < k:
-        best = best_span(table, lengths)
-        if best.cosine == -np.inf:
-            break
-        chosen.append(best)
-        first = max(best.i - lengths[-1] + 1, 0)
-        near = table[:, first : best.j]
-        near[np.arange(first, best.j) + sizes > best.i] = -np.inf
-    return chosen
 
 
 def _span(cosines: npt.NDArray[Any], lengths: range, cell: int) -> ScoredSpan:

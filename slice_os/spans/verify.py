@@ -15,15 +15,21 @@ SPANS = 8
 """Default number of spans verified per passage."""
 
 
-def pick(cosines: npt.NDArray[Any], lengths: range, spans: int = SPANS) -> list[ScoredSpan]:
+def pick(
+    cosines: npt.NDArray[Any],
+    lengths: range,
+    spans: int = SPANS,
+    costs: npt.NDArray[Any] | float = 0.0,
+) -> list[ScoredSpan]:
     """Return the spans of `cosines` ``[len(lengths), N]`` to verify: the `spans` best, best first.
 
-    Overlapping ones stay: which words to leave out is what encoding alone decides.
+    Overlapping ones stay: which words to leave out is what encoding alone decides. `costs` are
+    those of `Phrasing`, if it is to count.
 
     Raises:
         ValueError: `cosines` has not one row a length, or `spans` is negative.
     """
-    return top_spans(cosines, lengths, spans)
+    return top_spans(cosines, lengths, spans, costs=costs)
 
 
 def verified_degrees(query: npt.NDArray[Any], alone: npt.NDArray[Any]) -> Float64:

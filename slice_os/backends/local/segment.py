@@ -134,7 +134,7 @@ class Segment:
                 try:
                     segment = cls(**dict(zip(_ARRAYS, _map_arrays(stream, end), strict=True)))
                     segment._check_shape(recorded)
-                except (OSError, ValueError):
+                except (OSError, ValueError, ImportError, MemoryError):
                     raise
                 except Exception as exc:  # numpy parses a header as Python: any error there is
                     raise ValueError("a header of it is none") from exc

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap  # noqa: F401 - numpy imports it late, where a test may not read it
 import os
 import sqlite3
 import tempfile

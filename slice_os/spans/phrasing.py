@@ -1,0 +1,80 @@
+"""Spans as a person would mark them: within a sentence, and not ending on "the".
+
+Of spans that say about the same, the vectors do not tell which one is a phrase. So a span that
+crosses the end of a sentence, or begins or ends on a word that belongs to what is left out, gives
+way to another whose degree is lower by no more than a margin; and a sentence too short for a
+query's window of lengths counts as a whole, as a short passage does.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from slice_os.corpus import sentence_ends
+from slice_os.records import Float32
+
+CROSSING = 0.1
+"""The degree that may be given up for a span within one sentence, line or bullet."""
+DANGLING = 0.03
+"""The degree that may be given up for a span that neither begins nor ends on a dangling word."""
+
+_BEGINNING = frozenset(["and", "but", "nor", "of", "or", "than"])
+_ENDING = frozenset([
+    "a", "about", "after", "against", "an", "and", "any", "are", "as", "at", "be", "because",
+    "been", "before", "being", "between", "but", "by", "can", "could", "during", "each", "every",
+    "for", "from", "had", "has", "have", "he", "her", "his", "i", "if", "in", "including", "into",
+    "is", "its", "may", "might", "must", "my", "nor", "of", "on", "onto", "or", "our", "over",
+    "per", "shall", "she", "should", "such", "than", "that", "the", "their", "they", "through",
+    "to", "under", "unless", "until", "upon", "via", "was", "we", "were", "whether", "which",
+    "while", "who", "whose", "will", "with", "within", "without", "would", "your",
+])  # fmt: skip
+_NO_WORD = re.compile(r"\W+")
+
+
+class Phrasing(NamedTuple):
+    """What people would mark of a passage of N words, for spans of 1 to L words.
+
+    Attributes:
+        costs: float32 ``[L, N]``: by how much a span's cosine may be above that of the span that
+            is preferred to it.
+        sentences: bool ``[L, N]``: spans from the beginning of a sentence to the end of one.
+    """
+
+    costs: Float32
+    sentences: npt.NDArray[np.bool_]
+
+    def within(self, cosines: Float32, window: range) -> Float32:
+        """Return cosines ``[L, N]`` with -inf where a span does not count for a window of lengths.
+
+        Those of other lengths do not, but for whole sentences that are shorter.
+        """
+        counts = self.sentences.copy()
+        counts[window.start - 1 :] = False
+        counts[window.start - 1 : window.stop - 1] = True
+        return np.where(counts, cosines, np.float32(-np.inf))
+
+
+def phrasing(text: str, starts: npt.NDArray[Any], ends: npt.NDArray[Any], longest: int) -> Phrasing:
+    """Return the phrasing of a passage for spans of 1 to `longest` words.
+
+    `starts` and `ends` ``[N]`` are the character offsets of its words. The words that dangle are
+    known for English alone; in other languages sentences count and nothing else does.
+    """
+    count = len(starts)
+    ending = sentence_ends(text, ends)
+    words = [
+        _NO_WORD.sub("", text[start:end]).lower()
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
+    first = np.arange(count)
+    last = np.minimum(first + np.arange(1, longest + 1)[:, None], count)  # half-open
+    passed = np.cumsum(ending)
+    crossing = passed[last - 1] > passed[first]
+    dangling = np.array([word in _ENDING for word in words], bool)[last - 1]
+    dangling |= np.array([word in _BEGINNING for word in words], bool)
+    costs = 2 * np.where(crossing, CROSSING, np.where(dangling, DANGLING, 0))
+    return Phrasing(costs.astype(np.float32), ending[first] & ending[last])
