@@ -1,13 +1,14 @@
 """Documents ranked by shared sentences: time against the plain programme, MRR against baselines.
 
-The MRR table needs `--data FOLDER` with sts/stsb-dev.tsv (score, sentence1, sentence2).
+The MRR tables need `--data FOLDER` with sts/stsb-dev.tsv (score, sentence1, sentence2) and
+retrieval/dl19-judged/ (a TREC collection).
 """
 
 from __future__ import annotations
 
 import csv
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -16,15 +17,21 @@ import numpy as np
 import slice_os
 from benchmarks.timing import seconds
 from slice_os.encoder import Encoder
+from slice_os.evaluation.collections import read_collection
 from slice_os.ranking import (
-    DegreeSet,
+    DegreeCase,
+    DegreeReport,
+    Doc2Vec,
     SentenceRanker,
+    SharedSentenceSet,
     degree_set,
     lcs_scores,
     mean_reciprocal_rank,
+    measure_degrees,
+    shared_sentence_set,
 )
-from slice_os.ranking.baselines import length_weights, weight_lengths
-from slice_os.ranking.construction import DEGREES
+from slice_os.ranking.baselines import length_weights
+from slice_os.ranking.degrees import DEGREES
 from slice_os.ranking.stack import stack
 from slice_os.ranking.subsequence import THRESHOLD
 from slice_os.records import Float32
@@ -36,6 +43,16 @@ ASKED = 10
 DIMENSION = 384
 ROUNDS = 3
 SEEDS = range(3)
+PER_QUERY = 4
+SWEEP = [k / 20 for k in range(1, 19)]
+""".05 to .9."""
+METHODS = ("lcs", "threshold-mean")
+"""Those with a threshold; lcs-sum ranks as lcs where a query has one sentence."""
+DIFFERENCES = ("relevant less irrelevant", "relevant less degrees")
+SHOWN = (
+    *("lcs", "lcs-sum", "lcs-count", "threshold-mean", "average", "maximum", "best-pair"),
+    *("all-pairs", "vector", "doc2vec", "bm25", "bm25-no-stem", "bm25-no-idf"),
+)
 
 
 def run(data: Path | None) -> list[str]:
@@ -44,6 +61,9 @@ def run(data: Path | None) -> list[str]:
     file = data / "sts" / "stsb-dev.tsv" if data else None
     if file and file.exists():
         lines += ["", *_quality(file)]
+    folder = data / "retrieval" / "dl19-judged" if data else None
+    if folder and folder.exists():
+        lines += ["", *_degrees(folder)]
     return lines
 
 
@@ -53,6 +73,7 @@ def _times() -> list[str]:
     work = {
         "the plain dynamic programme, a cell at a time in Python": lambda: plain(query, vectors),
         "`lcs_scores`": lambda: lcs_scores(query, documents),
+        "`lcs_scores`, as published": lambda: lcs_scores(query, documents, score="cosine"),
         "of which the cosines alone, one matrix product": lambda: query @ vectors.T,
     }
     np.testing.assert_allclose(lcs_scores(query, documents), plain(query, vectors), rtol=1e-4)
@@ -95,7 +116,7 @@ def plain(query: Float32, vectors: Float32) -> list[float]:
             row = [0.0]
             for j, cosine in enumerate(cosines):
                 best = max(above[j + 1], row[j])
-                if cosine > THRESHOLD:
+                if cosine >= THRESHOLD:
                     best = max(best, above[j] + cosine)
                 row.append(best)
             above = row
@@ -111,26 +132,21 @@ def _quality(file: Path) -> list[str]:
     sizes = []
     with slice_os.load_encoder() as loaded:
         encoder = cast(Encoder, Remembering(loaded))
-        for degree, split in DEGREES:
+        for shared, split in DEGREES:
             figures: dict[str, list[float]] = {}
             for seed in SEEDS:
-                made = degree_set(pairs, degree, split=split, seed=seed)
+                made = shared_sentence_set(pairs, shared, split=split, seed=seed)
                 for method, mrr in _measure(SentenceRanker(encoder, made.documents), made):
                     figures.setdefault(method, []).append(mrr)
             sizes.append(f"{len(made.queries)} of {len(made.documents)}")
             for method, values in figures.items():
                 found.setdefault(method, []).append(statistics.fmean(values))
-    heads = [f"degree {degree}{', split' if split else ''}" for degree, split in DEGREES]
+    heads = [f"{shared} shared{', split' if split else ''}" for shared, split in DEGREES]
     return [
-        f"MRR on sets made from {file.name} by `degree_set`, mean of {len(SEEDS)} seeds, with the "
-        "encoder in the package. Queries of documents: " + "; ".join(sizes) + ".",
+        f"MRR on sets made from {file.name} by `shared_sentence_set`, mean of {len(SEEDS)} seeds, "
+        "with the encoder in the package. Queries of documents: " + "; ".join(sizes) + ".",
         "",
-        f"| method | {' | '.join(heads)} |",
-        "|---|" + "---:|" * len(heads),
-        *(
-            f"| {label} | {' | '.join(f'{value:.3f}' for value in values)} |"
-            for label, values in found.items()
-        ),
+        *_table(["method", *heads], found),
     ]
 
 
@@ -148,7 +164,7 @@ class Remembering:
         return np.stack([self._known[text] for text in texts])
 
 
-def _measure(ranker: SentenceRanker, made: DegreeSet) -> Iterator[tuple[str, float]]:
+def _measure(ranker: SentenceRanker, made: SharedSentenceSet) -> Iterator[tuple[str, float]]:
     """Yield each method, as it is and length-weighted, with its MRR."""
     counts = np.array([len(made.documents[name]) for name in ranker.ids])
     for method in ranker.methods:
@@ -159,8 +175,70 @@ def _measure(ranker: SentenceRanker, made: DegreeSet) -> Iterator[tuple[str, flo
             weights = length_weights(len(query), counts)
             for rankings, values in (
                 (plainly, scores),
-                (weighted, weight_lengths(scores, weights)),
+                (weighted, scores * weights),
             ):
                 rankings[name] = dict(zip(ranker.ids, values.tolist(), strict=True))
         yield method, mean_reciprocal_rank(plainly, made.qrels)
         yield f"{method}, length-weighted", mean_reciprocal_rank(weighted, made.qrels)
+
+
+def _degrees(folder: Path) -> list[str]:
+    collection = read_collection(folder)
+    texts = {document.id: document.text for document in collection.documents()}
+    made = degree_set(collection.queries, texts, collection.qrels.relevance, per_query=PER_QUERY)
+    used = {name for case in made for name in case.documents}
+    found: dict[str, list[float]] = {}
+    swept: dict[str, list[float]] = {}
+    with slice_os.load_encoder() as loaded:
+        encoder = cast(Encoder, Remembering(loaded))
+        doc2vec = Doc2Vec([text for name, text in texts.items() if name not in used])
+        rankers = {
+            id(case): SentenceRanker(encoder, case.documents, doc2vec=doc2vec) for case in made
+        }
+        for method in SHOWN:
+            for weighted in (False, True):
+                report = _measured(made, rankers, method, weighted)
+                found[f"{method}, length-weighted" if weighted else method] = [
+                    *(report.relevance, report.length),
+                    *report.mrr.values(),
+                ]
+        for threshold in SWEEP:
+            tried = {
+                id(case): SentenceRanker(encoder, case.documents, threshold=threshold)
+                for case in made
+            }
+            reports = [_measured(made, tried, method) for method in METHODS]
+            swept[f"{threshold:.2f}"] = [x for one in reports for x in (one.relevance, one.length)]
+    held = len(texts) - len(used & texts.keys())
+    return [
+        f"Documents of degree k made of {folder.name} by `degree_set`: {len(made)} cases of "
+        f"{len({case.query for case in made})} queries, each with {len(made[0].documents)} "
+        f"documents; the threshold is {THRESHOLD}. Doc2vec learnt from the {held:,} texts that no "
+        "case holds. MRR of each type, equal documents sharing their ranks, and two differences.",
+        "",
+        *_table(["method", *DIFFERENCES, *report.mrr], found),
+        "",
+        "The two differences at other thresholds:",
+        "",
+        *_table(["threshold", *(f"{m}: {x}" for m in METHODS for x in DIFFERENCES)], swept),
+    ]
+
+
+def _measured(
+    made: Sequence[DegreeCase],
+    rankers: Mapping[int, SentenceRanker],
+    method: str,
+    weighted: bool = False,
+) -> DegreeReport:
+    return measure_degrees(
+        made,
+        lambda case: rankers[id(case)].scores([case.query], method, length_weighted=weighted),
+    )
+
+
+def _table(heads: Sequence[str], found: Mapping[str, Sequence[float]]) -> list[str]:
+    return [
+        f"| {' | '.join(heads)} |",
+        "|---|" + "---:|" * (len(heads) - 1),
+        *(f"| {label} | {' | '.join(f'{x:.3f}' for x in row)} |" for label, row in found.items()),
+    ]

@@ -1,6 +1,11 @@
-from .construction import DegreeSet as DegreeSet
-from .construction import degree_set as degree_set
+from .baselines import Doc2Vec as Doc2Vec
+from .construction import SharedSentenceSet as SharedSentenceSet
 from .construction import mean_reciprocal_rank as mean_reciprocal_rank
+from .construction import shared_sentence_set as shared_sentence_set
+from .degrees import DegreeCase as DegreeCase
+from .degrees import DegreeReport as DegreeReport
+from .degrees import degree_set as degree_set
+from .degrees import measure_degrees as measure_degrees
 from .ranker import RankedDocument as RankedDocument
 from .ranker import SentencePair as SentencePair
 from .ranker import SentenceRanker as SentenceRanker

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.errors import needs
+from slice_os.errors import QueryError, needs
 from slice_os.lexical import K1, inverse_document_frequency, terms
 from slice_os.ranking.stack import BLOCK_BYTES, Int64, Stack, check_query, cosine_blocks
+from slice_os.ranking.subsequence import NOTHING, THRESHOLD
 from slice_os.records import Float32
-
-DIMENSION = 100
-EPOCHS = 100
-"""Fewer suffice for many documents; of some hundred, 20 leave the vectors nearly random."""
 
 
 def means(documents: Stack) -> Float32:
@@ -30,6 +27,12 @@ def means(documents: Stack) -> Float32:
     sums: Float32 = np.add.reduceat(documents.vectors, documents.starts, axis=0)
     sums /= documents.counts[:, None]
     return sums
+
+
+def maxima(documents: Stack) -> Float32:
+    """Return the maximum of each document's sentence vectors in each dimension, ``[D, d]``."""
+    found: Float32 = np.maximum.reduceat(documents.vectors, documents.starts, axis=0)
+    return found
 
 
 def average_scores(query: npt.NDArray[Any], means: Float32) -> Float32:
@@ -46,7 +49,12 @@ def all_pairs_scores(query: npt.NDArray[Any], means: Float32) -> Float32:
     return found
 
 
-def maximum_scores(
+def maximum_scores(query: npt.NDArray[Any], maxima: Float32) -> Float32:
+    """Return the cosine of the query's maximum in each dimension with `maxima` ``[D, d]``."""
+    return vector_scores(check_query(query, maxima.shape[1]).max(axis=0), maxima)
+
+
+def best_pair_scores(
     query: npt.NDArray[Any], documents: Stack, block_bytes: int = BLOCK_BYTES
 ) -> Float32:
     """Return the cosine of the pair of sentences that are most alike, float32 ``[D]``."""
@@ -55,6 +63,30 @@ def maximum_scores(
         lengths = documents.counts[part]
         starts = np.cumsum(lengths) - lengths
         np.maximum.reduceat(cosines.max(axis=0), starts, out=scores[part])
+    return scores
+
+
+def threshold_mean_scores(
+    query: npt.NDArray[Any],
+    documents: Stack,
+    threshold: float = THRESHOLD,
+    block_bytes: int = BLOCK_BYTES,
+) -> Float32:
+    """Return the cosine of the query's mean with that of the sentences that any of its is like.
+
+    A document's sentences count whose cosine with a sentence of the query reaches the threshold,
+    in whatever order; -1 where none does. Float32 ``[D]``.
+    """
+    scores = np.empty(len(documents.counts), np.float32)
+    mean = check_query(query, documents.vectors.shape[1]).mean(axis=0)
+    row = 0
+    for part, cosines in cosine_blocks(query, documents, block_bytes):
+        lengths = documents.counts[part]
+        alike = cosines.max(axis=0) >= np.float32(threshold)
+        vectors = documents.vectors[row : row + len(alike)] * alike[:, None]
+        row += len(alike)
+        sums = np.add.reduceat(vectors, np.cumsum(lengths) - lengths, axis=0)
+        scores[part] = np.where(sums.any(axis=1), vector_scores(mean, sums), NOTHING)
     return scores
 
 
@@ -71,18 +103,11 @@ def vector_scores(query: npt.NDArray[Any], documents: npt.NDArray[Any]) -> Float
 
 
 def length_weights(sentences: int, counts: Int64) -> Float32:
-    """Return ln(1 + min(m, n)) / ln(1 + max(m, n)) for m sentences and n = `counts`, ``[D]``.
+    """Return n / m for m sentences of the query and n = `counts` of the documents, ``[D]``.
 
-    1 for documents as long as the query, 0.37 for 50 sentences and a query of 3.
+    As published: a document five times as long as the query scores five times as much.
     """
-    shorter, longer = np.minimum(counts, sentences), np.maximum(counts, sentences)
-    weights: Float32 = (np.log1p(shorter) / np.log1p(longer)).astype(np.float32)
-    return weights
-
-
-def weight_lengths(scores: Float32, weights: Float32) -> Float32:
-    """Return `scores` times `weights`; what is negative stays, or a weight would raise it."""
-    return np.where(scores > 0, scores * weights, scores)
+    return (counts / sentences).astype(np.float32)
 
 
 class BM25:
@@ -138,37 +163,62 @@ def _stemmer() -> Callable[[str], str]:
 
 
 class Doc2Vec:
-    """Doc2vec: one vector per document, float32 ``[100]``, trained on the documents themselves.
+    """Doc2vec, trained on texts: one vector for each text, float32 ``[dimension]``.
 
-    Le and Mikolov (2014), Distributed Representations of Sentences and Documents, section 2.2
-    (distributed memory), as gensim trains it. The same texts and seed give the same vectors.
+    Le and Mikolov (2014), Distributed Representations of Sentences and Documents, section 2.3
+    (distributed bag of words), as gensim trains it, with van Belle's settings (section 5.2): 200
+    epochs, a window of 3, 1,024 dimensions, a learning rate down to 1e-5, without stop words. The
+    same texts and seed give the same vectors.
+
+    Args:
+        texts: What to train on: texts like those that are ranked, but others.
+        seed: Of the first vectors and what is drawn.
+        dimension: Of the vectors.
+        epochs: Of the training, and of inferring a vector.
 
     Raises:
         MissingExtraError: It needs the extra ``ranking``.
+        QueryError: The texts hold no word.
     """
 
-    def __init__(self, texts: Sequence[str], seed: int = 0) -> None:
+    def __init__(
+        self, texts: Iterable[str], seed: int = 0, *, dimension: int = 1024, epochs: int = 200
+    ) -> None:
         with needs("Doc2vec", "ranking"):
             from gensim.models import doc2vec
-            from gensim.utils import simple_preprocess
         self._seed = seed
-        self._words = simple_preprocess
-        tagged = [doc2vec.TaggedDocument(self._words(text), [k]) for k, text in enumerate(texts)]
+        tagged = [doc2vec.TaggedDocument(_content(text), [k]) for k, text in enumerate(texts)]
+        if not any(one.words for one in tagged):
+            raise QueryError("Doc2vec has no word to learn from: give texts to train it on.")
         # One worker and a hash of our own: threads and Python's salted hashes change the vectors.
         self._model = doc2vec.Doc2Vec(
             tagged,
-            vector_size=DIMENSION,
-            epochs=EPOCHS,
+            dm=0,
+            vector_size=dimension,
+            window=3,
+            epochs=epochs,
+            min_alpha=1e-5,
             min_count=1,
             workers=1,
             seed=seed,
             hashfxn=_hash,
         )
 
-    def scores(self, query: str) -> Float32:
-        """Return the cosine of each document with the query's inferred vector, float32 ``[D]``."""
-        self._model.random.seed(self._seed)
-        return vector_scores(self._model.infer_vector(self._words(query)), self._model.dv.vectors)
+    def encode(self, texts: Iterable[str]) -> Float32:
+        """Return the inferred vectors of texts, float32 ``[n, dimension]``; see `vector_scores`."""
+        found = []
+        for text in texts:
+            self._model.random.seed(self._seed)
+            found.append(self._model.infer_vector(_content(text)))
+        return np.stack(found)
+
+
+def _content(text: str) -> list[str]:
+    """Return the words of a text in lower case, without punctuation and stop words."""
+    from gensim.parsing.preprocessing import STOPWORDS
+    from gensim.utils import simple_preprocess
+
+    return [word for word in simple_preprocess(text) if word not in STOPWORDS]
 
 
 def _hash(text: str) -> int:

@@ -1,10 +1,9 @@
 """Making test collections from sentence pairs of known similarity.
 
-In a set of degree k a query and its one relevant document share the meaning of k sentences, in the
-same order: each is one sentence of a pair that people found alike, the document's the other. The
-rest of both says something else. The published sets have degrees 2, 3, 4 and 8, and split variants
-of 4 and 8; how many other sentences there are, and what exactly a split is, is our choice: the
-shared sentences then stand apart, at least one other sentence between any two.
+A query and its one relevant document share the meaning of so many sentences, in the same order:
+each is one sentence of a pair that people found alike, the document's the other. The rest of both
+says something else. Split, the shared sentences stand apart, at least one other sentence between
+any two.
 """
 
 from __future__ import annotations
@@ -18,13 +17,11 @@ import regex
 
 from slice_os.errors import EvaluationError, needs
 
-DEGREES = ((2, False), (3, False), (4, False), (8, False), (4, True), (8, True))
-"""The published sets: the degree, and whether it is split."""
 _WORDS = regex.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class DegreeSet:
+class SharedSentenceSet:
     """Queries and documents by id, as their sentences, and ``qrels[query][document] = 1``."""
 
     queries: Mapping[str, tuple[str, ...]]
@@ -32,9 +29,9 @@ class DegreeSet:
     qrels: Mapping[str, Mapping[str, int]]
 
 
-def degree_set(
+def shared_sentence_set(
     pairs: Iterable[tuple[str, str, float]],
-    degree: int,
+    shared: int,
     *,
     split: bool = False,
     queries: int = 50,
@@ -43,17 +40,17 @@ def degree_set(
     document_fillers: tuple[int, int] = (4, 24),
     alike: float = 4.0,
     seed: int = 0,
-) -> DegreeSet:
-    """Make a set of degree `degree`; the same arguments make the same set.
+) -> SharedSentenceSet:
+    """Make a set whose texts share `shared` sentences; the same arguments make the same set.
 
     Args:
         pairs: First sentence, second sentence, score.
-        degree: How many sentences' meaning a query and its document share.
+        shared: How many sentences' meaning a query and its document share.
         split: Keep the shared sentences apart from each other, on both sides.
-        queries: How many queries at most; each uses up `degree` pairs.
+        queries: How many queries at most; each uses up `shared` pairs.
         distractors: Documents that answer no query, besides the other queries' documents.
         query_fillers: How many other sentences a query has, from and to; split: at least
-            ``degree - 1``.
+            ``shared - 1``.
         document_fillers: The same of a document.
         alike: The least score of a pair that says the same. Pairs below it give the fillers: no
             sentence is a filler of queries and of documents, and none that shares more than half of
@@ -61,16 +58,16 @@ def degree_set(
         seed: Of what is drawn.
 
     Raises:
-        EvaluationError: The pairs do not suffice, or the degree is below 1.
+        EvaluationError: The pairs do not suffice, or `shared` is below 1.
     """
-    if degree < 1:
-        raise EvaluationError(f"There is no set of degree {degree}: use 1 or more.")
+    if shared < 1:
+        raise EvaluationError(f"Texts cannot share {shared} sentences: use 1 or more.")
     rng = np.random.default_rng(seed)
     same, ours, theirs = _parts(pairs, alike, rng)
-    count = min(queries, len(same) // degree)
+    count = min(queries, len(same) // shared)
     if count < 1:
         raise EvaluationError(
-            f"{len(same)} pairs score {alike} or more, a query of degree {degree} needs {degree}: "
+            f"{len(same)} pairs score {alike} or more, a query needs {shared}: "
             "give more pairs, or lower `alike`."
         )
     asked: dict[str, tuple[str, ...]] = {}
@@ -78,22 +75,22 @@ def degree_set(
     names = [f"d{number}" for number in rng.permutation(count + distractors)]
     texts: list[tuple[str, ...]] = []
     for number in range(count):
-        shared = same[number * degree : (number + 1) * degree]
-        kin = list(chain.from_iterable(shared))
+        said = same[number * shared : (number + 1) * shared]
+        kin = list(chain.from_iterable(said))
         asked[f"q{number}"] = _mixed(
-            [first for first, _ in shared], ours, query_fillers, kin, split, rng
+            [first for first, _ in said], ours, query_fillers, kin, split, rng
         )
         texts.append(
-            _mixed([second for _, second in shared], theirs, document_fillers, kin, split, rng)
+            _mixed([second for _, second in said], theirs, document_fillers, kin, split, rng)
         )
     low, high = document_fillers
     for _ in range(distractors):
         # As long as a relevant document, or length alone would tell them apart.
-        least = max(low, degree - 1) if split else low
-        texts.append(_drawn(theirs, least + degree, max(high, least) + degree, [], rng))
+        least = max(low, shared - 1) if split else low
+        texts.append(_drawn(theirs, least + shared, max(high, least) + shared, [], rng))
     documents = dict(sorted(zip(names, texts, strict=True)))
     qrels = {query: {names[number]: 1} for number, query in enumerate(asked)}
-    return DegreeSet(asked, documents, qrels)
+    return SharedSentenceSet(asked, documents, qrels)
 
 
 def mean_reciprocal_rank(

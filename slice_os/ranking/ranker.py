@@ -14,9 +14,17 @@ from slice_os.errors import QueryError, needs
 from slice_os.ranking import baselines
 from slice_os.ranking.baselines import BM25, Doc2Vec
 from slice_os.ranking.stack import Stack
-from slice_os.ranking.subsequence import THRESHOLD, check_threshold, lcs_pairs, lcs_scores
+from slice_os.ranking.subsequence import (
+    THRESHOLD,
+    Score,
+    check_threshold,
+    lcs_pairs,
+    lcs_scores,
+)
 from slice_os.records import Document, Float32, Plain
 
+DEFAULT = "lcs-sum"
+"""By it the text that shares most comes first; docs/results.md has what others give."""
 Text = str | Sequence[str]
 """A text, which is cut into sentences, or its sentences."""
 
@@ -67,12 +75,14 @@ class SentenceRanker:
         encoder: What `slice_os.load_encoder` takes.
         documents: By id, or `Document` records, or texts alone, which then have their numbers from
             0 as ids. A text is a string or a list of its sentences.
-        threshold: The cosine above which two sentences match.
+        threshold: The least cosine of two sentences that match.
         language: The language whose rules cut texts into sentences, a code such as "en".
+        doc2vec: The model of the method "doc2vec", trained on other texts; trained on the
+            documents themselves if None.
 
     Raises:
         QueryError: There is no document, one has no sentence, two have one id, or the threshold is
-            not from 0 to below 1.
+            not above 0 and at most 1.
         MissingExtraError: A text has to be cut; it needs the extra ``ranking``.
         EncoderError: The encoder gave a vector that is not finite, or is closed.
     """
@@ -84,6 +94,7 @@ class SentenceRanker:
         *,
         threshold: float = THRESHOLD,
         language: str = "en",
+        doc2vec: Doc2Vec | None = None,
     ) -> None:
         check_threshold(threshold)
         if isinstance(documents, str):
@@ -102,14 +113,20 @@ class SentenceRanker:
         rows = [places.setdefault(s, len(places)) for text in self._sentences for s in text]
         counts = np.array([len(text) for text in self._sentences], np.int64)
         self._stack = Stack(self._encoder.encode(list(places))[rows], counts)
+        self._doc2vec = doc2vec
         self._methods: dict[str, Callable[[_Query], Float32]] = {
-            "lcs": partial(self._lcs, weighted=True),
-            "lcs-count": partial(self._lcs, weighted=False),
+            "lcs": partial(self._lcs, score="cosine"),
+            "lcs-sum": partial(self._lcs, score="sum"),
+            "lcs-count": partial(self._lcs, score="count"),
+            "threshold-mean": lambda query: baselines.threshold_mean_scores(
+                query.vectors, self._stack, self._threshold
+            ),
             "average": lambda query: baselines.average_scores(query.vectors, self._means),
-            "maximum": lambda query: baselines.maximum_scores(query.vectors, self._stack),
+            "maximum": lambda query: baselines.maximum_scores(query.vectors, self._maxima),
+            "best-pair": lambda query: baselines.best_pair_scores(query.vectors, self._stack),
             "all-pairs": lambda query: baselines.all_pairs_scores(query.vectors, self._means),
             "vector": self._vector,
-            "doc2vec": lambda query: self._doc2vec.scores(query.text),
+            "doc2vec": self._by_doc2vec,
             "bm25": partial(self._bm25, stem=True, idf=True),
             "bm25-no-stem": partial(self._bm25, stem=False, idf=True),
             "bm25-no-idf": partial(self._bm25, stem=True, idf=False),
@@ -123,7 +140,7 @@ class SentenceRanker:
         return tuple(self._methods)
 
     def rank(
-        self, query: Text, method: str = "lcs", size: int = 10, *, length_weighted: bool = False
+        self, query: Text, method: str = DEFAULT, size: int = 10, *, length_weighted: bool = False
     ) -> list[RankedDocument]:
         """Return the best `size` documents for a query, best first, equal ones in their order.
 
@@ -144,16 +161,16 @@ class SentenceRanker:
             raise QueryError(f"{size} documents cannot be shown: ask for at least 1.")
         asked = self._asked(query)
         scores = self._scored(asked, method, length_weighted)
-        # Of equal rows a matrix product may differ in the last bit.
-        even = np.round(scores / max(float(np.abs(scores).max()), 1e-9), 6)
-        best = np.argsort(-even, kind="stable")[:size]
+        best = np.argsort(-evened(scores), kind="stable")[:size]
         return [
             RankedDocument(self.ids[k], float(scores[k]), self._pairs(asked, k))
             for k in best.tolist()
             if scores[k] > 0
         ]
 
-    def scores(self, query: Text, method: str = "lcs", *, length_weighted: bool = False) -> Float32:
+    def scores(
+        self, query: Text, method: str = DEFAULT, *, length_weighted: bool = False
+    ) -> Float32:
         """Return all documents' scores in the order of `ids`, float32 ``[D]``; see `rank`."""
         return self._scored(self._asked(query), method, length_weighted)
 
@@ -173,10 +190,9 @@ class SentenceRanker:
                 f"There is no method {method!r}: use one of {', '.join(self.methods)}."
             )
         scores = self._methods[method](query)
-        if not length_weighted:
-            return scores
-        weights = baselines.length_weights(len(query.sentences), self._stack.counts)
-        return baselines.weight_lengths(scores, weights)
+        if length_weighted:
+            scores = scores * baselines.length_weights(len(query.sentences), self._stack.counts)
+        return scores
 
     def _pairs(self, query: _Query, number: int) -> tuple[SentencePair, ...]:
         sentences = self._sentences[number]
@@ -186,11 +202,15 @@ class SentenceRanker:
             for pair in found
         )
 
-    def _lcs(self, query: _Query, weighted: bool) -> Float32:
-        return lcs_scores(query.vectors, self._stack, None, self._threshold, weighted=weighted)
+    def _lcs(self, query: _Query, score: Score) -> Float32:
+        return lcs_scores(query.vectors, self._stack, None, self._threshold, score=score)
 
     def _vector(self, query: _Query) -> Float32:
-        return baselines.vector_scores(self._encoder.encode(query.text), self._whole)
+        return baselines.vector_scores(self._encoder.encode([query.text])[0], self._whole)
+
+    def _by_doc2vec(self, query: _Query) -> Float32:
+        model, vectors = self._doc2vec_vectors
+        return baselines.vector_scores(model.encode([query.text])[0], vectors)
 
     def _bm25(self, query: _Query, stem: bool, idf: bool) -> Float32:
         if (stem, idf) not in self._postings:
@@ -206,12 +226,17 @@ class SentenceRanker:
         return baselines.means(self._stack)
 
     @cached_property
+    def _maxima(self) -> Float32:
+        return baselines.maxima(self._stack)
+
+    @cached_property
     def _whole(self) -> Float32:
         return self._encoder.encode(self._texts)
 
     @cached_property
-    def _doc2vec(self) -> Doc2Vec:
-        return Doc2Vec(self._texts)
+    def _doc2vec_vectors(self) -> tuple[Doc2Vec, Float32]:
+        model = self._doc2vec or Doc2Vec(self._texts)
+        return model, model.encode(self._texts)
 
 
 def _named(
@@ -225,6 +250,11 @@ def _named(
             yield document.id, document.text
         else:
             yield str(number), document
+
+
+def evened(scores: Float32) -> Float32:
+    """Return scores to rank by: of equal rows a matrix product may differ in the last bit."""
+    return np.round(scores / max(float(np.abs(scores).max()), 1e-9), 6)
 
 
 def cut_sentences(text: str, language: str = "en") -> list[str]:

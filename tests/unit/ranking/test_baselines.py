@@ -54,8 +54,19 @@ def test_vector_baselines_are_their_definitions(seed, m, lengths, block_bytes):
         every = sum(map(sum, cosines)) / (m * len(document))
         assert baselines.all_pairs_scores(query, means)[k] == pytest.approx(every, **close)
         most = max(map(max, cosines))
-        found = baselines.maximum_scores(query, stacked, block_bytes)
+        found = baselines.best_pair_scores(query, stacked, block_bytes)
         assert found[k] == pytest.approx(most, **close)
+        first, second = query.max(0), document.max(0)
+        maximum = float(first @ second / (np.linalg.norm(first) * np.linalg.norm(second)))
+        found = baselines.maximum_scores(query, baselines.maxima(stacked))
+        assert found[k] == pytest.approx(maximum, **close)
+        alike = [d for d in document if max(float(q @ d) for q in query) >= 0.3]
+        expected, first = -1.0, query.mean(0)
+        if alike:
+            second = np.mean(alike, axis=0)
+            expected = float(first @ second / (np.linalg.norm(first) * np.linalg.norm(second)))
+        found = baselines.threshold_mean_scores(query, stacked, 0.3, block_bytes)
+        assert found[k] == pytest.approx(expected, **close)
 
 
 def test_vectors_need_no_length():
@@ -66,12 +77,9 @@ def test_vectors_need_no_length():
         baselines.vector_scores(np.ones(3, np.float32), documents)
 
 
-def test_lengths_weigh_what_is_positive():
-    weights = baselines.length_weights(3, np.array([3, 1, 50]))
-    expected = [1, math.log(2) / math.log(4), math.log(4) / math.log(51)]
-    np.testing.assert_allclose(weights, expected, rtol=1e-6)
-    found = baselines.weight_lengths(np.array([1, -1, 2], np.float32), weights)
-    np.testing.assert_allclose(found, [1, -1, 2 * expected[2]], rtol=1e-6)
+def test_a_document_five_times_as_long_weighs_five_times_as_much():
+    weights = baselines.length_weights(4, np.array([20, 4, 1]))
+    np.testing.assert_array_equal(weights, np.float32([5, 1, 0.25]))
 
 
 def naive(query, texts, normal, idf):
@@ -115,18 +123,27 @@ def test_stems_find_other_forms_and_length_does_not_count():
     assert first == second
 
 
-def test_doc2vec_is_repeatable_and_knows_its_documents():
+def test_doc2vec_is_repeatable_and_tells_texts_apart():
     # Words of its own and enough of them: Doc2vec learns little from a sentence.
     texts = [" ".join(f"{word}{k}" for word in " ".join(TEXTS * 5).split()) for k in "abcdefgh"]
-    model = Doc2Vec(texts)
-    first = model.scores(texts[0])
-    assert first.shape == (8,)
-    assert first.dtype == np.float32
-    assert (abs(first) <= 1.0001).all()
-    assert [int(model.scores(text).argmax()) for text in texts] == list(range(8))
-    np.testing.assert_array_equal(model.scores(texts[0]), first)
-    np.testing.assert_array_equal(Doc2Vec(texts).scores(texts[0]), first)
-    assert (Doc2Vec(texts, seed=1).scores(texts[0]) != first).any()
+    small = {"dimension": 64, "epochs": 60}
+    model = Doc2Vec(texts, **small)
+    vectors = model.encode(texts)
+    assert vectors.shape == (8, 64)
+    assert vectors.dtype == np.float32
+    others = model.encode([" ".join(text.split()[::-1]) for text in texts])
+    found = [int(baselines.vector_scores(vector, vectors).argmax()) for vector in others]
+    assert found == list(range(8))
+    np.testing.assert_array_equal(model.encode(texts[:1]), vectors[:1])
+    np.testing.assert_array_equal(Doc2Vec(texts, **small).encode(texts), vectors)
+    assert (Doc2Vec(texts, 1, **small).encode(texts) != vectors).any()
+    assert Doc2Vec(texts[:1], epochs=1).encode(["a"]).shape == (1, 1024)
+
+
+def test_stop_words_do_not_count_and_no_word_is_said():
+    assert baselines._content("The parcel, and NOT the letter!") == ["parcel", "letter"]
+    with pytest.raises(QueryError, match="no word to learn from"):
+        Doc2Vec(["the of and", ""])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Sets of known degree: what is shared, what is not, and that a seed decides."""
+"""Sets of shared sentences: what is shared, what is not, and that a seed decides."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from slice_os.errors import EvaluationError
-from slice_os.ranking import degree_set, mean_reciprocal_rank
-from slice_os.ranking.construction import DEGREES
+from slice_os.ranking import mean_reciprocal_rank, shared_sentence_set
+from slice_os.ranking.degrees import DEGREES
 
 
 def made(seed=0, same=120, other=400):
@@ -38,7 +38,7 @@ def shared(query, document, pairs):
 @pytest.mark.parametrize(("degree", "split"), DEGREES)
 def test_a_query_and_its_document_share_so_many_sentences(degree, split):
     pairs = made()
-    made_set = degree_set(pairs, degree, split=split, queries=12, distractors=30, seed=3)
+    made_set = shared_sentence_set(pairs, degree, split=split, queries=12, distractors=30, seed=3)
     assert len(made_set.queries) == 12
     assert len(made_set.documents) == 42
     assert made_set.qrels.keys() == made_set.queries.keys()
@@ -64,7 +64,7 @@ def test_a_query_and_its_document_share_so_many_sentences(degree, split):
 
 
 def test_lengths_do_not_tell_what_is_relevant():
-    made_set = degree_set(made(), 2, queries=50, distractors=300)
+    made_set = shared_sentence_set(made(), 2, queries=50, distractors=300)
     relevant = {next(iter(one)) for one in made_set.qrels.values()}
     lengths = [[len(text) for name, text in made_set.documents.items() if (name in relevant) == is_]
                for is_ in (True, False)]  # fmt: skip
@@ -75,22 +75,22 @@ def test_lengths_do_not_tell_what_is_relevant():
 
 def test_a_seed_decides():
     pairs = made()
-    first = degree_set(pairs, 3, seed=1)
-    assert degree_set(pairs, 3, seed=1) == first
-    assert degree_set(pairs, 3, seed=2) != first
+    first = shared_sentence_set(pairs, 3, seed=1)
+    assert shared_sentence_set(pairs, 3, seed=1) == first
+    assert shared_sentence_set(pairs, 3, seed=2) != first
 
 
 def test_fillers_say_something_else():
     pairs = made()
     pairs += [(f"{first[:-1]} too.", "filler", 1.0) for first, _, score in pairs if score > 4]
-    made_set = degree_set(pairs, 4, queries=20)
+    made_set = shared_sentence_set(pairs, 4, queries=20)
     for query in made_set.queries.values():
         assert not any(f"{sentence[:-1]} too." in query for sentence in query)
 
 
 def test_a_sentence_of_two_pairs_is_used_once():
     pairs = [*made(), *[("The same sentence.", f"number {k} of many.", 5.0) for k in range(30)]]
-    made_set = degree_set(pairs, 2, queries=200)
+    made_set = shared_sentence_set(pairs, 2, queries=200)
     texts = [text for query in made_set.queries.values() for text in query]
     assert texts.count("The same sentence.") <= 1
 
@@ -98,15 +98,15 @@ def test_a_sentence_of_two_pairs_is_used_once():
 @pytest.mark.parametrize(
     ("pairs", "degree", "message"),
     [
-        (made(same=3), 4, "3 pairs score 4.0 or more, a query of degree 4 needs 4"),
-        (made(), 0, "no set of degree 0"),
+        (made(same=3), 4, "3 pairs score 4.0 or more, a query needs 4"),
+        (made(), 0, "cannot share 0 sentences"),
         (made(other=4), 2, "sentences are needed that say something else"),
         ([], 2, "0 pairs"),
     ],
 )
 def test_pairs_that_do_not_suffice(pairs, degree, message):
     with pytest.raises(EvaluationError, match=message):
-        degree_set(pairs, degree)
+        shared_sentence_set(pairs, degree)
 
 
 def test_the_mean_reciprocal_rank():
