@@ -61,11 +61,14 @@ class PooledModel:
         """Tell whether a text holds a token of the vocabulary."""
         return self._tokenizer.knows(text)
 
-    def words(self, texts: Sequence[str]) -> WordVectors:
-        """Return the word vectors of `texts` in their context, run as one batch."""
+    def words(self, texts: Sequence[str], *, by_token: bool = False) -> WordVectors:
+        """Return the word vectors of `texts` in their context, run as one batch.
+
+        With `by_token`, each token is taken for a word.
+        """
         import torch
 
-        split = self._tokenizer.split(texts)
+        split = self._tokenizer.split(texts, by_token=by_token)
         hidden = self._hidden([text.ids for text in split])
         width, length, dimension = len(texts), hidden.shape[1], hidden.shape[2]
         kept = [_kept(text, length) for text in split]
@@ -181,12 +184,19 @@ class CheckpointEncoder(Encoder):
 
     def encode_words(self, texts: Iterable[str]) -> Iterator[Words]:
         """Yield the words of each text with their vectors, in order."""
+        return self._encode(texts, by_token=False)
+
+    def encode_tokens(self, texts: Iterable[str]) -> Iterator[Words]:
+        """Yield the tokens of each text with their vectors, each with its word's characters."""
+        return self._encode(texts, by_token=True)
+
+    def _encode(self, texts: Iterable[str], *, by_token: bool) -> Iterator[Words]:
         import torch
 
         rest = iter(texts)
         while batch := list(islice(rest, FEW)):
             with torch.no_grad():
-                found = self._model.words(batch)
+                found = self._model.words(batch, by_token=by_token)
             for text, count, vectors in zip(found.texts, found.counts, found.vectors, strict=True):
                 words = slice(int(count))
                 own: Float32 = vectors[words].cpu().numpy()

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 from tqdm import tqdm
 
 from slice_os.cli.evaluating import renamed
 from slice_os.cli.options import POSITIVE, device_option, encoder_option, json_option
-from slice_os.cli.output import echo_columns, echo_json
+from slice_os.cli.output import counted, echo_columns, echo_json
 from slice_os.evaluation.scorers import DEFAULT_SCORERS, SCORERS
+from slice_os.spans import MAX_WORDS
+
+if TYPE_CHECKING:
+    from slice_os.evaluation.context import ContextReport
+
+SIGNIFICANT = 0.05
 
 
 @click.command(
@@ -20,11 +26,19 @@ from slice_os.evaluation.scorers import DEFAULT_SCORERS, SCORERS
 Examples:
   slice-os evaluate context pairs.csv
   slice-os evaluate context pairs.csv --encoder my-encoder --scorer window --scorer verified
+  slice-os evaluate context pairs.tsv --encoder one/ --encoder other/ --scorer "single pass"
+  slice-os evaluate context pairs.tsv --scorer okapi --statistics wikitext-103.txt
   slice-os evaluate context pairs.csv --n-grams --plot scatter.png
 """,
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@encoder_option
+@click.option(
+    "--encoder",
+    "encoders",
+    multiple=True,
+    metavar="PATH",
+    help="An encoder's folder or file; several are compared.  [default: the one inside]",
+)
 @device_option
 @click.option(
     "--scorer",
@@ -52,6 +66,19 @@ Examples:
     help="The maximum gold score.",
 )
 @click.option(
+    "--max-words",
+    type=click.IntRange(min=1),
+    default=MAX_WORDS,
+    show_default=True,
+    help="The longest span.",
+)
+@click.option(
+    "--statistics",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A text a line, whose statistics okapi takes.  [default: the passages]",
+)
+@click.option(
     "--plot",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -60,12 +87,14 @@ Examples:
 @json_option
 def context(
     file: Path,
-    encoder: str | None,
+    encoders: tuple[str, ...],
     device: str,
     scorers: tuple[str, ...],
     with_n_grams: bool,
     against: str | None,
     max_score: float,
+    max_words: int,
+    statistics: Path | None,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -91,17 +120,28 @@ def context(
 
         report = evaluate_context(
             file,
-            encoder=encoder,
+            encoder=encoders or None,
             device=device,
             scorers=wanted,
             against=against,
             max_score=max_score,
+            max_words=max_words,
+            statistics=statistics,
             progress=show,
         )
     if plot:
         plot_context(report, plot)
     if as_json:
         echo_json(report.to_dict())
+        return
+    if report.not_found:
+        click.echo(
+            f"{counted(report.not_found, 'target')} not found in the passage, left out of target "
+            "in context.",
+            err=True,
+        )
+    if len(report.encoders) > 1:
+        _echo_encoders(report)
         return
     click.echo(f"{report.pairs} pairs; p of Williams' test against {report.against}")
     echo_columns(
@@ -116,6 +156,29 @@ def context(
             for one in report.scorers
         ],
     )
+
+
+def _echo_encoders(report: ContextReport) -> None:
+    """Print a row for each encoder and a column for each scorer, as SLICE's table 1 turned."""
+    click.echo(
+        f"{report.pairs} pairs; Pearson/Spearman, + the best of its column, * differs from it: "
+        f"Williams' test, p < {SIGNIFICANT}"
+    )
+    scorers = list(dict.fromkeys(one.name for one in report.scorers))
+    cells = {(one.encoder, one.name): one for one in report.scorers}
+    rows = []
+    for encoder in dict.fromkeys(one.encoder for one in report.scorers):
+        row = [encoder or "(words alone)"]
+        for scorer in scorers:
+            one = cells.get((encoder, scorer))
+            if one is None:
+                row.append("")
+                continue
+            apart = one.comparison and one.comparison.p < SIGNIFICANT
+            mark = "*" if apart else " " if one.comparison or not encoder else "+"
+            row.append(f"{one.correlation.pearson:.3f}/{one.correlation.spearman:.3f}{mark}")
+        rows.append(row)
+    echo_columns(["encoder", *(f"{name} " for name in scorers)], rows)
 
 
 @click.command(

@@ -51,6 +51,13 @@ class Encoder(ABC):
     def encode_words(self, texts: Iterable[str]) -> Iterator[Words]:
         """Yield the words of each text with their vectors, in order and in bounded memory."""
 
+    def encode_tokens(self, texts: Iterable[str]) -> Iterator[Words]:
+        """Yield the tokens of each text with their vectors, each with its word's characters.
+
+        An encoder that has no tokens below words yields the words.
+        """
+        return self.encode_words(texts)
+
     @overload
     def encode(self, texts: str) -> Vector: ...  # type: ignore[overload-overlap]
     @overload

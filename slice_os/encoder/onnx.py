@@ -73,11 +73,18 @@ class OnnxEncoder(Encoder):
         Raises:
             EncoderError: The graph gave a vector that is not finite, or the encoder is closed.
         """
+        return self._encode(texts, by_token=False)
+
+    def encode_tokens(self, texts: Iterable[str]) -> Iterator[Words]:
+        """Yield the tokens of each text with their vectors, each with its word's characters."""
+        return self._encode(texts, by_token=True)
+
+    def _encode(self, texts: Iterable[str], *, by_token: bool) -> Iterator[Words]:
         running: deque[Chunk] = deque()
         try:
             # The next chunk is tokenized while the one before runs on the pool.
             for chunk in _chunks(texts, max(_CHUNK_TEXTS, 32 * self.threads)):
-                running.append(self._start(self._tokenizer.split(chunk)))
+                running.append(self._start(self._tokenizer.split(chunk, by_token=by_token)))
                 if len(running) > 1:
                     yield from running[0].words()
                     running.popleft()

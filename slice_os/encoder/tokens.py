@@ -77,13 +77,14 @@ class TextTokenizer:
         (encoded,) = self._batch([text], offsets=False)
         return any(one != self._unknown for one in encoded.ids)
 
-    def split(self, texts: Sequence[str]) -> list[TokenizedText]:
-        """Tokenize `texts` and find their words."""
-        encoded = self._batch(texts, offsets=True)
-        return [
-            TokenizedText(text, np.array(one.ids, np.int64), words_of(text, _offsets(one)))
-            for text, one in zip(texts, encoded, strict=True)
-        ]
+    def split(self, texts: Sequence[str], *, by_token: bool = False) -> list[TokenizedText]:
+        """Tokenize `texts` and find their words, or take each token for one."""
+        done = []
+        for text, one in zip(texts, self._batch(texts, offsets=True), strict=True):
+            words = words_of(text, _offsets(one))
+            words = words.by_token if by_token else words
+            done.append(TokenizedText(text, np.array(one.ids, np.int64), words))
+        return done
 
     def whole(self, texts: Sequence[str]) -> list[TokenizedText]:
         """Tokenize `texts`, each as one word (none where it has no token); offsets are not told."""

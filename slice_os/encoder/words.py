@@ -28,6 +28,13 @@ class WordMap(NamedTuple):
     ends: Int32
     owned: int
 
+    @property
+    def by_token(self) -> WordMap:
+        """The same with each token on its own, which has its word's characters."""
+        sizes = np.diff(self.first, append=self.owned)
+        starts, ends = np.repeat(self.starts, sizes), np.repeat(self.ends, sizes)
+        return WordMap(np.arange(self.owned), starts, ends, self.owned)
+
 
 @lru_cache(maxsize=1)
 def _patterns() -> tuple[Any, Any, Any]:

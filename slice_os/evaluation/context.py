@@ -1,21 +1,25 @@
 """Phrase in context: a passage should score as high for a query as the target that it contains.
 
-A pair is a query, a target, a passage of 20 to 60 words that contains the target word for word, and
-a gold score: the similarity of query and target. A scorer sees the query and the passage alone.
+A pair is a query, a target, a passage that contains the target, and a gold score: the similarity of
+query and target. A scorer sees the query and the passage alone.
 Such sets are Orbach et al. (2023)'s STS-B-Context (section 4.2) and those of `build_context`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from slice_os.encoder import EncoderLike, open_encoder
 from slice_os.errors import EvaluationError
+from slice_os.evaluation.lines import numbered_lines
 from slice_os.evaluation.rows import field, read_rows, score
-from slice_os.evaluation.scorers import DEFAULT_SCORERS, SCORERS, Encoded, find_words
+from slice_os.evaluation.scorers import DEFAULT_SCORERS, LEXICAL, SCORERS, Encoded
 from slice_os.evaluation.significance import (
     Correlation,
     WilliamsTest,
@@ -23,6 +27,7 @@ from slice_os.evaluation.significance import (
     correlate,
     load_stats,
 )
+from slice_os.spans import MAX_WORDS
 
 QUERY, TARGET = ("line", "query", "phrase"), ("paraphrase", "target")
 PASSAGE, GOLD = ("passage", "context"), ("goldsim", "gold", "score")
@@ -45,12 +50,15 @@ class ScorerResult:
     """How well a scorer's scores agree with the gold scores.
 
     Attributes:
+        encoder: The encoder's name or path; "" if the scorer needs none.
         name: A key of `slice_os.evaluation.scorers.SCORERS`.
         correlation: With the gold scores.
-        comparison: Williams' test against the report's `against`; None for that scorer itself.
-        scores: One for each pair: cosines, degrees or BM25 scores.
+        comparison: Williams' test of one encoder's scorer against the report's `against`, of one of
+            several encoders against the best with the same scorer; None for what is compared with.
+        scores: One for each pair: cosines, degrees or BM25 scores; NaN where there is none.
     """
 
+    encoder: str
     name: str
     correlation: Correlation
     comparison: WilliamsTest | None
@@ -59,9 +67,15 @@ class ScorerResult:
 
 @dataclass(frozen=True, slots=True)
 class ContextReport:
-    """What `evaluate_context` found; `gold` has each pair's gold score, from 0 to 1."""
+    """What `evaluate_context` found; `gold` has each pair's gold score, from 0 to 1.
+
+    `not_found` counts the pairs whose target is not in its passage, which "target in context"
+    leaves out; `against` is the scorer that the others are compared with, "" for several encoders.
+    """
 
     pairs: int
+    not_found: int
+    encoders: Sequence[str]
     against: str
     gold: Sequence[float]
     scorers: Sequence[ScorerResult]
@@ -70,6 +84,7 @@ class ContextReport:
         """Return plain JSON types, without the scores."""
         rows = [
             {
+                "encoder": one.encoder,
                 "scorer": one.name,
                 "pearson": one.correlation.pearson,
                 "spearman": one.correlation.spearman,
@@ -77,7 +92,8 @@ class ContextReport:
             }
             for one in self.scorers
         ]
-        return {"pairs": self.pairs, "against": self.against, "scorers": rows}
+        about = {"pairs": self.pairs, "not_found": self.not_found, "encoders": list(self.encoders)}
+        return {**about, "against": self.against, "scorers": rows}
 
 
 def read_context(path: str | Path, max_score: float = MAX_SCORE) -> list[ContextPair]:
@@ -91,19 +107,13 @@ def read_context(path: str | Path, max_score: float = MAX_SCORE) -> list[Context
         max_score: The maximum gold score; the minimum is 0.
 
     Raises:
-        EvaluationError: The file is not such a file, or a passage does not contain its target;
-            the line is named.
+        EvaluationError: The file is not such a file; the line is named.
     """
     pairs = []
     for line, values in read_rows(path):
         query, target = (field(path, line, values, names) for names in (QUERY, TARGET))
         passage = field(path, line, values, PASSAGE)
         gold = score(path, line, values, GOLD, (0.0, max_score)) / max_score
-        if find_words(passage, target) < 0:
-            raise EvaluationError(
-                f"{path}, line {line}: the passage does not contain {target[:60]!r} word for word: "
-                "correct it, or leave the row out."
-            )
         pairs.append(ContextPair(query, target, passage, gold))
     if not pairs:
         raise EvaluationError(f"{path} holds no pair: give a file with rows below its header.")
@@ -113,26 +123,32 @@ def read_context(path: str | Path, max_score: float = MAX_SCORE) -> list[Context
 def evaluate_context(
     file: str | Path,
     *,
-    encoder: EncoderLike = None,
+    encoder: EncoderLike | Sequence[EncoderLike] = None,
     device: str = "auto",
     scorers: Sequence[str] = DEFAULT_SCORERS,
     against: str | None = None,
     max_score: float = MAX_SCORE,
+    max_words: int = MAX_WORDS,
+    statistics: str | Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ContextReport:
     """Measure how well scorers of a passage agree with the gold scores of query and target.
 
     Args:
         file: The pairs, see `read_context`.
-        encoder: What `slice_os.load_encoder` takes.
+        encoder: What `slice_os.load_encoder` takes, or several to compare.
         device: Where an encoder that is loaded here runs.
         scorers: Keys of `slice_os.evaluation.scorers.SCORERS`.
-        against: The scorer that the others are compared with; "single pass", or the first.
+        against: The scorer that the others are compared with; "single pass", or the first. Several
+            encoders are compared with the best of them, scorer by scorer.
         max_score: The maximum gold score.
+        max_words: The longest span.
+        statistics: A text file with a text a line, whose statistics "okapi" takes; the passages
+            themselves if None.
         progress: Called with a scorer's name, how much of it is done, and of how much.
 
     Raises:
-        EvaluationError: The file, the encoder or a scorer is not usable.
+        EvaluationError: A file, an encoder or a scorer is not usable.
         MissingExtraError: scipy is not installed, or torch where a checkpoint is given.
     """
     for name in [*scorers, *([against] if against else [])]:
@@ -140,31 +156,61 @@ def evaluate_context(
             raise EvaluationError(f"There is no scorer {name!r}: use {', '.join(SCORERS)}.")
     if not scorers:
         raise EvaluationError(f"No scorer is given: use some of {', '.join(SCORERS)}.")
+    if max_words < 1:
+        raise EvaluationError(f"A span of {max_words} words cannot be had: use 1 or more.")
+    several = isinstance(encoder, (list, tuple))
+    encoders: list[EncoderLike] = list(encoder) if several else [encoder]  # type: ignore[arg-type,list-item]
+    if not encoders or (against and len(encoders) > 1):
+        raise EvaluationError(
+            "One encoder's scorers are compared with --against, several encoders with the best of "
+            "them: give one, or leave --against out."
+        )
     pairs = read_context(file, max_score)
+    texts = [line for _, line in numbered_lines(Path(statistics))] if statistics else []
     load_stats()  # before the work: it may be missing
-    against = against or (AGAINST if AGAINST in scorers else scorers[0])
-    wanted = list(dict.fromkeys([*scorers, against]))
+    if len(encoders) == 1:
+        against = against or (AGAINST if AGAINST in scorers else scorers[0])
+    wanted = list(dict.fromkeys([*scorers, *([against] if against else [])]))
     gold = [pair.gold for pair in pairs]
-    tell = progress or (lambda name, done, count: None)
-    with open_encoder(encoder, device) as loaded:
-        encoded = Encoded(
-            loaded,
-            [pair.query for pair in pairs],
-            [pair.passage for pair in pairs],
-            [_target(pair) for pair in pairs],
-            tell,
-        )
-        scores: Mapping[str, Sequence[float]] = {name: SCORERS[name](encoded) for name in wanted}
-    rows = [
-        ScorerResult(
-            name,
-            correlate(found, gold),
-            None if name == against else compare(found, scores[against], gold),
-            found,
-        )
-        for name, found in scores.items()
-    ]
-    return ContextReport(len(pairs), against, gold, rows)
+    names: list[str] = []
+    scores: dict[tuple[str, str], Sequence[float]] = {}
+    for one in encoders:
+        with open_encoder(one, device) as loaded:
+            named = str(one) if isinstance(one, str | os.PathLike) else loaded.info.name
+            names.append(named if named not in names else f"{named} ({len(names) + 1})")
+            encoded = Encoded(
+                loaded,
+                [pair.query for pair in pairs],
+                [pair.passage for pair in pairs],
+                [pair.target for pair in pairs],
+                progress or (lambda name, done, count: None),
+                max_words=max_words,
+                statistics=texts,
+            )
+            for name in wanted:
+                key = ("" if name in LEXICAL else names[-1], name)
+                scores[key] = scores.get(key) or SCORERS[name](encoded)
+    found = {key: _correlated(values, gold) for key, values in scores.items()}
+    rows = []
+    for key, values in scores.items():
+        other = key if len(encoders) > 1 else next(k for k in scores if k[1] == against)
+        if len(encoders) > 1:
+            rivals = [rival for rival in scores if rival[1] == key[1]]
+            other = max(rivals, key=lambda rival: found[rival].pearson)
+        test = None if key == other else _compared(values, scores[other], gold)
+        rows.append(ScorerResult(*key, found[key], test, values))
+    missing = sum(place is None for place in encoded.places)
+    return ContextReport(len(pairs), missing, names, against or "", gold, rows)
+
+
+def _correlated(scores: Sequence[float], gold: Sequence[float]) -> Correlation:
+    kept = np.isfinite(scores)
+    return correlate(np.asarray(scores)[kept], np.asarray(gold)[kept].tolist())
+
+
+def _compared(one: Sequence[float], other: Sequence[float], gold: Sequence[float]) -> WilliamsTest:
+    kept = np.isfinite(one) & np.isfinite(other)
+    return compare(np.asarray(one)[kept], np.asarray(other)[kept], np.asarray(gold)[kept].tolist())
 
 
 def plot_context(report: ContextReport, path: str | Path) -> None:
@@ -176,11 +222,9 @@ def plot_context(report: ContextReport, path: str | Path) -> None:
     """
     from slice_os.evaluation.plots import scatter
 
-    series = {one.name: one.scores for one in report.scorers}
+    several = len(report.encoders) > 1
+    series = {
+        f"{one.encoder} {one.name}".strip() if several else one.name: one.scores
+        for one in report.scorers
+    }
     scatter(path, report.gold, series, "gold similarity", "score")
-
-
-def _target(pair: ContextPair) -> tuple[str, int]:
-    """Return the target as it stands in the passage, and its offset."""
-    start = find_words(pair.passage, pair.target)
-    return pair.passage[start : start + len(pair.target)], start

@@ -181,8 +181,8 @@ def _contextual(encoder: Encoder, pairs: list[PhrasePair]) -> Float64:
     for (phrase, sentence), words in zip(
         said, encoder.encode_words(sentence for _, sentence in said), strict=True
     ):
-        start = max(0, find_words(sentence, phrase))
-        vector = vector_between(words, start, start + len(phrase)).astype(np.float64)
+        place = find_words(sentence, phrase) or (0, len(phrase))
+        vector = vector_between(words, *place).astype(np.float64)
         vectors.append(vector / max(float(np.linalg.norm(vector)), 1e-12))
     cosines: Float64 = np.einsum("nd,nd->n", np.stack(vectors[::2]), np.stack(vectors[1::2]))
     return cosines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -12,7 +13,7 @@ import regex
 from slice_os.corpus import count_words
 from slice_os.encoder import Encoder
 from slice_os.lexical import K1, B, inverse_document_frequency, terms
-from slice_os.records import Float32, Words
+from slice_os.records import Float32, Int32, Words
 from slice_os.spans import (
     MAX_WORDS,
     best_span,
@@ -39,8 +40,11 @@ class Encoded:
         encoder: Encoder,
         queries: Sequence[str],
         passages: Sequence[str],
-        targets: Sequence[tuple[str, int]],
+        targets: Sequence[str],
         progress: Callable[[str, int, int], None],
+        *,
+        max_words: int = MAX_WORDS,
+        statistics: Sequence[str] = (),
     ) -> None:
         """Take pairs of a query and a passage.
 
@@ -48,14 +52,33 @@ class Encoded:
             encoder: What encodes both.
             queries: The queries.
             passages: The passages, one for each query.
-            targets: The words of each passage that paraphrase its query, and their offset.
+            targets: The words of each passage that paraphrase its query.
             progress: Called with a scorer's name, how much is done, and of how much.
+            max_words: The longest span.
+            statistics: The texts whose statistics `okapi` takes; the passages if there are none.
         """
         self.encoder = encoder
         self.queries = queries
         self.passages = passages
-        self.targets = targets
         self.progress = progress
+        self.lengths = full_range(max_words)
+        self.statistics = statistics or passages
+        self._targets = targets
+
+    @cached_property
+    def places(self) -> list[tuple[int, int] | None]:
+        """Where each target begins and ends in its passage; None if it is not found."""
+        return [find_words(*one) for one in zip(self.passages, self._targets, strict=True)]
+
+    @cached_property
+    def targets(self) -> list[str]:
+        """The targets, as they stand in their passages."""
+        return [
+            passage[slice(*place)] if place else target
+            for passage, target, place in zip(
+                self.passages, self._targets, self.places, strict=True
+            )
+        ]
 
     @cached_property
     def asked(self) -> Float32:
@@ -75,7 +98,7 @@ class Encoded:
     def windows(self) -> list[range]:
         """Each query's length window, fitted to its passage."""
         return [
-            fit_window(length_window(max(1, count_words(query))), len(words))
+            fit_window(length_window(max(1, count_words(query)), self.lengths[-1]), len(words))
             for query, words in zip(self.queries, self.words, strict=True)
         ]
 
@@ -83,7 +106,7 @@ class Encoded:
         """Return the cosines ``[lengths, N]`` of a passage's spans with its query."""
         vectors = self.words[row].vectors
         scores = word_scores(vectors, self.asked[row])
-        return span_cosines(scores, span_norms(vectors, MAX_WORDS), lengths)
+        return span_cosines(scores, span_norms(vectors, self.lengths[-1]), lengths)
 
     def text(self, row: int, i: int, j: int) -> str:
         """Return words i to j (half-open) of a passage as they stand there."""
@@ -98,11 +121,11 @@ def full_context(encoded: Encoded) -> list[float]:
 
 
 def single_pass(encoded: Encoded) -> list[float]:
-    """Score the best span of 1 to 20 words, the passage encoded once.
+    """Score the best span of 1 to 20 words, or `max_words`, the passage encoded once.
 
     Orbach et al. (2023), section 3.1.
     """
-    return [_best(encoded, row, full_range()) for row in range(len(encoded.queries))]
+    return [_best(encoded, row, encoded.lengths) for row in range(len(encoded.queries))]
 
 
 def window(encoded: Encoded) -> list[float]:
@@ -143,29 +166,42 @@ def n_grams(encoded: Encoded) -> list[float]:
 
 
 def start_and_end(encoded: Encoded) -> list[float]:
-    """Score the best span by its first and last word's vectors, joined, as DensePhrases does."""
+    """Score the best span by the vectors of its first and its last token, joined.
+
+    So does DensePhrases: Lee et al. (2021), Learning Dense Representations of Phrases at Scale,
+    section 3.2. The query is taken likewise.
+    """
     found = []
-    for query, words in zip(
-        encoded.encoder.encode_words(encoded.queries), encoded.words, strict=True
-    ):
-        if not len(query) or not len(words):
+    queries = encoded.encoder.encode_tokens(encoded.queries)
+    passages = encoded.encoder.encode_tokens(encoded.passages)
+    for row, (query, tokens) in enumerate(zip(queries, passages, strict=True)):
+        if not len(query) or not len(tokens):
             found.append(-1.0)
             continue
-        heads, tails = words.vectors @ query.vectors[0], words.vectors @ query.vectors[-1]
-        squares = np.einsum("nd,nd->n", words.vectors, words.vectors)
+        begins = encoded.words[row].starts
+        first = tokens.starts.searchsorted(begins)
+        last = tokens.starts.searchsorted(begins, side="right") - 1
+        heads, tails = tokens.vectors @ query.vectors[0], tokens.vectors @ query.vectors[-1]
+        squares = np.einsum("nd,nd->n", tokens.vectors, tokens.vectors)
         size = np.sqrt((query.vectors[[0, -1]] ** 2).sum())
-        spans = enumerate_spans(len(words))
-        i, j = spans[:, 0], spans[:, 1] - 1
+        spans = _spans(encoded, row)
+        i, j = first[spans[:, 0]], last[spans[:, 1] - 1]
         norms = np.maximum(np.sqrt(squares[i] + squares[j]) * size, 1e-12)
         found.append(float(((heads[i] + tails[j]) / norms).max()))
     return found
 
 
 def target_in_context(encoded: Encoded) -> list[float]:
-    """Score the target's own span, the passage encoded once: the upper limit of one pass."""
+    """Score the target's own span, the passage encoded once: the upper limit of one pass.
+
+    A target that is not found in its passage has no score, NaN.
+    """
     found = []
-    for row, (text, start) in enumerate(encoded.targets):
-        vector = vector_between(encoded.words[row], start, start + len(text))
+    for row, place in enumerate(encoded.places):
+        if place is None:
+            found.append(float("nan"))
+            continue
+        vector = vector_between(encoded.words[row], *place)
         norm = float(np.linalg.norm(vector))
         found.append(float(vector @ encoded.asked[row]) / norm if norm else -1.0)
     return found
@@ -173,7 +209,7 @@ def target_in_context(encoded: Encoded) -> list[float]:
 
 def target_alone(encoded: Encoded) -> list[float]:
     """Score the target encoded alone: the upper limit of the encoder."""
-    return _dots(encoded.encoder.encode([text for text, _ in encoded.targets]), encoded.asked)
+    return _dots(encoded.encoder.encode(encoded.targets), encoded.asked)
 
 
 def bm25(encoded: Encoded) -> list[float]:
@@ -194,8 +230,35 @@ def bm25(encoded: Encoded) -> list[float]:
     return found
 
 
+def okapi(encoded: Encoded) -> list[float]:
+    """Score the passage by Okapi BM25 as rank-bm25 does it, with the statistics of a corpus.
+
+    k1 is 1.5, b .75, and idf ln(N - n + 0.5) - ln(n + 0.5); a negative one, of a term that more
+    than half of the texts hold, becomes a quarter of the mean idf. Orbach et al. (2023), section 5.
+    """
+    corpus = [terms(text) for text in encoded.statistics]
+    mean = sum(text.total() for text in corpus) / len(corpus)
+    holding = Counter(term for text in corpus for term in text)
+    idf = {
+        term: math.log(len(corpus) - count + 0.5) - math.log(count + 0.5)
+        for term, count in holding.items()
+    }
+    floor = 0.25 * sum(idf.values()) / max(1, len(idf))
+    found = []
+    for query, passage in zip(encoded.queries, map(terms, encoded.passages), strict=True):
+        norm = 1.5 * (1 - 0.75 + 0.75 * passage.total() / mean)
+        total = 0.0
+        for term, asked in terms(query).items():
+            weight = idf.get(term, 0.0)
+            gain = passage[term] * (1.5 + 1) / (passage[term] + norm)
+            total += asked * (floor if weight < 0 else weight) * gain
+        found.append(total)
+    return found
+
+
 SCORERS: Mapping[str, Callable[[Encoded], list[float]]] = {
     "bm25": bm25,
+    "okapi": okapi,
     "full context": full_context,
     "start and end": start_and_end,
     "single pass": single_pass,
@@ -205,20 +268,25 @@ SCORERS: Mapping[str, Callable[[Encoded], list[float]]] = {
     "target in context": target_in_context,
     "target alone": target_alone,
 }
+LEXICAL = ("bm25", "okapi")
+"""The scorers that need no encoder."""
 DEFAULT_SCORERS = tuple(name for name in SCORERS if name != "n-grams")
 
 
-def find_words(passage: str, words: str) -> int:
-    """Return the offset of `words` in a passage, whatever their case; -1 if they are not in it.
+def find_words(passage: str, words: str) -> tuple[int, int] | None:
+    """Return where `words` begin and end in a passage; None if they are not in it.
 
-    Whole words come first: "art" is found in "party" only if it does not stand alone anywhere.
+    Case, spaces and punctuation at the edges of `words` do not count. Whole words come first: "art"
+    is found in "party" only if it does not stand alone anywhere.
     """
-    escaped = regex.escape(words)
-    whole = rf"(?<!\w){escaped}(?!\w)"
-    for pattern, flags in ((whole, 0), (whole, regex.IGNORECASE), (escaped, regex.IGNORECASE)):
-        if found := regex.search(pattern, passage, flags):
-            return int(found.start())
-    return -1
+    bare = regex.sub(r"^[\p{P}\s]+|[\p{P}\s]+$", "", words)
+    for said in filter(None, (words.strip(), bare)):
+        escaped = r"\s+".join(map(regex.escape, said.split()))
+        whole = rf"(?<!\w){escaped}(?!\w)"
+        for pattern, flags in ((whole, 0), (whole, regex.IGNORECASE), (escaped, regex.IGNORECASE)):
+            if found := regex.search(pattern, passage, flags):
+                return found.span()
+    return None
 
 
 def vector_between(words: Words, start: int, end: int) -> Float32:
@@ -236,11 +304,15 @@ def _best(encoded: Encoded, row: int, lengths: range) -> float:
     return max(cosine, -1.0)  # -inf, where no span points anywhere
 
 
+def _spans(encoded: Encoded, row: int) -> Int32:
+    return enumerate_spans(len(encoded.words[row]), max_words=encoded.lengths[-1])
+
+
 def _unique(encoded: Encoded, start: int) -> dict[str, set[int]]:
     """Return the texts of all spans of a block of passages, and whose they are."""
     block: dict[str, set[int]] = {}
     for row in range(start, min(start + BLOCK, len(encoded.queries))):
-        for i, j in enumerate_spans(len(encoded.words[row])).tolist():
+        for i, j in _spans(encoded, row).tolist():
             block.setdefault(encoded.text(row, i, j), set()).add(row)
     return block
 
