@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from slice_os.corpus import count_words
 from slice_os.errors import TrainingError
+from slice_os.exporters.pooled import WordVectors
 from slice_os.spans import length_window
 from slice_os.training.best_spans import best_spans
 from slice_os.training.losses import in_batch_loss, slice_loss
@@ -44,17 +45,23 @@ class Triples(Objective):
         wanted = self._settings
         triples = self._next()
         queries = student.encode([triple.query for triple in triples])
-        lengths = range(1, wanted.max_words + 1)
         texts = [triple.positive for triple in triples] + [triple.negative for triple in triples]
         words = student.words(texts)
         count = len(triples)
         if wanted.in_batch:
-            cosines = best_spans(queries, words.vectors, words.counts, lengths, crossed=True)[0]
-            loss = in_batch_loss(cosines, wanted.scale)
+            loss = in_batch_loss(self._cosines(queries, words, crossed=True), wanted.scale)
         else:
-            cosines = best_spans(queries.repeat(2, 1), words.vectors, words.counts, lengths)[0]
+            cosines = self._cosines(queries.repeat(2, 1), words, crossed=False)
             loss = slice_loss(cosines[:count], cosines[count:], wanted.scale)
         return {"slice": wanted.weight * loss}
+
+    def _cosines(self, queries: Tensor, words: WordVectors, *, crossed: bool) -> Tensor:
+        """Return the cosines of queries with passages, all or each with its own."""
+        if self._settings.over == "passage":
+            whole = functional.normalize(words.vectors.sum(dim=1), dim=-1)
+            return ((queries[:, None] if crossed else queries) * whole).sum(dim=-1)
+        lengths = range(1, self._settings.max_words + 1)
+        return best_spans(queries, words.vectors, words.counts, lengths, crossed=crossed)[0]
 
     def _next(self) -> list[Triple]:
         """Return this process's share of as many rows as all processes take."""

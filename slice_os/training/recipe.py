@@ -91,6 +91,8 @@ class Slice(Part, frozen=True):
 
     Attributes:
         triples: A file of triples, as MS MARCO's ``triples.train.small.tsv``, perhaps .gz.
+        over: What of a passage is compared with the query: "span", its best span, or "passage",
+            the mean of its words, as sentence encoders learn: SLICE's control.
         weight: Of the loss.
         batch: Triples a step.
         scale: The loss's lambda.
@@ -99,6 +101,7 @@ class Slice(Part, frozen=True):
     """
 
     triples: str
+    over: Literal["span", "passage"] = "span"
     weight: Weight = 1.0
     batch: Positive = 16
     scale: Weight = 30.0

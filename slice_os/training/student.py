@@ -27,9 +27,9 @@ class Student(PooledModel):
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
 
-    def words(self, texts: Sequence[str]) -> WordVectors:
+    def words(self, texts: Sequence[str], *, by_token: bool = False) -> WordVectors:
         """Return the word vectors of `texts` in their context, run as one batch."""
-        found = super().words(texts)
+        found = super().words(texts, by_token=by_token)
         self.seen = self.seen + found.counts.sum()  # left on its device: nobody waits for it here
         return found
 

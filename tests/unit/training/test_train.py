@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,8 +22,9 @@ from slice_os.exporters.parity import sentences
 from slice_os.training import run as runs
 from slice_os.training.development import DevelopmentSet
 from slice_os.training.distillation import SpanDistillation
-from slice_os.training.labelled import LabelledPairs
-from slice_os.training.recipe import Distillation, Pairs
+from slice_os.training.labelled import LabelledPairs, Triples
+from slice_os.training.losses import in_batch_loss, slice_loss
+from slice_os.training.recipe import Distillation, Pairs, Slice, read_recipe
 from slice_os.training.sampling import Passages, read_pairs
 from slice_os.training.student import Student
 
@@ -55,6 +57,43 @@ def test_a_student_pools_as_the_exported_encoder_does(checkpoint, tmp_path):
                 np.testing.assert_allclose(ours, theirs.vectors, atol=2e-3)
                 assert not words.vectors[row, count:].any()
         assert 0 < words.counts[-1] < 300  # what does not fit is left out
+
+
+@pytest.mark.parametrize("over", ["span", "passage"])
+def test_the_published_run_and_its_control_learn(room, tmp_path, over):
+    """recipes/slice.toml for 20 steps, of a small model and with few triples."""
+    room()
+    text = (Path(__file__).parents[3] / "recipes/slice.toml").read_text(encoding="utf-8")
+    for key, value in (("base", '"base"'), ("steps", 20), ("triples", '"triples.tsv"')):
+        text, count = re.subn(rf"^{key} = .*$", f"{key} = {value}", text, flags=re.MULTILINE)
+        assert count == 1
+    text = text.replace('over = "span"', f'over = "{over}"')
+    (tmp_path / "slice.toml").write_text(text, encoding="utf-8")
+    wanted = read_recipe(tmp_path / "slice.toml").slice
+    assert (wanted.batch, wanted.scale, wanted.max_words, wanted.over) == (32, 30.0, 10, over)
+    seen = []
+    report = slice_os.train(tmp_path / "slice.toml", tmp_path / "run", progress=seen.append)
+    assert report.step == 20
+    losses = [one.losses["slice"] for one in seen]
+    assert losses[-1] < losses[0]
+
+
+def test_the_control_compares_whole_passages(room, checkpoint, tmp_path):
+    room()
+    student = Student(load_checkpoint(checkpoint("bert")))
+    rows = [line.split("\t") for line in (tmp_path / "triples.tsv").read_text().splitlines()[:3]]
+    queries, good, bad = (student.encode(texts) for texts in zip(*rows, strict=True))
+    for in_batch in (False, True):
+        settings = Slice("triples.tsv", over="passage", batch=3, in_batch=in_batch)
+        objective = Triples(settings, tmp_path / "triples.tsv")
+        (found,) = objective.losses(student, np.random.default_rng(0)).values()
+        cosines = queries @ torch.cat((good, bad)).T
+        expected = (
+            in_batch_loss(cosines)
+            if in_batch
+            else slice_loss(cosines[:, :3].diagonal(), cosines[:, 3:].diagonal())
+        )
+        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
