@@ -32,7 +32,7 @@ def dataset() -> None:
     epilog="""\b
 Examples:
   export OPENAI_BASE_URL=http://localhost:8000/v1 OPENAI_MODEL=my-model
-  slice-os dataset build-context stsb.tsv context.jsonl
+  slice-os dataset build-context stsb.tsv context.jsonl --annotate ann.csv --annotate bob.csv
   slice-os evaluate context context.jsonl
 """,
 )
@@ -46,9 +46,21 @@ Examples:
     "--words",
     type=click.IntRange(min=1),
     nargs=2,
-    default=(20, 60),
-    show_default=True,
-    help="Minimum and maximum words of a passage.",
+    help="Minimum and maximum words of a passage.  [default: any]",
+)
+@click.option(
+    "--prompt",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What to ask, with {paraphrase}, and perhaps {phrase}, {letter}, {low} and {high}.",
+)
+@click.option(
+    "--annotate",
+    "sheets",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A .csv for people to confirm the similarity, one a person; read back if it is there.",
 )
 @click.option(
     "--attempts",
@@ -77,7 +89,9 @@ def build_context(
     out: Path,
     model: str | None,
     base_url: str | None,
-    words: tuple[int, int],
+    words: tuple[int, int] | None,
+    prompt: Path | None,
+    sheets: tuple[Path, ...],
     attempts: int,
     workers: int,
     timeout: float,
@@ -88,10 +102,28 @@ def build_context(
     PAIRS is a .csv, .tsv or .jsonl with phrase, paraphrase and score. A passage counts only if it
     says the paraphrase word for word. The same command goes on with a run that was broken off; the
     key is read from OPENAI_API_KEY. The exit code is 3 if a pair was left without a passage.
+
+    With --annotate, the passages are also written to a sheet. Once people wrote yes or no into its
+    column confirmed, the same command asks no model: it writes the rows that all sheets confirm to
+    OUT's name with .confirmed.jsonl.
     """
+    from slice_os.evaluation.annotating import read_sheets, write_sheet
     from slice_os.evaluation.building import build_context as build
     from slice_os.evaluation.endpoint import Endpoint
+    from slice_os.evaluation.lines import numbered_lines
 
+    if sheets and all(sheet.exists() for sheet in sheets):
+        kept = out.with_suffix(".confirmed.jsonl")
+        found = read_sheets(out, sheets, kept)
+        if as_json:
+            echo_json(asdict(found))
+        else:
+            click.echo(
+                f"{kept}: {counted(found.confirmed, 'row')} confirmed; {found.refused} refused, "
+                f"{found.unanswered} not answered by all."
+            )
+        return
+    asked = "\n".join(line for _, line in numbered_lines(prompt)) if prompt else None
     endpoint = Endpoint(base_url, model, timeout=timeout)
     bar: tqdm[NoReturn] = tqdm(unit="pair", disable=None)
 
@@ -102,8 +134,18 @@ def build_context(
 
     with bar:
         report = build(
-            pairs, out, endpoint, words=words, attempts=attempts, workers=workers, progress=show
+            pairs,
+            out,
+            endpoint,
+            prompt=asked,
+            words=words,
+            attempts=attempts,
+            workers=workers,
+            progress=show,
         )
+    for sheet in sheets:
+        if not sheet.exists():
+            click.echo(f"{sheet}: {counted(write_sheet(out, sheet), 'row')} to confirm.", err=True)
     if as_json:
         echo_json(asdict(report))
     else:

@@ -7,11 +7,14 @@ interrupted continues from what is there, and no answer is paid for twice.
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
+from string import Formatter, ascii_uppercase
 from threading import Lock
 from typing import Any, TextIO
 
@@ -24,12 +27,13 @@ from slice_os.files import whole
 FIRST, SECOND = ("phrase", "sentence1", "line", "query"), ("paraphrase", "sentence2", "target")
 SCORE = ("score", "goldsim", "gold")
 PROMPT = (
-    "Write one passage of {low} to {high} words, as it could stand in a letter, an article, a "
-    "report or a conversation. It must contain the following words exactly, letter for letter, "
-    'as a part of a sentence: "{paraphrase}". Say other things before and after them. Answer '
-    "with the passage alone."
+    "Write one long sentence, or a short passage, as it could stand in a letter, an article, a "
+    "report or a conversation. Its first letter must be {letter}. It must contain the following "
+    'words exactly, letter for letter, as a part of a sentence: "{paraphrase}". Say other things '
+    "around them. Answer with the passage alone."
 )
-WORDS = (20, 60)
+LENGTH = " It must have {low} to {high} words."
+FIELDS = ("phrase", "paraphrase", "letter", "low", "high")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,8 @@ def build_context(
     out: str | Path,
     endpoint: Endpoint,
     *,
-    prompt: str = PROMPT,
-    words: tuple[int, int] = WORDS,
+    prompt: str | None = None,
+    words: tuple[int, int] | None = None,
     attempts: int = 3,
     workers: int = 4,
     max_score: float = 5.0,
@@ -71,28 +75,29 @@ def build_context(
         out: The .jsonl to write, for `slice-os evaluate context`; what it holds is kept. Beside
             it, OUT.about.json says the model and the prompt.
         endpoint: The model.
-        prompt: With {paraphrase}, {low} and {high}.
-        words: Minimum and maximum words of a passage.
+        prompt: With {paraphrase}, and perhaps {phrase}, {letter} (a random one of A to Z, the same
+            for a pair each time), {low} and {high}; `PROMPT` if None.
+        words: Minimum and maximum words of a passage; any if None.
         attempts: Requests for each passage until one passes the check.
         workers: How many pairs are asked for at once.
         max_score: The maximum score.
         progress: Is told how many pairs are done of how many, and the failures.
 
     Raises:
-        EvaluationError: The pairs cannot be read, the output belongs to another prompt or model or
-            cannot be written, or the endpoint refuses.
+        EvaluationError: The pairs cannot be read, the prompt is not one, the output belongs to
+            another prompt or model or cannot be written, or the endpoint refuses.
     """
     out = Path(out)
     if out.suffix != ".jsonl":
         raise EvaluationError(f"{out} must end in .jsonl: rows are added to it one by one.")
-    if "{paraphrase}" not in prompt:
-        raise EvaluationError("The prompt does not say {paraphrase}: add it.")
-    if not 1 <= words[0] <= words[1]:
+    prompt = prompt or (PROMPT + LENGTH if words else PROMPT)
+    _check_prompt(prompt, words)
+    if words and not 1 <= words[0] <= words[1]:
         raise EvaluationError(f"A passage of {words[0]} to {words[1]} words cannot be had.")
     wanted = list(_read(pairs, max_score))
     if not wanted:
         raise EvaluationError(f"{pairs} holds no pair: give a file with rows below its header.")
-    about = {"model": endpoint.model, "prompt": prompt, "words": list(words)}
+    about = {"model": endpoint.model, "prompt": prompt, "words": words and list(words)}
     known = _resume(out, about)
     failures: Counter[str] = Counter()
     built = 0
@@ -123,12 +128,41 @@ def build_context(
     return BuildReport(len(wanted), built, len(known), dict(failures))
 
 
+def _check_prompt(prompt: str, words: tuple[int, int] | None) -> None:
+    """Raise unless the prompt's fields are known and have a value."""
+    known = FIELDS if words else FIELDS[:3]
+    try:
+        names = {name for _, name, _, _ in Formatter().parse(prompt) if name is not None}
+        if unknown := names - set(known):
+            raise EvaluationError(
+                f"The prompt has the field {{{min(unknown)}}}, which has no value: use "
+                f"{', '.join(f'{{{name}}}' for name in known)}, and {{{{ and }}}} for braces"
+                f"{'' if words else '; --words gives {low} and {high} theirs'}."
+            )
+        prompt.format(**{name: 1 if name in FIELDS[3:] else "A" for name in names})
+    except ValueError as exc:
+        raise EvaluationError(
+            f"The prompt is not one ({exc}): write fields as {{paraphrase}}, and {{{{ and }}}} for "
+            "braces."
+        ) from exc
+    if "paraphrase" not in names:
+        raise EvaluationError("The prompt does not say {paraphrase}: add it.")
+
+
 def _passage(
-    endpoint: Endpoint, pair: WantedPassage, prompt: str, words: tuple[int, int], attempts: int
+    endpoint: Endpoint,
+    pair: WantedPassage,
+    prompt: str,
+    words: tuple[int, int] | None,
+    attempts: int,
 ) -> tuple[str, str]:
     """Return a passage that passes the check, or "" and why the last one did not."""
-    low, high = words
-    asked = prompt.format(paraphrase=pair.paraphrase, low=low, high=high)
+    low, high = words or (1, sys.maxsize)
+    # Uniform over A to Z, and the same when a run goes on.
+    letter = Random(f"{pair.phrase}\n{pair.paraphrase}").choice(ascii_uppercase)
+    asked = prompt.format(
+        phrase=pair.phrase, paraphrase=pair.paraphrase, letter=letter, low=low, high=high
+    )
     reason = ""
     for _ in range(attempts):
         text = " ".join(endpoint.complete(asked).split()).strip('"“”')

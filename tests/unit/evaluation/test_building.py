@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from slice_os.errors import EvaluationError
+from slice_os.evaluation.annotating import read_sheets, write_sheet
 from slice_os.evaluation.building import build_context
 from slice_os.evaluation.context import read_context
 from slice_os.evaluation.endpoint import Endpoint
@@ -31,6 +33,7 @@ class Model:
 
     def __init__(self):
         self.asked: list[str] = []
+        self.prompts: list[str] = []
         self.keys: set[str | None] = set()
         self.answer = lambda said, times: (200, AROUND.format(said))
         model = self
@@ -38,7 +41,8 @@ class Model:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                said = re.search(r'"(.+?)"', body["messages"][0]["content"])[1]
+                model.prompts.append(body["messages"][0]["content"])
+                said = re.search(r'"(.+?)"', model.prompts[-1])[1]
                 model.asked.append(said)
                 model.keys.add(self.headers.get("Authorization"))
                 status, text = model.answer(said, model.asked.count(said))
@@ -105,7 +109,7 @@ def test_bad_answers_are_asked_again_and_counted(model, pairs, tmp_path):
         return 200, f'"{AROUND.format(said)}"'  # quoted, as models like to
 
     model.answer = answer
-    report = build_context(pairs, tmp_path / "o.jsonl", endpoint(model), attempts=3)
+    report = build_context(pairs, tmp_path / "o.jsonl", endpoint(model), attempts=3, words=(20, 60))
     assert report.built == 8
     assert report.failures == {"without the paraphrase": 1, "not of 20 to 60 words": 1}
     assert model.asked.count("the saying number 2 of all") == 3
@@ -161,6 +165,91 @@ def test_what_cannot_be_used(model, pairs, tmp_path, monkeypatch):
         build_context(pairs, tmp_path / "o.jsonl", endpoint(model))
     with pytest.raises(EvaluationError, match="cannot be reached"):
         build_context(pairs, tmp_path / "p.jsonl", Endpoint("http://127.0.0.1:9", "m", retries=0))
+
+
+def test_a_passage_may_have_any_length_and_its_first_letter_is_drawn(model, pairs, tmp_path):
+    model.answer = lambda said, times: (200, f"So {said}.")
+    (tmp_path / "many.tsv").write_text(
+        "score\tsentence1\tsentence2\n" + "".join(f"1\tone {k}\tother {k}\n" for k in range(200))
+    )
+    report = build_context(tmp_path / "many.tsv", tmp_path / "o.jsonl", endpoint(model))
+    assert report.built == 200
+    letters = [re.search(r"first letter must be ([A-Z])\.", text)[1] for text in model.prompts]
+    assert len(set(letters)) > 20
+    first = dict(zip(model.asked, letters, strict=True))
+    (tmp_path / "o.jsonl").unlink()
+    before = len(model.prompts)
+    build_context(tmp_path / "many.tsv", tmp_path / "o.jsonl", endpoint(model))
+    again = [re.search(r"letter must be ([A-Z])\.", text)[1] for text in model.prompts[before:]]
+    assert dict(zip(model.asked[before:], again, strict=True)) == first
+
+
+def test_a_prompt_of_ones_own_has_named_fields(model, pairs, tmp_path):
+    asked = 'Begin with {letter}, say "{paraphrase}" for {phrase}, in {{JSON}}, {low}-{high} words.'
+    build_context(pairs, tmp_path / "o.jsonl", endpoint(model), prompt=asked, words=(15, 50))
+    pattern = (
+        r'Begin with [A-Z], say "the saying number (\d) of all" for phrase number \1, '
+        r"in \{JSON\}, 15-50 words\."
+    )
+    assert all(re.fullmatch(pattern, text) for text in model.prompts)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        ("Say {paraphrase} to {reader}.", r"field \{reader\}.*use \{phrase\}, \{paraphrase\}"),
+        ("Say {paraphrase} in {low} words.", r"field \{low\}.*--words gives"),
+        ("Say {} or {paraphrase}.", r"field \{\}"),
+        ("Say {paraphrase.text}.", r"field \{paraphrase.text\}"),
+        ("Say {paraphrase} as {JSON: 1}.", r"field \{JSON\}"),
+        ("Say {paraphrase:d}.", "is not one"),
+        ("Say {paraphrase.", "is not one"),
+        ("Say it }.", "is not one"),
+        ("Say {phrase}.", "does not say {paraphrase}"),
+    ],
+)
+def test_a_prompt_that_is_none(model, pairs, tmp_path, prompt, message):
+    with pytest.raises(EvaluationError, match=message) as caught:
+        build_context(pairs, tmp_path / "o.jsonl", endpoint(model), prompt=prompt)
+    assert "\n" not in str(caught.value)
+    assert not model.asked
+    assert not (tmp_path / "o.jsonl").exists()
+
+
+def test_people_confirm_what_was_built(model, pairs, tmp_path):
+    out, sheets = tmp_path / "o.jsonl", [tmp_path / "a.csv", tmp_path / "b.csv"]
+    command = [SLICE_OS, "dataset", "build-context", pairs, out]
+    command += ["--annotate", sheets[0], "--annotate", sheets[1]]
+    environment = {**os.environ, "OPENAI_BASE_URL": model.url, "OPENAI_MODEL": "m"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert "10 rows to confirm" in done.stderr
+    asked = len(model.asked)
+    failed = subprocess.run(command, capture_output=True, text=True)
+    assert failed.stderr == f"Error: {sheets[0]} has no answer: write yes or no into confirmed.\n"
+    # The first says yes to all but number 3; the second no to number 4, and nothing to number 5.
+    for sheet, answers in zip(sheets, ({"3": "no"}, {"4": "No", "5": ""}), strict=True):
+        with sheet.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        for row in rows:
+            row["confirmed"] = answers.get(re.search(r"\d", row["line"])[0], "yes")
+        with sheet.open("w", encoding="utf-8", newline="") as file:
+            made = csv.DictWriter(file, rows[0].keys(), delimiter=";")  # as Excel may save it
+            made.writeheader()
+            made.writerows(rows)
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "7 rows confirmed; 2 refused, 1 not answered by all" in done.stdout
+    assert len(model.asked) == asked
+    kept = {pair.query[-1] for pair in read_context(tmp_path / "o.confirmed.jsonl")}
+    assert kept == set("0126789")
+    other = tmp_path / "other.jsonl"
+    other.write_text(out.read_text().replace("number 7", "number 77"))
+    with pytest.raises(EvaluationError, match=r"has 1 rows that .*other\.jsonl does not have"):
+        read_sheets(other, sheets[:1], tmp_path / "none.jsonl")
+    sheets[0].write_text(sheets[0].read_text().replace("yes", "perhaps"))
+    with pytest.raises(EvaluationError, match=r"line \d+: the column confirmed says 'perhaps'"):
+        read_sheets(out, sheets, tmp_path / "none.jsonl")
+    with pytest.raises(EvaluationError, match=r"must end in \.csv"):
+        write_sheet(out, tmp_path / "sheet.xlsx")
 
 
 def test_the_command_line_keeps_the_key_to_itself(model, pairs, tmp_path):
