@@ -156,6 +156,12 @@ def context(
             for one in report.scorers
         ],
     )
+    for one in report.scorers:
+        if one.broken is not None:
+            click.echo(
+                f"Spans shown ({one.name}): F1 in characters with the target {one.span_f1:.3f}; "
+                f"{100 * one.broken:.1f} % cross a sentence or end on a dangling word"
+            )
 
 
 def _echo_encoders(report: ContextReport) -> None:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from slice_os.errors import EvaluationError
-from slice_os.evaluation.files import whole, write_lines
+from slice_os.evaluation.files import write_lines
 from slice_os.evaluation.labels import NO, YES
 from slice_os.evaluation.rows import read_rows
+from slice_os.files import whole
 
 ANSWER = "confirmed"
 COLUMNS = ("line", "paraphrase", "passage", "goldsim")

@@ -33,6 +33,9 @@ QUERY, TARGET = ("line", "query", "phrase"), ("paraphrase", "target")
 PASSAGE, GOLD = ("passage", "context"), ("goldsim", "gold", "score")
 MAX_SCORE = 5.0
 AGAINST = "single pass"
+SHOWN = "verified"
+ALIKE = 0.6
+"""The gold score from which a passage's target is what a search should show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,10 @@ class ScorerResult:
         comparison: Williams' test of one encoder's scorer against the report's `against`, of one of
             several encoders against the best with the same scorer; None for what is compared with.
         scores: One for each pair: cosines, degrees or BM25 scores; NaN where there is none.
+        span_f1: Of "verified", the mean F1 in characters of the span that is shown with the target,
+            over pairs of a gold score of 0.6 or more.
+        broken: Of "verified", the share of spans shown that cross the end of a sentence or begin or
+            end on a dangling word (`slice_os.spans.phrasing`).
     """
 
     encoder: str
@@ -63,6 +70,8 @@ class ScorerResult:
     correlation: Correlation
     comparison: WilliamsTest | None
     scores: Sequence[float]
+    span_f1: float | None = None
+    broken: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +98,7 @@ class ContextReport:
                 "pearson": one.correlation.pearson,
                 "spearman": one.correlation.spearman,
                 **({"t": one.comparison.t, "p": one.comparison.p} if one.comparison else {}),
+                **({"span_f1": one.span_f1, "broken": one.broken} if one.name == SHOWN else {}),
             }
             for one in self.scorers
         ]
@@ -174,6 +184,7 @@ def evaluate_context(
     gold = [pair.gold for pair in pairs]
     names: list[str] = []
     scores: dict[tuple[str, str], Sequence[float]] = {}
+    shown: dict[tuple[str, str], tuple[float, float]] = {}
     for one in encoders:
         with open_encoder(one, device) as loaded:
             named = str(one) if isinstance(one, str | os.PathLike) else loaded.info.name
@@ -190,6 +201,8 @@ def evaluate_context(
             for name in wanted:
                 key = ("" if name in LEXICAL else names[-1], name)
                 scores[key] = scores.get(key) or SCORERS[name](encoded)
+                if name == SHOWN:
+                    shown[key] = _shown(encoded, gold)
     found = {key: _correlated(values, gold) for key, values in scores.items()}
     rows = []
     for key, values in scores.items():
@@ -198,9 +211,21 @@ def evaluate_context(
             rivals = [rival for rival in scores if rival[1] == key[1]]
             other = max(rivals, key=lambda rival: found[rival].pearson)
         test = None if key == other else _compared(values, scores[other], gold)
-        rows.append(ScorerResult(*key, found[key], test, values))
+        rows.append(ScorerResult(*key, found[key], test, values, *shown.get(key, ())))
     missing = sum(place is None for place in encoded.places)
     return ContextReport(len(pairs), missing, names, against or "", gold, rows)
+
+
+def _shown(encoded: Encoded, gold: Sequence[float]) -> tuple[float, float]:
+    """Return the mean F1 of the spans shown with their targets, and the share that is broken."""
+    f1 = [
+        2 * max(0, min(one.end, place[1]) - max(one.start, place[0]))
+        / (one.end - one.start + place[1] - place[0])
+        for one, place, score in zip(encoded.shown, encoded.places, gold, strict=True)
+        if place and score >= ALIKE
+    ]  # fmt: skip
+    broken = [one.cost > 0 for one in encoded.shown]
+    return float(np.mean(f1)) if f1 else float("nan"), float(np.mean(broken))
 
 
 def _correlated(scores: Sequence[float], gold: Sequence[float]) -> Correlation:

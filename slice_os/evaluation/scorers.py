@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import regex
@@ -21,6 +22,7 @@ from slice_os.spans import (
     fit_window,
     full_range,
     length_window,
+    phrasing,
     pick,
     span_cosines,
     span_norms,
@@ -30,6 +32,15 @@ from slice_os.spans import (
 
 BLOCK = 32
 """Passages whose n-grams are encoded at once: memory, against texts that occur twice."""
+
+
+class ShownSpan(NamedTuple):
+    """Characters `start` to `end` of a passage, their verified degree and `Phrasing`'s cost."""
+
+    start: int
+    end: int
+    degree: float
+    cost: float
 
 
 class Encoded:
@@ -108,6 +119,42 @@ class Encoded:
         scores = word_scores(vectors, self.asked[row])
         return span_cosines(scores, span_norms(vectors, self.lengths[-1]), lengths)
 
+    @cached_property
+    def shown(self) -> list[ShownSpan]:
+        """The span that a search shows of each passage: the best of 8, each encoded alone."""
+        found: list[list[tuple[ShownSpan, str]]] = []
+        for row, window in enumerate(self.windows):
+            words, passage = self.words[row], self.passages[row]
+            said = phrasing(passage, words.starts, words.ends, window.stop - 1)
+            lengths = range(1, window.stop)
+            cosines = said.within(self.cosines(row, lengths), window)
+            found.append(
+                [
+                    (
+                        ShownSpan(
+                            int(words.starts[i]), int(words.ends[j - 1]), 0.0,
+                            float(said.costs[j - i - 1, i]) / 2,
+                        ),
+                        self.text(row, i, j),
+                    )
+                    for i, j, _ in pick(cosines, lengths, costs=said.costs)
+                ]
+                if len(words)
+                else []
+            )  # fmt: skip
+        alone = iter(self.encoder.encode([text for spans in found for _, text in spans]))
+        return [
+            max(
+                (
+                    one._replace(degree=float(verified_degrees(query, next(alone)[None])[0]))
+                    for one, _ in spans
+                ),
+                key=lambda one: one.degree - one.cost,
+                default=ShownSpan(0, 0, 0.0, 0.0),
+            )
+            for query, spans in zip(self.asked, found, strict=True)
+        ]
+
     def text(self, row: int, i: int, j: int) -> str:
         """Return words i to j (half-open) of a passage as they stand there."""
         words = self.words[row]
@@ -134,18 +181,8 @@ def window(encoded: Encoded) -> list[float]:
 
 
 def verified(encoded: Encoded) -> list[float]:
-    """Score the best of the window's 8 first spans, each encoded alone, as a search shows."""
-    said: list[str] = []
-    ends = [0]
-    for row, lengths in enumerate(encoded.windows):
-        spans = pick(encoded.cosines(row, lengths), lengths) if len(encoded.words[row]) else []
-        said += [encoded.text(row, span.i, span.j) for span in spans]
-        ends.append(len(said))
-    alone = encoded.encoder.encode(said)
-    return [
-        float(max(verified_degrees(query, alone[start:end]), default=0.0))
-        for query, start, end in zip(encoded.asked, ends, ends[1:], strict=False)
-    ]
+    """Score the span that a search shows: the best of the window's 8, each encoded alone."""
+    return [one.degree for one in encoded.shown]
 
 
 def n_grams(encoded: Encoded) -> list[float]:

@@ -24,7 +24,7 @@ from slice_os.evaluation.scorers import SCORERS, find_words
 from slice_os.evaluation.significance import compare
 from slice_os.exporters.parity import sentences
 from slice_os.lexical import terms
-from slice_os.spans import fit_window, length_window
+from slice_os.spans import fit_window, length_window, phrasing
 
 SLICE_OS = Path(sys.executable).with_name("slice-os")
 DEFAULT = str(DEFAULT_FOLDER)
@@ -76,6 +76,14 @@ def naive(encoder, query, target, passage):
             texts[i, j] = passage[words.starts[i] : words.ends[j - 1]]
     window = fit_window(length_window(count_words(query)), len(words))
     inside = sorted((s for s in scores if s[1] - s[0] in window), key=lambda s: -scores[s])
+    said = phrasing(passage, words.starts, words.ends, 20)
+    costs = {(i, j): float(said.costs[j - i - 1, i]) for i, j in scores}
+    shown = dict.fromkeys(inside, 0.0)
+    shown |= {
+        (i, j): 0.0 for i, j in scores if j - i < window.start and said.sentences[j - i - 1, i]
+    }
+    for s in sorted(shown, key=lambda s: costs[s] - scores[s])[:8]:
+        shown[s] = (1 + cosine(alone(texts[s]), asked)) / 2
     start = passage.index(target)
     i, j = next(
         (i, j)
@@ -98,7 +106,7 @@ def naive(encoder, query, target, passage):
         ),
         "single pass": max(scores.values()),
         "window": scores[inside[0]],
-        "verified": max((1 + cosine(alone(texts[s]), asked)) / 2 for s in inside[:8]),
+        "verified": max((d - costs[s] / 2, d) for s, d in shown.items() if d)[1],
         "n-grams": max(cosine(alone(text), asked) for text in texts.values()),
         "target in context": scores[i, j],
         "target alone": cosine(alone(target), asked),
