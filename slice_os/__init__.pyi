@@ -14,6 +14,8 @@ from .errors import SliceOSError as SliceOSError
 from .evaluation import build_context as build_context
 from .evaluation import calibrate as calibrate
 from .evaluation import evaluate_context as evaluate_context
+from .evaluation import evaluate_degrees as evaluate_degrees
+from .evaluation import evaluate_opposites as evaluate_opposites
 from .evaluation import evaluate_phrases as evaluate_phrases
 from .evaluation import evaluate_retrieval as evaluate_retrieval
 from .evaluation import evaluate_spans as evaluate_spans

@@ -10,6 +10,8 @@ from slice_os.cli.main import LazyGroup
 
 TASKS = {
     "context": "evaluating_encoders",
+    "degrees": "evaluating_degrees",
+    "opposites": "evaluating_degrees",
     "phrases": "evaluating_encoders",
     "retrieval": "evaluating_retrieval",
     "spans": "evaluating_spans",
@@ -23,6 +25,8 @@ TASKS = {
     epilog="""\b
 Examples:
   slice-os evaluate context pairs.csv
+  slice-os evaluate degrees pairs.csv
+  slice-os evaluate opposites examples/minimal-pairs.tsv
   slice-os evaluate phrases phrases/ --encoder my-encoder
   slice-os evaluate retrieval scifact/ --index scifact.slice
   slice-os evaluate spans gold.jsonl --index demo.slice

@@ -5,6 +5,10 @@ from .calibration import calibrate as calibrate
 from .context import ContextReport as ContextReport
 from .context import evaluate_context as evaluate_context
 from .context import plot_context as plot_context
+from .degrees import DegreeReport as DegreeReport
+from .degrees import OppositeReport as OppositeReport
+from .degrees import evaluate_degrees as evaluate_degrees
+from .degrees import evaluate_opposites as evaluate_opposites
 from .diversity import lexical_diversity as lexical_diversity
 from .endpoint import Endpoint as Endpoint
 from .labels import draw_sample as draw_sample

@@ -79,7 +79,7 @@ def calibrate(
         )
 
     def again(rows: npt.NDArray[np.int64]) -> tuple[float, float, float]:
-        return (at(rows)[0], *_reached(labels, rows, degree))
+        return (at(rows)[0], *reached_at(labels, rows, degree))
 
     intervals = _intervals(again, len(labels.degrees), seed)
     return Calibration(
@@ -131,7 +131,7 @@ def _curve(labels: Labels, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats,
     return degrees[last], (right / np.cumsum(weights))[last], (right / total)[last]
 
 
-def _reached(labels: Labels, rows: npt.NDArray[np.int64], degree: float) -> tuple[float, float]:
+def reached_at(labels: Labels, rows: npt.NDArray[np.int64], degree: float) -> tuple[float, float]:
     """Return precision and recall at a threshold; NaN and 0 where no match reaches it."""
     degrees, reached, left = _curve(labels, rows)
     above = np.flatnonzero(degrees >= degree)

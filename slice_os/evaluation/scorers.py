@@ -94,16 +94,18 @@ class Encoded:
     @cached_property
     def asked(self) -> Float32:
         """The queries' unit vectors, float32 ``[n, d]``."""
-        return self.encoder.encode(list(self.queries))
+        rows = {query: row for row, query in enumerate(dict.fromkeys(self.queries))}
+        return self.encoder.encode(list(rows))[[rows[query] for query in self.queries]]
 
     @cached_property
     def words(self) -> list[Words]:
         """The passages' words with their vectors."""
-        found = []
-        for words in self.encoder.encode_words(self.passages):
-            found.append(words)
-            self.progress("single pass", len(found), len(self.passages))
-        return found
+        found: dict[str, Words] = {}
+        unique = list(dict.fromkeys(self.passages))
+        for passage, words in zip(unique, self.encoder.encode_words(unique), strict=True):
+            found[passage] = words
+            self.progress("single pass", len(found), len(unique))
+        return [found[passage] for passage in self.passages]
 
     @cached_property
     def windows(self) -> list[range]:
