@@ -16,7 +16,13 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from slice_os.backends.cluster.answers import BUSY, RETRY_TIMEOUT, WRITE_RETRY_TIMEOUT, reason_of
+from slice_os.backends.cluster.answers import (
+    BUSY,
+    RETRY_TIMEOUT,
+    WRITE_RETRY_TIMEOUT,
+    counting,
+    reason_of,
+)
 from slice_os.backends.cluster.client import Client
 from slice_os.backends.cluster.dialect import Dialect
 from slice_os.backends.cluster.documents import Entry
@@ -86,6 +92,7 @@ class Cluster:
             retry=retry_if_exception_type(IncompleteError),
             wait=wait_random_exponential(multiplier=0.2, max=5),
             stop=stop_after_delay(retry_timeout),
+            before_sleep=counting(self.client.effort),
             reraise=True,
         )(attempt)
 
@@ -144,6 +151,7 @@ class Cluster:
             retry=retry_if_exception_type(IncompleteError),
             wait=wait_random_exponential(multiplier=0.2, max=5),
             stop=stop_after_delay(RETRY_TIMEOUT),
+            before_sleep=counting(self.client.effort),
             reraise=True,
         )(attempt)
 
@@ -262,6 +270,7 @@ class Cluster:
                 retry=retry_if_result(bool),
                 wait=wait_random_exponential(multiplier=0.2, max=5),
                 stop=stop_after_delay(WRITE_RETRY_TIMEOUT),
+                before_sleep=counting(self.client.effort),
             )(attempt)
         except RetryError:
             raise BusyError(
