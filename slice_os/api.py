@@ -16,13 +16,13 @@ from slice_os.backends import Backend, IndexMeta, backend_for
 from slice_os.backends.base import IndexStatus, Mode, StoredPassage
 from slice_os.corpus import Corpus
 from slice_os.encoder import Encoder, EncoderLike, load_encoder
-from slice_os.errors import CorpusError, EncoderMismatchError, LocationError, QueryError
+from slice_os.errors import EncoderMismatchError, LocationError, MovedError, QueryError
 from slice_os.filters import Filter, parse_filters, unknown_field
 from slice_os.fusion import DEFAULT_FUSION, LATE
 from slice_os.lexical import parse_query
 from slice_os.mining import Order, mine_phrases, select
 from slice_os.phrases import Named, Texts, gather
-from slice_os.pipeline import LOOKED_UP, IndexReport, Prune, index_documents
+from slice_os.pipeline import LOOKED_UP, IndexReport, Prune, claim_roots, index_documents
 from slice_os.reading import get_document, show_document
 from slice_os.records import Document, DocumentInfo, Excerpt, Match, Reject
 from slice_os.search import Hits, search_passages
@@ -187,7 +187,8 @@ class Index:
         be indexed is handed to `on_reject` and counted; the others are indexed. `max_rate` is the
         most passages a second that are encoded and written.
         """
-        roots = self._roots(documents) if isinstance(documents, Corpus) else None
+        # Before an index is made: its paths may not do.
+        roots = claim_roots(documents, self._backend) if isinstance(documents, Corpus) else None
         return index_documents(
             documents,
             self._for_adding(),
@@ -197,27 +198,8 @@ class Index:
             prune=prune,
             roots=roots,
             max_rate=max_rate,
+            reopen=lambda: (self._existing(), self.encoder),
         )
-
-    def _roots(self, corpus: Corpus) -> dict[str, str] | None:
-        """Have a corpus take its ids from the index's roots; return them if they change."""
-        if self._backend is None:
-            return corpus.under({})
-        known = self._backend.roots()
-        if known is None and not corpus.names_root and any(True for _ in self._backend.sources()):
-            raise LocationError(
-                f"The index {self.location} was made before an index remembered where its ids "
-                "start: give --root FOLDER (for an id like docs/a.txt the folder that holds docs), "
-                "or index to a new location."
-            )
-        roots = corpus.under(known or {})
-        for prefix in roots.keys() - (known or roots).keys():
-            if prefix and any(id_.startswith(prefix) for id_, _ in self._backend.sources()):
-                raise CorpusError(
-                    f"The index {self.location} has ids that begin with {prefix!r}: give another "
-                    "--id-prefix."
-                )
-        return None if roots == known else roots
 
     def _filters(self, filters: Filters) -> list[Filter]:
         """Return filters; a QueryError names a field that no document has, and those like it."""
@@ -397,8 +379,12 @@ class Index:
         ids = [*documents, *(backend.matching(conditions) if conditions else ())]
         if not ids and not conditions:
             raise QueryError("Nothing to delete: give document ids or a filter.")
-        with backend.writer() as writer:
-            return writer.delete(ids)
+        while True:
+            try:
+                with backend.writer() as writer:
+                    return writer.delete(ids)
+            except MovedError:  # to a generation that holds the same
+                backend = self._existing()
 
     def holds(self, documents: Iterable[str]) -> set[str]:
         """Return which of these ids are those of documents in the index, complete ones."""

@@ -54,6 +54,10 @@ class IndexLockedError(LocationError):
     """Another process is writing to the index."""
 
 
+class MovedError(LocationError):
+    """The location names a newer generation now, which holds all that was acknowledged before."""
+
+
 class IndexDamagedError(LocationError):
     """The index misses files or holds files that are not what they should be."""
 

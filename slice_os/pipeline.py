@@ -9,17 +9,18 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from queue import Full, Queue
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Literal, TypeVar
 
 from slice_os.backends.base import Backend, StoredDocument, Writer
-from slice_os.corpus import split
+from slice_os.corpus import Corpus, split
 from slice_os.effort import Throttle
 from slice_os.encoder import Encoder
+from slice_os.errors import CorpusError, LocationError, MovedError
 from slice_os.records import Document, Passage, Plain, Reject, Words
 from slice_os.spans import PackedPassage
 from slice_os.threads import one_blas_thread
@@ -32,6 +33,10 @@ LONGEST_WORD = 100_000
 """Characters; texts have none, but data that was taken for text has."""
 LONGEST_TITLE = 10_000
 """Characters: every passage of a document has its title."""
+SETTLED_SECONDS = 120.0
+"""After which a run commits, so that it need not keep what it may have to repeat,"""
+SETTLED_CHARACTERS = 32_000_000
+"""or after so many."""
 _WORD = re.compile(r"[^\s\u0e00-\U0010ffff]+")  # from Thai on, words need no spaces
 LOOKED_UP = 64
 """Documents that the index is asked about at once,"""
@@ -68,6 +73,71 @@ class IndexReport(Plain):
     characters_done: int = 0
 
 
+_REPEATED = (
+    "documents", "replaced", "unchanged", "passages", "words", "rejected", "characters_read",
+    "characters_done",
+)  # fmt: skip
+"""What is counted again of documents that are met again."""
+
+
+class _Unsettled:
+    """Documents, and again those that are not settled; threads may take turns."""
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._source = iter(documents)
+        self._failed: Exception | None = None
+        self._kept: list[Document] = []
+        self._settled = self._done = self._met = self._size = 0
+        self._due = time.monotonic() + SETTLED_SECONDS
+        self._one = Lock()
+
+    def __iter__(self) -> Iterator[Document]:
+        at = self._settled
+        while True:
+            with self._one:
+                if at - self._settled == len(self._kept) and not self._read():
+                    return
+                document = self._kept[at - self._settled]
+            at += 1
+            yield document
+
+    def _read(self) -> bool:
+        """Keep one more; False if there is none."""
+        if self._failed is not None:
+            raise self._failed
+        try:
+            document = next(self._source, None)
+        except Exception as exc:
+            self._failed = exc
+            raise
+        if document is not None:
+            self._kept.append(document)
+            self._size += len(document.text) if isinstance(document.text, str) else 0
+        return document is not None
+
+    @property
+    def is_repeating(self) -> bool:
+        """Whether the next to be done was done before."""
+        return self._done < self._met
+
+    def done(self) -> bool:
+        """Note that one more is done; tell whether it is time to settle."""
+        self._done += 1
+        return self._size > SETTLED_CHARACTERS or time.monotonic() > self._due
+
+    def settle(self) -> None:
+        """Forget those that are done."""
+        with self._one:
+            del self._kept[: self._done - self._settled]
+            self._settled, self._size = self._done, 0
+        self._due = time.monotonic() + SETTLED_SECONDS
+
+    def repeat(self) -> None:
+        """Have those that are not settled done again."""
+        self._met = max(self._met, self._done)
+        self._done = self._settled
+
+
 @dataclass(frozen=True, slots=True)
 class _Step:
     """One thing to do for a document, in order: a passage, or (None) the document's end."""
@@ -90,6 +160,7 @@ def index_documents(
     prune: Prune = False,
     roots: Mapping[str, str] | None = None,
     max_rate: float | None = None,
+    reopen: Callable[[], tuple[Backend, Encoder]] | None = None,
 ) -> IndexReport:
     """Bring an index up to date with `documents`, encoding only what changed.
 
@@ -103,10 +174,14 @@ def index_documents(
     they are more than a third, they are only deleted if `prune` is ``"all"``, or a function that,
     called with their number and that of all, says so. `roots` is what the index is to remember
     (`Corpus.under`). `max_rate` is the most passages a second, of documents that changed.
+
+    If another generation takes the place of the index meanwhile, the run goes on with what `reopen`
+    returns: with the documents that are not known to be in it.
     """
-    report = IndexReport()
+    report, settled = IndexReport(), IndexReport()
     throttle, effort = Throttle(max_rate), backend.effort
     before, started = effort.so_far(), time.monotonic()
+    source, former = _Unsettled(documents), None
 
     def count() -> None:
         report.seconds = time.monotonic() - started
@@ -117,7 +192,8 @@ def index_documents(
 
     def told(reject: Reject) -> None:
         rejected.add(reject.document)
-        on_reject(reject)
+        if not source.is_repeating:
+            on_reject(reject)
 
     def refused(reject: Reject) -> None:
         """Count a passage that the backend refuses, and its document not as indexed."""
@@ -127,28 +203,75 @@ def index_documents(
             report.documents -= 1
         on_reject(reject)
 
-    try:
-        with backend.writer(refused) as writer, one_blas_thread():
-            if roots is not None:
-                writer.remember(roots)
-            load = _Load(writer, backend.meta.max_words, report, told)
-            steps = _encode(_ahead(_plan(documents, backend, report), AHEAD), encoder)
-            for step, words in effort.timed(steps, "encoding_seconds"):
+    def work(writer: Writer) -> None:
+        nonlocal settled
+        if roots is not None:
+            writer.remember(roots)
+        load = _Load(writer, backend.meta.max_words, report, told)
+        with closing(_ahead(_plan(source, backend, report), AHEAD)) as planned:
+            for step, words in effort.timed(_encode(planned, encoder), "encoding_seconds"):
                 if step.passage is not None and (waited := throttle.take()):
                     effort.add(waiting_seconds=waited)
                 with effort.spent("writing_seconds"):
                     load.take(step, words)
+                    if step.passage is None and source.done():
+                        writer.commit()
+                        source.settle()
+                        settled = replace(report)
                 count()
                 on_progress(report)
-            report.rejected += getattr(documents, "rejects", 0)  # a corpus counts its own
-            with effort.spent("writing_seconds"):
-                writer.commit()
-            if prune:
-                covers = getattr(documents, "covers", None) or _covers_all
-                _prune(writer, report, prune, covers, rejected)
+        with effort.spent("writing_seconds"):
+            writer.commit()
+        source.settle()
+        settled = replace(report)
+        if prune:
+            covers = getattr(documents, "covers", None) or _covers_all
+            _prune(writer, report, prune, covers, rejected)
+
+    try:
+        while True:
+            try:
+                with backend.writer(refused, former) as writer, one_blas_thread():
+                    former = writer
+                    work(writer)
+                break
+            except MovedError:
+                if reopen is None:
+                    raise
+                backend, encoder = reopen()
+                effort, spent = backend.effort, effort.so_far()
+                now = effort.so_far()
+                before = {name: now[name] - (spent[name] - before[name]) for name in now}
+                source.repeat()
+                settled.characters_read = settled.characters_done
+                for name in _REPEATED:
+                    setattr(report, name, getattr(settled, name))
+                unfit.clear()
+        report.rejected += getattr(documents, "rejects", 0)  # a corpus counts its own
     finally:
         count()
     return report
+
+
+def claim_roots(corpus: Corpus, backend: Backend | None) -> dict[str, str] | None:
+    """Have a corpus take its ids from an index's roots; return them if they change."""
+    if backend is None:
+        return corpus.under({})
+    known = backend.roots()
+    if known is None and not corpus.names_root and any(True for _ in backend.sources()):
+        raise LocationError(
+            f"The index {backend.location} was made before an index remembered where its ids "
+            "start: give --root FOLDER (for an id like docs/a.txt the folder that holds docs), "
+            "or index to a new location."
+        )
+    roots = corpus.under(known or {})
+    for prefix in roots.keys() - (known or roots).keys():
+        if prefix and any(id_.startswith(prefix) for id_, _ in backend.sources()):
+            raise CorpusError(
+                f"The index {backend.location} has ids that begin with {prefix!r}: give another "
+                "--id-prefix."
+            )
+    return None if roots == known else roots
 
 
 def _covers_all(source: str) -> bool:
@@ -199,7 +322,7 @@ def _look_up(
     """Pair each document with why it cannot be indexed, or with what is stored of it."""
     failed: list[Exception] = []
     for batch in _batches(documents, failed):
-        problems = [_problem(document) for document in batch]
+        problems = [problem_with(document) for document in batch]
         sound = [one.id for one, problem in zip(batch, problems, strict=True) if not problem]
         stored = backend.stored(sound) if sound else {}
         for document, problem in zip(batch, problems, strict=True):
@@ -227,7 +350,7 @@ def _batches(documents: Iterable[Document], failed: list[Exception]) -> Iterator
     yield batch
 
 
-def _problem(document: Document) -> str:
+def problem_with(document: Document) -> str:
     """Return why a document cannot be indexed, nothing if it can."""
     try:
         if all(isinstance(text, str) for text in (document.id, document.title, document.text)):
@@ -329,7 +452,7 @@ class _Load:
         self._on_reject(Reject(name, reason, name))
 
 
-def _ahead(items: Iterable[T], size: int) -> Iterator[T]:
+def _ahead(items: Iterable[T], size: int) -> Generator[T, None, None]:
     """Yield `items`, up to `size` of them worked out ahead in a thread."""
     queue: Queue[T | _End] = Queue(size)
     abandoned = Event()

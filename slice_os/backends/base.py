@@ -364,18 +364,29 @@ class Backend(ABC):
         """Delete a generation that is not live."""
 
     @abstractmethod
-    def hold(self) -> AbstractContextManager[None]:
-        """Keep writers of this generation off for a while; those under way get an error."""
+    def hold(self, *, wait: bool = True) -> AbstractContextManager[None]:
+        """Keep writers of this generation off; all that was acknowledged is there then.
+
+        In a folder one that is under way ends first, or, with `wait` false, is an
+        `IndexLockedError`; in a cluster it waits, and goes on with the generation that is live
+        when this ends (`MovedError`). A generation that is no longer live takes nothing more.
+        """
 
     @abstractmethod
     def changes(self) -> object:
         """Return what is equal to what it was if nothing has been written meanwhile."""
 
     @abstractmethod
-    def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> Writer:
+    def writer(
+        self,
+        on_reject: Callable[[Reject], None] = lambda reject: None,
+        former: Writer | None = None,
+    ) -> Writer:
         """Open the index for writing, or raise IndexLockedError.
 
-        `on_reject` is handed what the index itself refuses, in the thread that writes.
+        `on_reject` is handed what the index itself refuses, in the thread that writes. `former`
+        is the writer of the generation before, which a `MovedError` has ended: what that had seen
+        at its last commit, this one has seen.
         """
 
     @abstractmethod

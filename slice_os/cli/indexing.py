@@ -13,6 +13,7 @@ import click
 from tqdm import tqdm
 
 from slice_os.cli.options import (
+    corpus_options,
     filter_option,
     index_option,
     index_options,
@@ -53,26 +54,7 @@ Examples:
     help="Instead of paths: index the documents of this index of a cluster.",
 )
 @index_options
-@click.option(
-    "--root",
-    type=click.Path(file_okay=False),
-    help="Ids of files are their paths below this folder.  [default: what the index remembers; at "
-    "first the folder that the paths have in common]",
-)
-@click.option("--id-prefix", metavar="TEXT", help="A prefix for the ids of files below the root.")
-@click.option(
-    "--id", "stdin_id", metavar="ID", help="The id of - (stdin).  [default: a hash of its text]"
-)
-@click.option("--follow", is_flag=True, help="Also follow links that lead out of a folder.")
-@click.option("--id-field", metavar="FIELD", help="The field that identifies a row.")
-@click.option("--title-field", metavar="FIELD", help="The field that holds a row's title.")
-@click.option(
-    "--text-field",
-    "text_fields",
-    multiple=True,
-    metavar="FIELD",
-    help="The field that holds a row's text; may be repeated.",
-)
+@corpus_options
 @layout_options
 @click.option(
     "--prune",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import click
 
 from slice_os.cli.options import (
     an_index,
+    corpus_options,
     device_option,
     encoder_option,
     index_option,
@@ -18,7 +20,8 @@ from slice_os.cli.options import (
     threads_option,
 )
 from slice_os.cli.output import counted, echo_columns, echo_json, progress_bar
-from slice_os.cli.running import Run, say
+from slice_os.cli.running import Run, is_json, say
+from slice_os.records import Reject
 
 
 @click.command(
@@ -27,9 +30,11 @@ Examples:
   slice-os reindex --index https://host:9200/calls --encoder my-encoder/
   slice-os reindex --index https://host:9200/calls --shards 3 --dry-run
   slice-os reindex --index https://host:9200/calls --tolerance 0.85 --no-swap
+  slice-os reindex corpus/ --index my.slice
   slice-os reindex --index my.slice --to https://host:9200/calls
 """
 )
+@click.argument("paths", nargs=-1)
 @index_option
 @encoder_option
 @device_option
@@ -38,10 +43,11 @@ Examples:
 @click.option(
     "--from",
     "source",
-    type=click.Choice(["words", "text"]),
-    help="Take the stored word vectors, or encode the stored text.  [default: words, if they "
-    "suffice]",
+    type=click.Choice(["words", "text", "corpus"]),
+    help="Take the stored word vectors, or encode the stored text, or the paths.  [default: the "
+    "paths, if there are any; else words, if they suffice]",
 )
+@corpus_options
 @click.option(
     "--to",
     metavar="LOCATION",
@@ -64,7 +70,15 @@ Examples:
 @run_options
 @json_option
 def reindex(
+    paths: tuple[str, ...],
     location: str,
+    root: str | None,
+    id_prefix: str | None,
+    stdin_id: str | None,
+    follow: bool,
+    id_field: str | None,
+    title_field: str | None,
+    text_fields: tuple[str, ...],
     file: Path | None,
     least_overlap: float | None,
     no_swap: bool,
@@ -74,12 +88,35 @@ def reindex(
 ) -> None:
     """Build the next generation of an index beside the live one, check it, and make it live.
 
-    What is not said stays as it is: name only what changes. The live generation is searched and
-    written to meanwhile, and nothing of what is written is lost. Interrupted or killed, the same
-    command goes on. 'slice-os rollback' goes back.
+    What is not said stays as it is: name only what changes. It is made from what the index holds;
+    documents of PATHS, if they are given, are read and encoded anew instead. The live generation is
+    searched and written to meanwhile, and nothing of what is written is lost. Interrupted or
+    killed, the same command goes on. 'slice-os rollback' goes back.
     """
+    from slice_os import read
     from slice_os import reindex as build
 
+    rejected: dict[str, str] = {}
+
+    def reject(one: Reject) -> None:
+        if one.place not in rejected:
+            rejected[one.place] = one.reason
+            say(f"Rejected: {one.place}" if is_json() else f"Rejected: {one.place}: {one.reason}")
+
+    if paths:
+        options["corpus"] = read(
+            *paths,
+            root=root,
+            id_prefix=id_prefix,
+            id=stdin_id,
+            follow=follow,
+            id_field=id_field,
+            title_field=title_field,
+            text_fields=text_fields or None,
+            on_reject=reject,
+        )
+    elif root or id_prefix or stdin_id or follow or id_field or title_field or text_fields:
+        raise click.UsageError("How paths are read is for PATHS: give them.")
     if file is not None:
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
         options["queries"] = [line for line in lines if line.strip()]
@@ -92,7 +129,9 @@ def reindex(
             bar.update(done - bar.n)
 
         try:
-            report = build(location, swap=not no_swap, on_progress=tell, **options)
+            report = build(
+                location, swap=not no_swap, on_progress=tell, on_reject=reject, **options
+            )
         except KeyboardInterrupt:
             bar.close()
             say("Interrupted: the live generation is as it was; run the command again to go on.")
@@ -102,8 +141,8 @@ def reindex(
         echo_json(said)
     elif options["dry_run"]:
         click.echo(
-            f"{location}: generation {said['generation']} would be made from stored "
-            f"{said['source']}: {counted(said['passages'], 'passage')}, "
+            f"{location}: generation {said['generation']} would be made from "
+            f"{_source(said)}: {counted(said['passages'], 'passage')}, "
             f"{counted(said['words'], 'word')}, some {said['bytes'] / 1e6:,.0f} MB; about "
             f"{said['seconds'] / 3600:.2f} hours of this machine."
         )
@@ -121,13 +160,17 @@ def reindex(
         )
         click.echo(
             f"{location}: generation {said['generation']} holds "
-            f"{counted(said['documents'], 'document')}, {said['copied']:,} copied from stored "
-            f"{said['source']} in {said['seconds']:.1f} s{shared}; it is "
+            f"{counted(said['documents'], 'document')}, {said['copied']:,} copied from "
+            f"{_source(said)} in {said['seconds']:.1f} s{shared}; it is "
             f"{'live' if said['live'] else 'ready: slice-os swap makes it live'}."
         )
-    if said.get("rejected"):
-        say(f"{counted(said['rejected'], 'document')} rejected.")
+    if rejected:
+        say(f"{len(rejected):,} rejected.")
         raise click.exceptions.Exit(3)
+
+
+def _source(said: Mapping[str, Any]) -> str:
+    return "the corpus" if said["source"] == "corpus" else f"stored {said['source']}"
 
 
 @click.command(epilog="\b\nExample:\n  slice-os swap --index https://host:9200/calls\n")

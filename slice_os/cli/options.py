@@ -122,6 +122,31 @@ def _read_fields(
     return {name: kind for name, _, kind in pairs}
 
 
+corpus_options = _group(
+    click.option(
+        "--root",
+        type=click.Path(file_okay=False),
+        help="Ids of files are their paths below this folder.  [default: what the index remembers; "
+        "at first the folder that the paths have in common]",
+    ),
+    click.option(
+        "--id-prefix", metavar="TEXT", help="A prefix for the ids of files below the root."
+    ),
+    click.option(
+        "--id", "stdin_id", metavar="ID", help="The id of - (stdin).  [default: a hash of its text]"
+    ),
+    click.option("--follow", is_flag=True, help="Also follow links that lead out of a folder."),
+    click.option("--id-field", metavar="FIELD", help="The field that identifies a row."),
+    click.option("--title-field", metavar="FIELD", help="The field that holds a row's title."),
+    click.option(
+        "--text-field",
+        "text_fields",
+        multiple=True,
+        metavar="FIELD",
+        help="The field that holds a row's text; may be repeated.",
+    ),
+)
+"""How paths are read."""
 _CLUSTER = _group(
     click.option(
         "--tolerance",

@@ -15,3 +15,4 @@ from slice_os.corpus.splitter import count_words as count_words
 from slice_os.corpus.splitter import joined as joined
 from slice_os.corpus.splitter import sentence_ends as sentence_ends
 from slice_os.corpus.splitter import split as split
+from slice_os.corpus.splitter import with_neighbours as with_neighbours

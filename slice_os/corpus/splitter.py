@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from dataclasses import replace
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,6 +120,15 @@ def joined(passages: Sequence[Passage]) -> str:
         text.append("\n" * (passage.start - end) + passage.text[max(end - passage.start, 0) :])
         end = max(end, passage.end)
     return "".join(text)
+
+
+def with_neighbours(passages: Sequence[Passage]) -> list[Passage]:
+    """Return the passages of a document, in order, with the characters that they share."""
+    shared = [max(0, one.end - two.start) for one, two in pairwise(passages)]
+    return [
+        replace(one, before=before, after=after)
+        for one, before, after in zip(passages, [0, *shared], [*shared, 0], strict=False)
+    ]
 
 
 def _cut(words: Sequence[_Word], common: int, max_words: int) -> tuple[int, int]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import groupby, pairwise
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from slice_os.backends.cluster import documents as made
@@ -13,6 +13,7 @@ from slice_os.backends.cluster.mending import PAGE, complaint
 from slice_os.backends.cluster.requests import Cluster
 from slice_os.backends.cluster.retrieve import WINDOW, stored_text
 from slice_os.backends.cluster.settings import Layout
+from slice_os.corpus import with_neighbours
 from slice_os.diagnosis.findings import Notes
 from slice_os.errors import IndexDamagedError
 from slice_os.records import Passage
@@ -86,7 +87,8 @@ def _wrong(sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if not whole or last["document_digest"] != made.digest(stamps):
         yield "whole"
         return
-    for one, passage in zip(sources, _passages(sources), strict=True):
+    passages = with_neighbours([stored_text(one) for one in sources])
+    for one, passage in zip(sources, passages, strict=True):
         if passage.hash != one["content_hash"] or passage.end - passage.start != len(passage.text):
             yield "text"
         said = {name: one[name] for name in one.keys() - {"stamp", *_VECTORS}}
@@ -94,16 +96,6 @@ def _wrong(sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield "fields"
         if not _fits(_words(one), one, passage):
             yield "words"
-
-
-def _passages(sources: Sequence[Mapping[str, Any]]) -> list[Passage]:
-    """Return the passages of a document, with the characters that neighbours share."""
-    passages = [stored_text(one) for one in sources]
-    shared = [0, *(max(0, one.end - two.start) for one, two in pairwise(passages)), 0]
-    return [
-        replace(one, before=before, after=after)
-        for one, before, after in zip(passages, shared, shared[1:], strict=False)
-    ]
 
 
 def _words(source: Mapping[str, Any]) -> PackedPassage | None:

@@ -123,3 +123,35 @@ def overlap(
             right = [_key(one.stored)[: 1 + same] in best or one.degree >= least for one in after]
             shares.append(sum(right) / len(before))
     return float(np.mean(shares)) if shares else 1.0
+
+
+def check(
+    live: Backend,
+    target: Backend,
+    encoder: Encoder | None,
+    *,
+    from_words: bool,
+    queries: Sequence[str],
+    least: float,
+) -> float | None:
+    """Return the overlap of the ten best, None for another encoder; CheckError if a check fails."""
+    check_words(live, target, None if from_words else encoder)
+    same = live.meta.family == target.meta.family
+    if queries and encoder is not None:
+        ours = encoded(queries, target, encoder)
+        theirs = ours if same else []
+    elif same:
+        ours = theirs = drawn_queries(live)
+    else:
+        ours, theirs = drawn_queries(target), []
+    if not same:
+        overlap(target, ours, target, ours)
+        return None
+    share = overlap(live, theirs, target, ours)
+    if share < least:
+        raise CheckError(
+            f"Of the ten best of the sample queries {100 * share:.0f} % are those of the live "
+            f"generation or as near, less than the {100 * least:.0f} % asked for: look at them, "
+            "or ask for less (--least-overlap)."
+        )
+    return share

@@ -8,8 +8,9 @@ from pathlib import Path
 from slice_os.backends.base import Generation
 from slice_os.encoder import EncoderLike, open_encoder
 from slice_os.errors import LocationError
-from slice_os.lifecycle.copying import copy_documents
-from slice_os.lifecycle.reindex import find_build, make_live, open_live
+from slice_os.lifecycle.copying import Copier
+from slice_os.lifecycle.lease import Lease, find_build
+from slice_os.lifecycle.moving import make_live, open_live
 
 
 def generations(location: str | Path) -> list[Generation]:
@@ -35,22 +36,27 @@ def swap(
 
     Raises:
         LocationError: there is no index, or no generation that is ready.
+        IndexLockedError: somebody is building one, or making it live.
     """
     with closing(open_live(location)) as live:
-        ready = [one for one in live.generations() if one.state == "ready"]
-        if not ready:
+        build = find_build(live)
+        if build is None or build.state != "ready":
             raise LocationError(
                 f"No generation of {live.location} is ready: 'slice-os reindex' builds one."
             )
-        target, by_text = live.generation(ready[-1].number), ready[-1].build["source"] == "text"
-        with open_encoder(encoder, device, threads) if by_text else nullcontext() as opened:
-            make_live(
-                live,
-                target,
-                ready[-1].number,
-                lambda: copy_documents(live, target, opened),
+        source = build.build["source"]
+        if source == "corpus":
+            raise LocationError(
+                f"The generation {build.number} of {live.location} was made from a corpus, which "
+                "is to be read again: run the same 'slice-os reindex' without --no-swap."
             )
-        return ready[-1]
+        target, by_text = live.generation(build.number), source == "text"
+        with (
+            open_encoder(encoder, device, threads) if by_text else nullcontext() as opened,
+            Lease(target, source, build, state="ready") as lease,
+        ):
+            make_live(live, target, lease, Copier(live, target, opened))
+        return build
 
 
 def rollback(location: str | Path) -> Generation:
@@ -60,6 +66,7 @@ def rollback(location: str | Path) -> Generation:
 
     Raises:
         LocationError: there is no index, or no retired generation.
+        IndexLockedError: somebody is writing to an index in a folder.
     """
     with closing(open_live(location)) as live:
         found = live.generations()
@@ -67,7 +74,8 @@ def rollback(location: str | Path) -> Generation:
         before = [one for one in found if one.state == "retired" and one.number < now]
         if not before:
             raise LocationError(f"The index {live.location} has no generation to go back to.")
-        live.swap(before[-1].number)
+        with live.hold(wait=False):
+            live.swap(before[-1].number)
         return before[-1]
 
 

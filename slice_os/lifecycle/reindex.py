@@ -2,60 +2,31 @@
 
 from __future__ import annotations
 
-import getpass
 import os
-import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 from slice_os.backends import Backend, backend_for
 from slice_os.backends.base import FORMAT, Generation, IndexMeta
+from slice_os.corpus import Corpus
 from slice_os.encoder import Encoder, EncoderLike, encoder_info, open_encoder
-from slice_os.errors import EncoderMismatchError, IndexLockedError, LocationError
-from slice_os.lifecycle.checks import (
-    CheckError,
-    check_words,
-    drawn_queries,
-    encoded,
-    overlap,
-)
-from slice_os.lifecycle.copying import copy_documents
-from slice_os.pipeline import LOOKED_UP
-from slice_os.records import Plain, Reject
+from slice_os.errors import EncoderMismatchError, LocationError
+from slice_os.lifecycle.checks import check
+from slice_os.lifecycle.copying import Copier
+from slice_os.lifecycle.lease import Lease, find_build
+from slice_os.lifecycle.moving import catch_up, make_live, open_live
+from slice_os.lifecycle.planning import ReindexPlan, plan
+from slice_os.pipeline import LOOKED_UP, claim_roots
+from slice_os.records import Document, Plain, Reject
 
-Source = Literal["words", "text"]
-LEASE = 120.0
-"""Seconds after which somebody who builds and has not said so is taken for dead."""
+Source = Literal["words", "text", "corpus"]
 OVERLAP = 0.8
 """The least mean share of the ten best that are as near to the query as those of the live one."""
-PASSES = 5
-"""Times that what was written meanwhile is copied before writers are held off."""
-SAMPLE = 50
-"""Passages that a plan is measured on."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReindexPlan(Plain):
-    """What a reindex does: from which `source`, to which generation, how much of it and how long.
-
-    `seconds` is measured on a sample, without what a cluster takes to merge.
-    """
-
-    location: str
-    source: Source
-    generation: int
-    documents: int
-    passages: int
-    words: int
-    bytes: int
-    seconds: float
-    settings: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +51,7 @@ class ReindexReport(Plain):
 def reindex(
     location: str | Path,
     *,
+    corpus: Corpus | Iterable[Document] | None = None,
     encoder: EncoderLike = None,
     device: str = "auto",
     threads: int | None = None,
@@ -104,6 +76,9 @@ def reindex(
 
     Args:
         location: The index.
+        corpus: Documents to encode (`slice_os.read`) instead of what the index holds of those with
+            the same ids; the others are taken from the index. What is written to the index from
+            when they are read is newer.
         encoder: Of the next generation, see `slice_os.load_encoder`; None: the same. It is only
             loaded if text is to be encoded, or `queries` are given.
         device: See `slice_os.load_encoder`.
@@ -111,8 +86,8 @@ def reindex(
         passage_words: The most words of a passage.
         store: The metadata that hits bring along.
         cluster: What changes of an index in a cluster (`slice_os.ClusterSettings`).
-        source: ``words``, the stored word vectors, or ``text``, encoded anew; None: words if they
-            suffice.
+        source: ``words``, the stored word vectors, ``text``, encoded anew, or ``corpus``; None: the
+            corpus if it is given, else words if they suffice.
         to: Another location, which is to hold the same, instead of a next generation: a folder, or
             one in this or another cluster. It may hold nothing else.
         queries: That are asked of both generations; None: spans drawn from the text.
@@ -140,18 +115,25 @@ def reindex(
             passage_words=passage_words or meta.passage_words,
             store=meta.store if store is None else tuple(store),
         )
-        chosen = _source(live, meta, source)
+        chosen = _source(live, meta, source, corpus is not None)
+        if corpus is not None and to is not None:
+            raise LocationError("A copy is made of what is stored: leave the corpus out, or --to.")
+        stored = chosen if corpus is None else _source(live, meta, None, False)
+        roots = claim_roots(corpus, live) if isinstance(corpus, Corpus) else None
         build = None if to is not None else find_build(live)
+        needed = "text" in (chosen, stored) or chosen == "corpus" or (queries and not dry_run)
+        loaded = open_encoder(encoder, device, threads) if needed else nullcontext()
         if dry_run:
-            return _plan(live, meta, chosen, build, encoder, cluster or {}, device, threads)
+            where = str(location) if to is None else os.fspath(to)
+            number = build.number if build else max(one.number for one in live.generations()) + 1
+            settings = dict(cluster or {}) if to else _settings(live, meta, cluster or {})
+            with loaded as opened:
+                return plan(live, where, meta, settings, chosen, number, opened)
         if to is not None:
             target, swap = _elsewhere(live, to, meta, cluster), False
         else:
             target = _target(live, meta, cluster or {}, build)
-        needed = chosen == "text" or bool(queries)
-        loaded = open_encoder(encoder, device, threads) if needed else nullcontext()
-        note = _Lease(target, chosen, build, noted=to is None)
-        with loaded as opened, note as lease:
+        with loaded as opened, Lease(target, chosen, build, noted=to is None) as lease:
             if opened is not None:
                 _fits(opened, meta)
             documents = live.status().documents
@@ -162,19 +144,29 @@ def reindex(
                     rejected.add(one.document)
                     on_reject(one)
 
-            def copy() -> int:
-                def tell(done: int) -> None:
-                    lease.renew(done, documents)
-                    on_progress(done, documents)
+            def tell(done: int) -> None:
+                lease.renew(done, documents)
+                on_progress(done, documents)
 
-                text_encoder = opened if chosen == "text" else None
-                return copy_documents(live, target, text_encoder, max_rate, tell, reject)
-
-            copied, _ = _catch_up(live, copy)
-            share = _checked(live, target, opened, chosen, queries, least_overlap)
-            lease.finish(share)
+            by_text = opened if stored == "text" else None
+            copier = Copier(live, target, by_text, max_rate, tell, reject)
+            copied = 0
+            if corpus is not None and opened is not None:
+                copied += copier.take(corpus, opened, roots)
+            copied += catch_up(live, copier)[0]
+            share = check(
+                live,
+                target,
+                opened,
+                from_words=chosen == "words",
+                queries=queries,
+                least=least_overlap,
+            )
+            lease.passed()
             if swap:
-                copied += make_live(live, target, lease.number, copy)
+                copied += make_live(live, target, lease, copier)
+            else:
+                lease.release()
         return ReindexReport(
             str(location),
             chosen,
@@ -190,17 +182,15 @@ def reindex(
         live.close()
 
 
-def open_live(location: str | Path) -> Backend:
-    """Open the live generation of an index, or raise LocationError."""
-    location = os.fspath(location)
-    backend = backend_for(location).open(location)
-    if backend is None:
-        raise LocationError(f"There is no index at {location}: check the location.")
-    return backend
-
-
-def _source(live: Backend, meta: IndexMeta, wanted: Source | None) -> Source:
+def _source(live: Backend, meta: IndexMeta, wanted: Source | None, has_corpus: bool) -> Source:
     """Return the cheapest source that suffices, or the one that is wanted."""
+    if has_corpus != (wanted == "corpus") and (wanted is not None or has_corpus):
+        if wanted is None:
+            return "corpus"
+        raise LocationError(
+            "Give the paths of the corpus with --from corpus, and with no other: nothing else is "
+            "read from them."
+        )
     same = ("family", "dimension", "max_words", "passage_words")
     suffices = all(getattr(live.meta, name) == getattr(meta, name) for name in same)
     if wanted == "words" and not suffices:
@@ -211,45 +201,20 @@ def _source(live: Backend, meta: IndexMeta, wanted: Source | None) -> Source:
     return wanted or ("words" if suffices else "text")
 
 
+def _settings(live: Backend, meta: IndexMeta, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how the next generation is made: as the live one, but for what is given."""
+    now = next(one.settings for one in live.generations() if one.state == "live")
+    if meta.dimension != live.meta.dimension:
+        now = {name: value for name, value in now.items() if name != "dimensions"}
+    return {**now, **given}
+
+
 def _fits(encoder: Encoder, meta: IndexMeta) -> None:
     if encoder.info.family != meta.family:
         raise EncoderMismatchError(
             f"The next generation is for the encoder {meta.encoder} (family {meta.family[:12]}), "
             f"not for {encoder.info.name} (family {encoder.info.family[:12]}): give that encoder."
         )
-
-
-def find_build(live: Backend) -> Generation | None:
-    """Return the generation that was begun and is not live.
-
-    Raises:
-        IndexLockedError: somebody is building it.
-    """
-    found = [one for one in live.generations() if one.state in ("building", "ready")]
-    if not found:
-        return None
-    build = found[-1].build
-    if found[-1].state == "building" and _is_alive(build):
-        raise IndexLockedError(
-            f"The next generation of {live.location} is being built by {build['by']} since "
-            f"{build['since']}, {build.get('done', 0):,} of {build.get('of', 0):,} documents: wait "
-            "for it to end, or stop it."
-        )
-    return found[-1]
-
-
-def _is_alive(build: Mapping[str, Any]) -> bool:
-    """Tell whether who builds a generation is still at it, as far as can be told from here."""
-    if time.time() - build.get("renewed", 0) > LEASE or build["by"] == _me():
-        return False
-    if build.get("host") == socket.gethostname() and os.name != "nt":
-        try:
-            os.kill(build["process"], 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            pass
-    return True
 
 
 def _target(
@@ -287,166 +252,3 @@ def _elsewhere(
                 "another location."
             )
     return target
-
-
-def _me() -> str:
-    with suppress(Exception):  # a user without a name
-        return f"{getpass.getuser()}@{socket.gethostname()} (process {os.getpid()})"
-    return f"{socket.gethostname()} (process {os.getpid()})"
-
-
-class _Lease:
-    """The note of who builds a generation, renewed while documents are copied."""
-
-    def __init__(
-        self, target: Backend, source: Source, build: Generation | None, *, noted: bool
-    ) -> None:
-        self._target, self._noted = target, noted
-        generations = target.generations()
-        self.number = build.number if build else generations[-1].number
-        self._said: dict[str, Any] = {
-            "state": "building",
-            "by": _me(),
-            "host": socket.gethostname(),
-            "process": os.getpid(),
-            "source": source,
-            "since": datetime.now(tz=timezone.utc).isoformat(timespec="seconds"),
-            "renewed": time.time(),
-        }
-        self._note(self._said)
-
-    def _note(self, said: Mapping[str, Any]) -> None:
-        if self._noted:
-            self._target.note_build(said)
-
-    def __enter__(self) -> _Lease:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is not None:  # it may be taken over at once
-            with suppress(Exception):
-                self._note({**self._said, "renewed": 0})
-
-    def renew(self, done: int, of: int) -> None:
-        """Say how far it is, now and then."""
-        if time.time() - self._said["renewed"] > LEASE / 8:
-            self._said |= {"renewed": time.time(), "done": done, "of": of}
-            self._note(self._said)
-
-    def finish(self, share: float | None) -> None:
-        """Say that it is whole and has passed its checks."""
-        self._note({**self._said, "state": "ready", "overlap": share})
-
-
-def _checked(
-    live: Backend,
-    target: Backend,
-    encoder: Encoder | None,
-    source: Source,
-    queries: Sequence[str],
-    least: float,
-) -> float | None:
-    """Return the overlap of the ten best, None for another encoder; CheckError if a check fails."""
-    check_words(live, target, encoder if source == "text" else None)
-    same = live.meta.family == target.meta.family
-    if queries and encoder is not None:
-        ours = encoded(queries, target, encoder)
-        theirs = ours if same else []
-    elif same:
-        ours = theirs = drawn_queries(live)
-    else:
-        ours, theirs = drawn_queries(target), []
-    if not same:
-        overlap(target, ours, target, ours)
-        return None
-    share = overlap(live, theirs, target, ours)
-    if share < least:
-        raise CheckError(
-            f"Of the ten best of the sample queries {100 * share:.0f} % are those of the live "
-            f"generation or as near, less than the {100 * least:.0f} % asked for: look at them, "
-            "or ask for less (--least-overlap)."
-        )
-    return share
-
-
-def _catch_up(live: Backend, copy: Callable[[], int]) -> tuple[int, object]:
-    """Copy until nothing is left, or often enough; return how much, and since when nothing is."""
-    copied = 0
-    for _ in range(PASSES):
-        before = live.changes()
-        more = copy()
-        copied += more
-        if not more:
-            break
-    return copied, before
-
-
-def make_live(
-    live: Backend,
-    target: Backend,
-    number: int,
-    copy: Callable[[], int],
-) -> int:
-    """Copy what was written meanwhile, hold writers off for the last of it, and move the name.
-
-    Returns:
-        How many documents were copied.
-
-    Raises:
-        CheckError: a search by the name does not work afterwards; it is moved back.
-    """
-    copied, before = _catch_up(live, copy)
-    former = next(one.number for one in live.generations() if one.state == "live")
-    queries = drawn_queries(live)[:1]
-    with live.hold():
-        if live.changes() != before:
-            copied += copy()
-            if copy():  # which compares the hashes of all documents
-                raise CheckError(
-                    f"The next generation of {live.location} does not hold what was copied to it: "
-                    "look at it ('slice-os generations') and run reindex again."
-                )
-        live.swap(number)
-        try:
-            with closing(open_live(live.location)) as now:
-                ours = queries if now.meta.family == live.meta.family else drawn_queries(now)[:1]
-                overlap(now, ours, now, ours)
-        except Exception:
-            live.swap(former)
-            raise
-    target.note_build(None)
-    return copied
-
-
-def _plan(
-    live: Backend,
-    meta: IndexMeta,
-    source: Source,
-    build: Generation | None,
-    encoder: EncoderLike,
-    settings: Mapping[str, Any],
-    device: str,
-    threads: int | None,
-) -> ReindexPlan:
-    """Measure a sample of passages."""
-    state = live.status()
-    number = build.number if build else max(one.number for one in live.generations()) + 1
-    began = time.monotonic()
-    sample = list(islice(live.passages(), SAMPLE))
-    if source == "text" and sample:
-        with open_encoder(encoder, device, threads) as opened:
-            list(opened.encode_words([sample[0].passage.text]))  # the first takes longer
-            began = time.monotonic()
-            list(opened.encode_words(one.passage.text for one in sample))
-    each = (time.monotonic() - began) / max(len(sample), 1)
-    return ReindexPlan(
-        live.location,
-        source,
-        number,
-        state.documents,
-        state.passages,
-        state.words,
-        state.bytes,
-        each * state.passages,
-        {**asdict(meta), **settings},
-    )

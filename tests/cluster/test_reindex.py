@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import threading
 import uuid
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 from opensearchpy import OpenSearch
 
 import slice_os
+from slice_os import pipeline
+from slice_os.backends import IndexMeta
+from slice_os.backends.cluster import bulk
 from slice_os.cli import main
+from slice_os.errors import EncoderMismatchError, GoneError
 from slice_os.lifecycle import reindex as reindexing
 
 TEXTS = [
@@ -44,6 +49,11 @@ def location(cluster, client, name):
     client.indices.delete(index=f"{name}*")
 
 
+def blocked(client, index):
+    settings = client.indices.get_settings(index=index)[index]["settings"]["index"]
+    return "write" in settings.get("blocks", {})
+
+
 def test_settings_change_without_an_encoder_and_metadata_stays_as_it_was(
     location, client, name, monkeypatch
 ):
@@ -58,8 +68,8 @@ def test_settings_change_without_an_encoder_and_metadata_stays_as_it_was(
     assert said["mappings"]["_meta"]["slice_os"]["tolerance"] == 0.95
     assert "build" not in said["mappings"]["_meta"]["slice_os"]
     assert said["settings"]["index"]["number_of_replicas"] == "0"
-    blocks = client.indices.get_settings(index=f"{name}-000001", name="index.blocks*")
-    assert not blocks or not blocks[f"{name}-000001"]["settings"]
+    assert blocked(client, f"{name}-000001")  # a retired generation takes nothing more
+    assert not blocked(client, f"{name}-000002")
     first, second = (
         {hit["_id"]: hit["_source"] for hit in client.search(
             index=f"{name}-00000{n}", body={"size": 100, "_source": {"excludes": ["spans"]}}
@@ -85,6 +95,77 @@ def test_another_program_that_writes_and_deletes_meanwhile(location, client, nam
     with slice_os.open(location) as index:
         assert index.get("d5") is None
         assert len(index) == 89
+
+
+def test_runs_that_write_go_on_with_the_next_generation(location, client, name, monkeypatch):
+    """Two of them, in the midst of which the name moves twice: nothing is lost or there twice."""
+    many = [
+        slice_os.Document(f"e{n}", f"{TEXTS[n % 3]} Number {n}.", metadata={"n": n})
+        for n in range(300)
+    ]
+    monkeypatch.setattr(pipeline, "SETTLED_CHARACTERS", 1000)
+    monkeypatch.setattr(bulk, "BATCH_SECONDS", 0.05)
+    moved, failed = [], []
+
+    def move(report):
+        if report.documents > 100 * (len(moved) + 1) and len(moved) < 2:
+            moved.append(slice_os.reindex(location, store=["n", "a.b"][: 1 + len(moved)]))
+
+    def delete():
+        try:
+            with slice_os.open(location) as index:
+                for n in range(90):
+                    assert index.delete([f"d{n}"]) == 1
+        except Exception as exc:
+            failed.append(exc)
+
+    other = threading.Thread(target=delete)
+    other.start()
+    rejected = []
+    duplicate = slice_os.Document("e7", "The same id again.")
+    with slice_os.open(location) as index:
+        report = index.add(
+            [*many[:200], duplicate, *many[200:]], on_progress=move, on_reject=rejected.append,
+            prune=lambda gone, of: False,
+        )  # fmt: skip
+        other.join()
+        assert (len(moved), failed) == (2, [])
+        assert [one.generation for one in moved] == [2, 3]
+        assert [one.document for one in rejected] == ["e7"]
+        assert (report.rejected, report.documents + report.unchanged) == (1, 300)
+        assert report.kept == 0
+        assert sorted(one.document for one in index.list(size=1000)) == sorted(
+            one.id for one in many
+        )
+        assert index.add(many).unchanged == 300
+    found = slice_os.verify(location, sample=None)
+    assert found.healthy, found.findings
+    assert slice_os.rollback(location).number == 2
+    with slice_os.open(location) as index, pytest.raises(GoneError, match="no longer names"):
+        index.add(
+            [slice_os.Document("late", "Back."), *many],
+            on_progress=lambda report: moved.pop() and slice_os.rollback(location) if moved else 0,
+        )
+
+
+def test_another_encoder_is_named_to_a_run_that_goes_on(location, client, name):
+    """The alias is moved to a generation of another encoder."""
+    other = slice_os.encoder_info(None)
+    meta = replace(IndexMeta(other.name, other.family, other.dimension), family="f" * 32)
+
+    def move(report):
+        with slice_os.open(location) as index:
+            live = index._backend
+            if live.meta.family != meta.family:
+                live.next_generation(meta, {})
+                with live.hold():
+                    live.swap(2)
+
+    with (
+        slice_os.open(location) as index,
+        pytest.raises(EncoderMismatchError, match="give that encoder's folder"),
+    ):
+        index.add([slice_os.Document("late", "Written meanwhile.")], on_progress=move)
 
 
 def test_searches_by_the_alias_never_fail_and_are_never_empty(location, client, name):

@@ -10,12 +10,15 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import slice_os
 from slice_os.backends import IndexMeta
+from slice_os.backends.local.writer import LocalWriter
+from slice_os.corpus import split
 from slice_os.errors import (
     EncoderMismatchError,
     IndexDamagedError,
@@ -24,6 +27,7 @@ from slice_os.errors import (
 )
 from slice_os.lifecycle import checks, copying
 from slice_os.lifecycle import reindex as reindexing
+from slice_os.spans import PackedPassage
 
 KILLS = int(os.environ.get("SLICE_OS_KILLS", "4"))
 LINES = [
@@ -123,6 +127,78 @@ def test_what_is_written_meanwhile_is_in_the_next_generation(location, monkeypat
         assert len(index) == 30
 
 
+def test_documents_of_a_corpus_are_read_anew(location, new_location, tmp_path):
+    """What is written later is newer, the others stay; a new document of the corpus is added."""
+    (folder := tmp_path / "texts").mkdir()
+    for number in range(6):
+        (folder / f"{number}.txt").write_text(f"Text {number} of a folder of texts.")
+    location = new_location()
+    slice_os.index(slice_os.read(folder), location)
+    slice_os.index([slice_os.Document("other", "This is not in the folder.")], location)
+    (folder / "1.txt").write_text("Text 1 was changed since.")
+    (folder / "6.txt").write_text("Text 6 is new.")
+    with slice_os.open(location) as index:
+
+        def write(done, of):
+            if done and index.get("texts/2.txt").text.startswith("Text 2 of"):
+                index.add([slice_os.Document("texts/2.txt", "Written while it was built.")])
+                index.delete(["texts/3.txt"])
+
+        report = slice_os.reindex(
+            location, corpus=slice_os.read(folder), least_overlap=0, on_progress=write
+        )
+        assert (report.source, report.live) == ("corpus", True)
+        assert {one.document: index.get(one.document).text for one in index.list()} == {
+            "other": "This is not in the folder.",
+            "texts/0.txt": "Text 0 of a folder of texts.",
+            "texts/1.txt": "Text 1 was changed since.",
+            "texts/2.txt": "Written while it was built.",
+            "texts/4.txt": "Text 4 of a folder of texts.",
+            "texts/5.txt": "Text 5 of a folder of texts.",
+            "texts/6.txt": "Text 6 is new.",
+        }
+        assert index.status().details["roots"] == {"": str(tmp_path)}
+    slice_os.reindex(location, corpus=slice_os.read(folder), swap=False)
+    with pytest.raises(LocationError, match="was made from a corpus, which is to be read again"):
+        slice_os.swap(location)
+    for wrong in ({"source": "corpus"}, {"corpus": [], "source": "words"}):
+        with pytest.raises(LocationError, match="Give the paths of the corpus with --from corpus"):
+            slice_os.reindex(location, **wrong)
+
+
+def test_a_document_that_is_being_replaced_stays_as_it_was(location):
+    """Its run goes on, or was killed: the next generation has what was there before."""
+    slice_os.reindex(location, swap=False)
+    long = "A sentence of a document that takes many passages. " * 40
+    with slice_os.open(location) as index:
+        writer = index._backend.writer()
+        document = slice_os.Document("d0", long)
+        writer.begin(document)
+        (passage, *_) = split(document, 20)
+        (words,) = index.encoder.encode_words([passage.text])
+        writer.put(passage, PackedPassage.pack(words, 20, passage))
+        begun = slice_os.Document("begun", long)
+        if isinstance(writer, LocalWriter):
+            writer.commit()
+        else:
+            writer.put(replace(passage, number=1), PackedPassage.pack(words, 20, passage))
+        writer.close(merge=False)
+        assert index._backend.stored(["d0"])["d0"].hash is None
+        assert slice_os.swap(location).number == 2
+        assert index.get("d0").text == documents()[0].text
+    with slice_os.open(location) as index, index._backend.writer() as writer:
+        writer.begin(begun)
+        writer.put(replace(passage, document="begun"), PackedPassage.pack(words, 20, passage))
+        writer.put(
+            replace(passage, document="begun", number=1), PackedPassage.pack(words, 20, passage)
+        )
+    with pytest.raises(checks.CheckError, match=r"not whole, as a run was broken off: 1 .'begun'"):
+        slice_os.reindex(location)
+    with slice_os.open(location) as index:
+        index.delete(["begun"])
+    assert slice_os.reindex(location).live
+
+
 def test_swap_copies_what_was_written_since(location):
     slice_os.reindex(location, swap=False)
     assert states(location) == [(1, "live"), (2, "ready")]
@@ -168,7 +244,7 @@ def test_killed_it_goes_on_and_nobody_else_may(location, monkeypatch):
 def test_a_failed_check_leaves_the_live_generation_alone(location, monkeypatch):
     with slice_os.open(location) as index:
         before = found(index)
-        monkeypatch.setattr(reindexing, "overlap", lambda *_: 0.4)
+        monkeypatch.setattr(checks, "overlap", lambda *_: 0.4)
         with pytest.raises(checks.CheckError, match="40 % are those of the live"):
             slice_os.reindex(location)
         monkeypatch.undo()

@@ -123,7 +123,7 @@ def foreign_error(url: str, what: str, status: int | None = None) -> ClusterErro
     return UnreachableError(said, status)
 
 
-def blocked_error(url: str, reason: str) -> ClusterError | None:
+def blocked_error(url: str, reason: str) -> BlockedError | None:
     """Return what to raise if `reason` is that of a block on an index, which no waiting lifts."""
     if "read-only-allow-delete" in reason:
         return BlockedError(

@@ -36,6 +36,7 @@ from slice_os.backends.cluster.answers import (
     reason_of,
 )
 from slice_os.backends.cluster.disks import DiskWatch
+from slice_os.backends.cluster.generations import is_held
 from slice_os.backends.cluster.requests import Cluster
 from slice_os.errors import BusyError, ClusterError
 from slice_os.records import Reject
@@ -169,12 +170,16 @@ class BulkSender:
             answer = self._cluster.bulk(body, left, given_up=self._given_up)
             if "items" not in answer:
                 raise foreign_error(self._url, "no items in its answer")
-            again, reason = [], ""
+            again, reason, held = [], "", False
             for operation, item in zip(rest, answer["items"], strict=True):
                 (result,) = item.values()
                 if "error" in result and (blocked := blocked_error(self._url, reason_of(result))):
-                    raise blocked  # as every other is
-                if result["status"] in BUSY or is_breaker(result.get("error")):
+                    held = held or is_held(self._cluster, blocked)
+                    if not held:
+                        raise blocked  # as every other is
+                    again.append(operation)
+                    reason = reason_of(result)
+                elif result["status"] in BUSY or is_breaker(result.get("error")):
                     again.append(operation)
                     reason = reason_of(result)
                 elif result["status"] >= 400 and "error" in result:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import Any
@@ -10,10 +11,18 @@ from typing import Any
 import regex
 
 from slice_os.backends.base import Generation, IndexMeta
+from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT
 from slice_os.backends.cluster.requests import Cluster
 from slice_os.backends.cluster.settings import Layout
 from slice_os.backends.cluster.template import GENERATION, read_meta, render_template
-from slice_os.errors import GoneError, IndexLockedError, LocationError, RefusedError
+from slice_os.errors import (
+    BlockedError,
+    GoneError,
+    IndexLockedError,
+    LocationError,
+    MovedError,
+    RefusedError,
+)
 
 
 def list_generations(cluster: Cluster) -> list[Generation]:
@@ -83,6 +92,62 @@ def note_build(cluster: Cluster, build: Mapping[str, Any] | None) -> None:
     if build is not None:
         ours["build"] = dict(build)
     cluster.put_mapping({"_meta": {**meta, "slice_os": ours}})
+
+
+def note_hold(cluster: Cluster, *, held: bool) -> None:
+    """Note in a generation that writers are held off for a moment, or no longer."""
+    meta = cluster.describe()[0]["_meta"]
+    ours = {name: value for name, value in meta["slice_os"].items() if name != "held"}
+    if held:
+        ours["held"] = True
+    cluster.put_mapping({"_meta": {**meta, "slice_os": ours}})
+
+
+def block(cluster: Cluster) -> None:
+    """Have a generation take nothing more; what is under way is in it, or refused, afterwards."""
+    # To set index.blocks.write would not wait for what is under way.
+    cluster.ask("PUT", "_block/write", None, WRITE_RETRY_TIMEOUT)
+
+
+def lift_block(cluster: Cluster) -> None:
+    """Let a generation be written to."""
+    cluster.put_settings({"blocks.write": None})
+
+
+def is_held(cluster: Cluster, refused: BlockedError) -> bool:
+    """Tell whether a generation that has refused a write is to take it in a moment.
+
+    Raises:
+        MovedError, GoneError: as `check_live`.
+    """
+    if "index write (api)" not in str(refused):  # it is another block
+        return False
+    check_live(cluster)
+    mappings, settings = cluster.describe()
+    lifted = "write" not in settings["index"].get("blocks", {})
+    return lifted or "held" in mappings["_meta"]["slice_os"]
+
+
+def check_live(cluster: Cluster) -> None:
+    """Raise unless the alias names a generation.
+
+    Raises:
+        MovedError: it names a newer one, which holds all that this one has acknowledged.
+        GoneError: it names another, or nothing.
+    """
+    now = list(cluster.generations())
+    if now == [cluster.index]:
+        return
+    said = (
+        f"{cluster.address} no longer names the index {cluster.index} that was opened, but "
+        f"{', '.join(now) or 'nothing'}: run this again, or open it anew."
+    )
+    if len(now) == 1 and now[0].startswith(f"{cluster.address.name}-0") and now[0] > cluster.index:
+        with suppress(GoneError):
+            # Else somebody else has moved it, who may not have taken over what was written.
+            if "write" in cluster.describe()[1]["index"].get("blocks", {}):
+                raise MovedError(said)
+    raise GoneError(f"{said} If an index has come about that nobody made, delete it first.")
 
 
 def move_alias(cluster: Cluster, number: int) -> None:

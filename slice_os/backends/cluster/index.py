@@ -18,17 +18,21 @@ from slice_os.backends.base import (
     SearchQuery,
     StoredDocument,
     StoredPassage,
+    Writer,
 )
 from slice_os.backends.cluster.address import parse_location
 from slice_os.backends.cluster.client import Client
 from slice_os.backends.cluster.dialect import dialect_of
 from slice_os.backends.cluster.documents import Entry, stored_document, stored_metadata
 from slice_os.backends.cluster.generations import (
+    block,
     changes,
+    lift_block,
     list_generations,
     make_generation,
     move_alias,
     note_build,
+    note_hold,
 )
 from slice_os.backends.cluster.loading import put_replicas
 from slice_os.backends.cluster.mending import mend
@@ -350,10 +354,14 @@ class ClusterBackend(Backend):
         yield first
         yield from found
 
-    def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> ClusterWriter:
+    def writer(
+        self,
+        on_reject: Callable[[Reject], None] = lambda reject: None,
+        former: Writer | None = None,
+    ) -> ClusterWriter:
         is_live = self._uuid is not None
         return ClusterWriter(
-            self._cluster, self.meta, self.layout, self._known, on_reject, is_live=is_live
+            self._cluster, self.meta, self.layout, self._known, on_reject, former, is_live=is_live
         )
 
     def is_live(self) -> bool:
@@ -384,24 +392,24 @@ class ClusterBackend(Backend):
         note_build(self._cluster, build)
 
     def swap(self, number: int) -> None:
-        move_alias(self._cluster, number)
-        # Of somebody who held writers off and was killed.
         index = GENERATION.format(self._cluster.address.name, number)
-        Cluster(self._cluster.client, self._cluster.dialect, index).put_settings(
-            {"blocks.write": None}
-        )
+        lift_block(Cluster(self._cluster.client, self._cluster.dialect, index))
+        move_alias(self._cluster, number)
 
     def drop(self, number: int) -> None:
         index = GENERATION.format(self._cluster.address.name, number)
         self._cluster.client.request("DELETE", f"/{index}")
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
-        self._cluster.put_settings({"blocks.write": True})
+    def hold(self, *, wait: bool = True) -> Iterator[None]:
+        note_hold(self._cluster, held=True)
         try:
+            block(self._cluster)
             yield
         finally:
-            self._cluster.put_settings({"blocks.write": None})
+            if self._cluster.index in self._cluster.generations():
+                lift_block(self._cluster)
+            note_hold(self._cluster, held=False)
 
     def changes(self) -> object:
         return changes(self._cluster)

@@ -13,15 +13,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
+
 from slice_os.backends.base import IndexMeta, Writer
 from slice_os.backends.cluster import documents as made
-from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT
+from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT, counting
 from slice_os.backends.cluster.bulk import BulkSender, Operation
+from slice_os.backends.cluster.generations import check_live, is_held
 from slice_os.backends.cluster.loading import Loading
 from slice_os.backends.cluster.requests import WORDS_PAGE, Cluster
 from slice_os.backends.cluster.settings import Layout
 from slice_os.backends.cluster.template import ADDED, FORMAT
-from slice_os.errors import ClusterError, GoneError, IndexDamagedError
+from slice_os.errors import (
+    BlockedError,
+    ClusterError,
+    GoneError,
+    IndexDamagedError,
+    MovedError,
+    RefusedError,
+)
 from slice_os.records import Document, Passage, Reject
 from slice_os.spans import PackedPassage
 
@@ -38,13 +48,21 @@ class ClusterWriter(Writer):
         layout: Layout,
         known: dict[str, list[made.Entry]],
         on_reject: Callable[[Reject], None],
+        former: Writer | None = None,
         *,
         is_live: bool = True,
     ) -> None:
         self._cluster, self._layout, self._known = cluster, layout, known
         self._on_reject = on_reject
-        self._seen = sqlite3.connect("")  # on disk, should it grow
-        self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        self._seen: sqlite3.Connection
+        self._recent: list[tuple[str]] = []  # seen since the last commit
+        self._roots: Mapping[str, str] = {}
+        if isinstance(former, ClusterWriter):
+            self._seen, self._roots = former._seen, former._roots
+            self._seen.executemany("DELETE FROM seen WHERE id = ?", former._recent)
+        else:
+            self._seen = sqlite3.connect("")  # on disk, should it grow
+            self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
         self._generation = cluster.generations() if is_live else None
         self._check_generation()
         if meta.format < FORMAT:
@@ -57,6 +75,7 @@ class ClusterWriter(Writer):
         except BaseException:  # Ctrl-C too: nobody else knows that it has begun
             self._loading.end(merge=False)
             raise
+        self._handed_on = False
         self._document: Document | None = None
         self._moved: dict[str, tuple[Passage, dict[str, Any]]] = {}
         self._stale: list[tuple[str, str]] = []
@@ -68,7 +87,10 @@ class ClusterWriter(Writer):
 
     def _see(self, document: str) -> bool:
         seen = self._seen.execute("INSERT OR IGNORE INTO seen VALUES (?)", (document,))
-        return seen.rowcount == 1
+        is_new = seen.rowcount == 1
+        if is_new:
+            self._recent.append((document,))
+        return is_new
 
     def touch(self, document: str) -> bool:
         self._known.pop(document, None)
@@ -194,9 +216,21 @@ class ClusterWriter(Writer):
                 d.encode("utf-8", "replace").decode() for d in documents[first:][:DELETED_AT_ONCE]
             ]
             there = set(self._cluster.entries(some))
-            self._cluster.delete_documents(sorted(there))
+            self._delete(sorted(there))
             deleted += len(there)
         return deleted
+
+    def _delete(self, documents: Sequence[str]) -> None:
+        """Delete documents, again while writers are held off."""
+        Retrying(
+            retry=retry_if_exception(
+                lambda exc: isinstance(exc, BlockedError) and is_held(self._cluster, exc)
+            ),
+            wait=wait_random_exponential(multiplier=0.2, max=5),
+            stop=stop_after_delay(WRITE_RETRY_TIMEOUT),
+            before_sleep=counting(self._cluster.client.effort),
+            reraise=True,
+        )(self._cluster.delete_documents, documents)
 
     def unseen(self) -> Iterator[tuple[str, str]]:
         self.commit()
@@ -206,16 +240,39 @@ class ClusterWriter(Writer):
                 yield document, source
 
     def remember(self, roots: Mapping[str, str]) -> None:
+        self._roots = roots
         meta = self._cluster.describe()[0]["_meta"]
         ours = {**meta["slice_os"], "roots": dict(roots)}
-        self._cluster.put_mapping({"_meta": {**meta, "slice_os": ours}})
+        if ours != meta["slice_os"]:
+            self._cluster.put_mapping({"_meta": {**meta, "slice_os": ours}})
+
+    def _check_roots(self) -> None:
+        """Put the roots back that another writer has overwritten: a cluster keeps _meta whole.
+
+        There is no way to change only a part of it, or only if it is as it was read; but who has
+        read it before and writes it after has done so long before a commit.
+        """
+        if not self._roots:
+            return
+        known = self._cluster.describe()[0]["_meta"]["slice_os"].get("roots") or {}
+        for prefix, folder in self._roots.items():
+            if known.get(prefix, folder) != folder:
+                raise RefusedError(
+                    f"Another run has given {self._cluster.address} the root {known[prefix]} "
+                    f"meanwhile, where this one has {folder}: run this again with --root and an "
+                    "--id-prefix of its own."
+                )
+        if self._roots.items() - known.items():
+            self.remember({**known, **self._roots})
 
     def commit(self) -> None:
         """Return when the cluster has acknowledged, and shows, all that was sent."""
         self._complete()
         self._sender.flush()
         self._check_generation()
+        self._check_roots()
         self._cluster.refresh(WRITE_RETRY_TIMEOUT)
+        self._recent.clear()
 
     def _check_generation(self) -> None:
         """Raise unless the alias names this very index: one that is gone, a cluster makes anew."""
@@ -223,11 +280,8 @@ class ClusterWriter(Writer):
             return
         now = self._cluster.generations()
         if now != self._generation or list(now) != [self._cluster.index]:
-            raise GoneError(
-                f"{self._cluster.address} no longer names the index {self._cluster.index} that "
-                f"was opened, but {', '.join(now) or 'nothing'}: run this again, or open it anew. "
-                "If an index has come about that nobody made, delete it first."
-            )
+            check_live(self._cluster)
+            raise GoneError(f"{self._cluster.address} was made anew meanwhile: open it again.")
 
     def close(self, *, merge: bool = True) -> None:
         """Send what is left of finished documents and put the index's settings back."""
@@ -244,4 +298,9 @@ class ClusterWriter(Writer):
             raise
         finally:
             self._loading.end(merge=whole)
-            self._seen.close()
+            if not self._handed_on:
+                self._seen.close()
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._handed_on = kind is MovedError
+        self.close(merge=kind is None)

@@ -26,6 +26,7 @@ from slice_os.backends.base import (
     SearchQuery,
     StoredDocument,
     StoredPassage,
+    Writer,
 )
 from slice_os.backends.local.compaction import segment_file
 from slice_os.backends.local.generations import (
@@ -349,7 +350,12 @@ class LocalBackend(Backend, Forkable):
                     return
         raise segment_missing(self._folder)
 
-    def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> LocalWriter:
+    def writer(
+        self,
+        on_reject: Callable[[Reject], None] = lambda reject: None,
+        former: Writer | None = None,
+    ) -> LocalWriter:
+        # A former one has seen nothing: while one writes, no other generation is made live.
         return LocalWriter(self._folder, None if not self._live else self.is_live)
 
     def is_live(self) -> bool:
@@ -396,8 +402,8 @@ class LocalBackend(Backend, Forkable):
         drop(self._root, number)
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
-        held = lock(self._folder)
+    def hold(self, *, wait: bool = True) -> Iterator[None]:
+        held = lock(self._folder, wait=wait)
         try:
             yield
         finally:

@@ -40,7 +40,7 @@ from slice_os.backends.local.schema import (
     record_segment,
 )
 from slice_os.backends.local.segment import Recorded, write_segment
-from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError
+from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError, MovedError
 from slice_os.filters import flat_metadata
 from slice_os.records import Document, Passage
 from slice_os.spans import PackedPassage
@@ -64,9 +64,12 @@ def _whole(step: Callable[P, T]) -> Callable[P, T]:
     return whole
 
 
-def lock(folder: Path) -> FileLock:
-    """Return the lock of the one writer of an index, acquired; IndexLockedError if it is taken."""
-    found = FileLock(folder / LOCK, timeout=0)
+def lock(folder: Path, *, wait: bool = False) -> FileLock:
+    """Return the lock of the one writer of an index, acquired; IndexLockedError if it is taken.
+
+    With `wait` it is waited for, however long the writer takes.
+    """
+    found = FileLock(folder / LOCK, timeout=-1 if wait else 0)
     try:
         found.acquire()
     except Timeout:
@@ -87,7 +90,7 @@ class LocalWriter(Writer):
         with ExitStack() as undo:
             undo.callback(self._lock.release)
             if is_live is not None and not is_live():
-                raise LocationError(
+                raise MovedError(
                     f"Another generation of {folder} was made live meanwhile: run this again."
                 )
             self._database = connect(folder)

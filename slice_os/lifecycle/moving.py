@@ -1,0 +1,81 @@
+"""Letting a location name another generation, with nothing lost that was written."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from pathlib import Path
+
+from slice_os.backends import Backend, backend_for
+from slice_os.errors import LocationError
+from slice_os.lifecycle.checks import CheckError, drawn_queries, overlap
+from slice_os.lifecycle.copying import Copier
+from slice_os.lifecycle.lease import Lease
+
+PASSES = 5
+"""Times that what was written meanwhile is copied before writers are held off."""
+
+
+def open_live(location: str | Path) -> Backend:
+    """Open the live generation of an index, or raise LocationError."""
+    location = os.fspath(location)
+    backend = backend_for(location).open(location)
+    if backend is None:
+        raise LocationError(f"There is no index at {location}: check the location.")
+    return backend
+
+
+def catch_up(live: Backend, copier: Copier) -> tuple[int, object]:
+    """Copy until nothing is left, or often enough; return how much, and since when nothing is."""
+    copied = 0
+    for _ in range(PASSES):
+        before = live.changes()
+        more = copier.copy()
+        copied += more
+        if not more:
+            break
+    return copied, before
+
+
+def make_live(live: Backend, target: Backend, lease: Lease, copier: Copier) -> int:
+    """Copy what was written meanwhile, hold writers off for the last of it, and move the name.
+
+    Returns:
+        How many documents were copied.
+
+    Raises:
+        CheckError: what is live has documents that a broken-off run has left half replaced, or a
+            search by the name does not work afterwards; the name is moved back.
+    """
+    copied, before = catch_up(live, copier)
+    queries = drawn_queries(live)[:1]
+    with live.hold():
+        lease.check()
+        former = next(one.number for one in live.generations() if one.state == "live")
+        if not live.is_live():
+            raise LocationError(
+                f"Another generation of {live.location} was made live meanwhile: run this again."
+            )
+        if live.changes() != before:
+            copied += copier.copy()
+            if copier.copy():  # which compares the hashes of all documents
+                raise CheckError(
+                    f"The next generation of {live.location} does not hold what was copied to it: "
+                    "look at it ('slice-os generations') and run reindex again."
+                )
+        if left := copier.left():
+            raise CheckError(
+                f"Documents of {live.location} are not whole, as a run was broken off: "
+                f"{len(left):,} ({left[0]!r} for one): run that again, or delete them, then run "
+                "this again."
+            )
+        live.swap(lease.number)
+        try:
+            with closing(open_live(live.location)) as now:
+                ours = queries if now.meta.family == live.meta.family else drawn_queries(now)[:1]
+                overlap(now, ours, now, ours)
+        except BaseException:
+            live.swap(former)
+            raise
+    target.note_build(None)
+    return copied
