@@ -14,6 +14,7 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
+from slice_os.backends.local.opened import file_blocks
 from slice_os.backends.local.schema import DATABASE, has_column, state_of
 from slice_os.files import sync_folder, write_whole
 from slice_os.records import content_hash
@@ -62,9 +63,8 @@ def _noted(folder: Path) -> str:
 
 def _line(folder: Path) -> str:
     found = hashlib.blake2b()
-    with (folder / DATABASE).open("rb") as stream:
-        while some := stream.read(1 << 20):
-            found.update(some)
+    for some in file_blocks(folder / DATABASE):
+        found.update(some)
     return f"{found.hexdigest()}  {DATABASE}\n"
 
 

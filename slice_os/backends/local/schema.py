@@ -9,9 +9,10 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from slice_os.backends.base import FORMAT, IndexMeta
+from slice_os.backends.local.opened import connection_begins, connection_ends
 from slice_os.backends.local.segment import Recorded, mending
 from slice_os.errors import IndexDamagedError, LocationError
 from slice_os.files import sync_folder
@@ -83,6 +84,23 @@ class Database(sqlite3.Connection):
 
     sealed: State | None = None
     refused: sqlite3.Error | None = None
+    _counted = False
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        connection_begins()
+        try:
+            super().__init__(*args, **options)
+        except BaseException:
+            connection_ends()
+            raise
+        self._counted = True
+
+    def close(self) -> None:
+        """Close the connection."""
+        super().close()
+        if self._counted:
+            self._counted = False
+            connection_ends()
 
 
 def connect(folder: Path) -> Database:

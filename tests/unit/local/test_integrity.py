@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 import subprocess
@@ -311,3 +312,25 @@ def test_passages_that_share_words_are_mended_as_they_were(tmp_path):
     file.write_bytes(b"")
     assert slice_os.doctor(place, repair=True).healthy
     assert content(place) == whole
+
+
+def test_another_process_that_ends_leaves_the_log_to_those_that_are_open(tmp_path):
+    """The checksum reads the database's file, and closing a file drops SQLite's locks on it."""
+    folder = tmp_path / "shared.slice"
+    slice_os.index([slice_os.Document("a", "The customer wants to cancel.")], folder)
+    command = [str(Path(sys.executable).with_name("slice-os")), "status", "--index", str(folder)]
+    with slice_os.open(folder) as index:
+        assert index.search("cancel")
+        for number in range(3):
+            index.add([slice_os.Document("b", f"Version {number} of another text.")])
+            before = {file.name: file.stat().st_ino for file in folder.iterdir()}
+            subprocess.run(command, check=True, capture_output=True)
+            after = {file.name: file.stat().st_ino for file in folder.iterdir()}
+            assert "index.sqlite-wal" in before
+            assert after == before
+            assert slice_os.verify(folder).healthy
+            assert index.get("b").text == f"Version {number} of another text."
+        if Path("/proc/self/fd").exists():
+            opened = [os.path.realpath(one) for one in Path("/proc/self/fd").iterdir()]
+            assert opened.count(str(folder / "index.sqlite")) < 8
+    assert not (folder / "index.sqlite-wal").exists()
