@@ -386,17 +386,20 @@ class LocalBackend(Backend, Forkable):
     def next_generation(self, meta: IndexMeta, settings: Mapping[str, Any]) -> LocalBackend:
         _no_cluster(self.location, {"settings": settings})
         number = max(numbers(self._root)) + 1
-        create(folder_of(self._root, number), meta)
+        with _mapped(self._root):
+            create(folder_of(self._root, number), meta)
         return LocalBackend(self._root, number)
 
     def note_build(self, build: Mapping[str, Any] | None) -> None:
         if build is None:
             (self._folder / BUILD).unlink(missing_ok=True)
         else:
-            write_whole(self._folder / BUILD, json.dumps(build))
+            with _mapped(self._root):
+                write_whole(self._folder / BUILD, json.dumps(build))
 
     def swap(self, number: int) -> None:
-        make_live(self._root, number)
+        with _mapped(self._root):
+            make_live(self._root, number)
 
     def drop(self, number: int) -> None:
         drop(self._root, number)
@@ -418,6 +421,15 @@ class LocalBackend(Backend, Forkable):
             self._closed.set()
             self._segments = {}
             self._close_idle()
+
+
+@contextmanager
+def _mapped(folder: Path) -> Iterator[None]:
+    """Raise what errors of the disk mean."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as exc:
+        raise as_error(folder, exc) from exc
 
 
 def _pool() -> ThreadPoolExecutor:

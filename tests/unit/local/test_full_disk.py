@@ -76,6 +76,21 @@ def test_a_full_disk_is_said_and_what_was_committed_is_searched(disk, tmp_path):
         assert index.status().documents == 11
 
 
+def test_a_reindex_that_does_not_fit_leaves_what_is_live(disk, tmp_path):
+    place = disk / "a.slice"
+    assert run("index", corpus(tmp_path / "some", 10), "--index", place)[0] == 0
+    for source in ("words", "text"):
+        code, said = run("reindex", "--index", place, "--from", source)
+        assert (code, said.count("Error"), "is full" in said) == (1, 1, True), said
+        (one, *_) = slice_os.generations(place)
+        assert (one.number, one.state, one.documents) == (1, "live", 10)
+        assert run("search", "the ship sank", "--index", place)[0] == 0
+    assert slice_os.prune_generations(place, unfinished=True)
+    for number in range(3):
+        assert run("delete", f"some/{number}.txt", "--index", place)[0] == 0
+    assert slice_os.verify(place).healthy
+
+
 def test_a_file_that_may_not_grow_is_said(tmp_path):
     place = tmp_path / "a.slice"
     assert run("index", corpus(tmp_path / "few", 2), "--index", place)[0] == 0
