@@ -12,7 +12,7 @@ from typing import Any
 import regex
 
 from slice_os.errors import QueryError
-from slice_os.lexical import Wording
+from slice_os.lexical import Wording, check_characters
 
 OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -56,6 +56,10 @@ class Filter:
     operator: str
     value: str
     others: tuple[Filter, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_characters(self.field)
+        check_characters(self.value)
 
     def holds_of(self, metadata: Mapping[str, Any]) -> bool:
         """Tell whether a document's metadata meets the condition."""

@@ -9,6 +9,7 @@ from slice_os.lexical.wording import LONGEST as LONGEST
 from slice_os.lexical.wording import WORD as WORD
 from slice_os.lexical.wording import Query as Query
 from slice_os.lexical.wording import Wording as Wording
+from slice_os.lexical.wording import check_characters as check_characters
 from slice_os.lexical.wording import exact_words as exact_words
 from slice_os.lexical.wording import parse_query as parse_query
 from slice_os.lexical.wording import stands as stands

@@ -33,18 +33,28 @@ _OPERATOR = regex.compile(
 )
 
 
+def check_characters(text: str) -> None:
+    """Raise QueryError if a text holds half a character: none that is stored does."""
+    if not text.isascii() and any("\ud800" <= one <= "\udfff" for one in text):
+        raise QueryError(
+            f"{text[:60]!r} holds half a character (a lone surrogate): leave it out, or see to how "
+            "it was decoded."
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Wording:
     """A condition on a passage's own words: these stand in it or its title, or do not.
 
     Raises:
-        QueryError: there is no word in it.
+        QueryError: there is no word in it, or half a character.
     """
 
     phrase: str
     wanted: bool = True
 
     def __post_init__(self) -> None:
+        check_characters(self.phrase)
         if not exact_words(self.phrase):
             raise QueryError(f"{self.phrase[:60]!r} holds no word that a passage could hold.")
 
