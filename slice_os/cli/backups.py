@@ -34,9 +34,9 @@ Examples:
 def backup(to: Path, location: str, link: bool, as_json: bool) -> None:
     """Copy an index in a folder to a new folder, TO.
 
-    It may be searched and written to meanwhile. The copy is checked, and is an index itself. Broken
-    off, it leaves TO.part, and the same command goes on from there. An index in a cluster is backed
-    up by the cluster (docs/operations.md).
+    The generation that is live; it may be searched and written to meanwhile. The copy is checked,
+    and is an index itself. Broken off, it leaves TO.part, and the same command goes on from there.
+    An index in a cluster is backed up by the cluster (docs/operations.md).
     """
     from slice_os import backup as copy
 

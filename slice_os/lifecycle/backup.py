@@ -49,6 +49,7 @@ def backup(
 ) -> IndexStatus:
     """Copy the last committed state of an embedded index to a new folder, whoever writes to it.
 
+    That is the live generation; those to go back to are not copied.
     Broken off, it leaves the folder ``TO.part``, and the next run goes on from there.
 
     Args:
