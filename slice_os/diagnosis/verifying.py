@@ -64,12 +64,8 @@ def verify(
 def _verify_cluster(
     location: str, notes: Notes, sample: int | None, on_progress: Callable[[float], object]
 ) -> None:
-    from slice_os.backends.cluster.address import parse_location
-    from slice_os.backends.cluster.client import Client
-    from slice_os.backends.cluster.dialect import dialect_of
     from slice_os.backends.cluster.index import ClusterBackend
     from slice_os.backends.cluster.mending import count_crowded
-    from slice_os.backends.cluster.requests import Cluster
     from slice_os.diagnosis.asking import Asker
     from slice_os.diagnosis.documents import inspect, report
     from slice_os.diagnosis.index import count_documents
@@ -78,11 +74,11 @@ def _verify_cluster(
     opened = ClusterBackend.open(location)
     if opened is None:
         raise _nothing_at(location)
-    with closing(opened), Client(parse_location(location)) as client:
-        generation = opened.status().details["generation"]
-        cluster = Cluster(client, dialect_of(client), generation)
-        notes.facts["generation"] = generation
-        count_documents(Asker(client, notes), notes, cluster)
+    with closing(opened):
+        cluster = opened.cluster
+        cluster.refresh()
+        notes.facts["generation"] = cluster.index
+        count_documents(Asker(cluster.client, notes), notes, cluster)
         found = inspect(cluster, opened.layout, sample, on_progress)
         report(notes, found)
         report_spans(cluster, notes, count_crowded(cluster), found.complaints)

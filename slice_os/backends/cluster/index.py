@@ -163,6 +163,11 @@ class ClusterBackend(Backend):
         return opened
 
     @property
+    def cluster(self) -> Cluster:
+        """The requests to this generation."""
+        return self._cluster
+
+    @property
     def has_hybrid(self) -> bool:
         """Whether every node can answer a `hybrid` query."""
         return self._cluster.dialect.has_hybrid(self._cluster.client)
