@@ -14,7 +14,7 @@ import orjson
 from opensearchpy.serializer import JSONSerializer
 
 from slice_os.backends.cluster.address import Address
-from slice_os.backends.cluster.answers import RETRY_TIMEOUT, with_retries
+from slice_os.backends.cluster.answers import RETRY_TIMEOUT, foreign_error, with_retries
 from slice_os.backends.cluster.credentials import (
     authorization_of,
     curl_options,
@@ -109,7 +109,10 @@ class Client(Forkable):
             with self.effort.spent("sending_seconds"):
                 return transport.perform_request(method, where, params=dict(params), body=sent)
 
-        return with_retries(work, self.url, retry_timeout, given_up, self.effort)
+        answer = with_retries(work, self.url, retry_timeout, given_up, self.effort)
+        if isinstance(answer, str):  # its headers were cut short, or it has none
+            raise foreign_error(self.url, "no JSON")
+        return answer
 
     def curl(self, path: str, method: str = "GET") -> str:
         """Return the beginning of a curl command for a POSIX shell: to the first host."""
