@@ -68,6 +68,11 @@ def test_the_roles_grant_what_is_asked_for(cluster, client, tmp_path):
         run("index", file, "--index", place, "--replicas", 1, "--prune")
         run("delete", "d1", "--index", place)
         run("doctor", "--index", place, "--repair")
+        run("reindex", "--index", place, "--tolerance", 0.8, "--dry-run")
+        run("reindex", "--index", place, "--tolerance", 0.8, "--no-swap")
+        run("swap", "--index", place)
+        run("rollback", "--index", place)
+        run("generations", "prune", "--index", place, "--keep", 0)
 
     def read():
         run("search", TEXTS[0], "--index", place)
