@@ -40,11 +40,13 @@ demo: $(RUN) ## index the examples, mine them, search them
 test: .venv-test/.ready ## run the whole suite against the built wheel
 	.venv-test/bin/pytest -n 2 --dist loadfile $(PYTEST)
 
-fuzz: .venv-test/.ready ## damage 10,000 files of every format, lay out 1,000 pages; neither may be lost
-	SLICE_OS_FUZZ=10000 .venv-test/bin/pytest tests/unit/test_fuzz_corpus.py tests/unit/corpus/test_pdf.py
+fuzz: .venv-test/.ready ## damage 10,000 files, lay out 1,000 pages, ask 20,000 odd queries and filters, ...
+	SLICE_OS_FUZZ=10000 .venv-test/bin/pytest tests/unit/test_fuzz_corpus.py tests/unit/test_fuzz_inputs.py \
+	  tests/unit/corpus/test_pdf.py
 
-faults: .venv-test/.ready ## kill -9 index, reindex, backup and restore at 100 random moments each
-	SLICE_OS_KILLS=100 .venv-test/bin/pytest tests/contract/test_killed.py tests/contract/test_generations.py tests/unit/local/test_backup.py
+faults: .venv-test/.ready ## every verb that changes an index meets every fault; kill -9 a hundred times each
+	SLICE_OS_KILLS=100 .venv-test/bin/pytest tests/faults tests/contract/test_killed.py \
+	  tests/contract/test_generations.py tests/unit/local/test_backup.py
 
 cluster: .venv-test/.ready ## a real OpenSearch node to try, on port 9200 till Ctrl-C (NODES=3 for three)
 	@$(TEST) -m tests.cluster --nodes $(or $(NODES),1) --port $(or $(PORT),9200) || [ $$? -eq 130 ]

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -167,7 +167,14 @@ def emptied(client: OpenSearch, *names: str) -> Iterator[None]:
 
 
 class Line:
-    """A TCP line to a node that can be cut, or that answers 503 as a busy gateway does."""
+    """A TCP line to a node that can be cut, or that answers 503 as a busy gateway does.
+
+    A `share` of what comes back meets a `trouble`: it is cut off, dropped (and nothing follows),
+    delayed or truncated.
+    """
+
+    trouble = ""
+    share = 0.0
 
     def __init__(self, url: str) -> None:
         host, _, port = url.rpartition("/")[2].partition(":")
@@ -192,6 +199,19 @@ class Line:
                     one.shutdown(socket.SHUT_RDWR)
                     self.cuts += 1
 
+    def disturb(self, data: bytes) -> bytes:
+        """Return what of an answer goes on, or end the line."""
+        if random.random() >= self.share:
+            return data
+        if self.trouble == "delay":
+            time.sleep(random.random())
+            return data
+        if self.trouble == "truncate" and len(data) > 1:
+            raise _Ended(data[: random.randrange(1, len(data))])
+        if self.trouble == "drop":
+            time.sleep(20)
+        raise _Ended(b"")
+
     def __enter__(self) -> Line:
         return self
 
@@ -211,7 +231,8 @@ class Line:
                 self._refuse(client)
                 return
             with socket.create_connection(self._target) as server, self._registered(client, server):
-                back = threading.Thread(target=_pump, args=(server, client), daemon=True)
+                how = self.disturb
+                back = threading.Thread(target=_pump, args=(server, client, how), daemon=True)
                 back.start()
                 _pump(client, server)
                 back.join()
@@ -239,10 +260,21 @@ class Line:
         client.sendall(head + b"Content-Type: text/plain\r\n\r\nbusy")
 
 
-def _pump(source: socket.socket, target: socket.socket) -> None:
+class _Ended(Exception):
+    """A line ends after these bytes."""
+
+
+def _pump(
+    source: socket.socket,
+    target: socket.socket,
+    disturb: Callable[[bytes], bytes] = lambda data: data,
+) -> None:
     with suppress(OSError):
-        while data := source.recv(1 << 16):
-            target.sendall(data)
+        try:
+            while data := source.recv(1 << 16):
+                target.sendall(disturb(data))
+        except _Ended as end:
+            target.sendall(end.args[0])
     for end in (source, target):
         with suppress(OSError):
             end.shutdown(socket.SHUT_RDWR)
