@@ -7,8 +7,17 @@ import signal
 import sys
 import time
 
+from .elasticsearch import ELASTICSEARCH, ELASTICSEARCH_8
 from .java import ClusterError
 from .launcher import start_cluster
+from .opensearch import OPENSEARCH
+from .server import Server
+
+SERVERS = {
+    "opensearch": OPENSEARCH,
+    "elasticsearch": ELASTICSEARCH,
+    "elasticsearch-8": ELASTICSEARCH_8,
+}
 
 
 def main() -> int:
@@ -17,10 +26,11 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, choices=(1, 3), default=1)
     parser.add_argument("--port", type=int, help="the HTTP port of the first node")
     parser.add_argument("--heap", default="512m", help="the heap of each node (default: 512m)")
+    parser.add_argument("--server", choices=SERVERS, default="opensearch")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        _run(options.nodes, options.heap, options.port)
+        _run(options.nodes, options.heap, options.port, SERVERS[options.server])
     except KeyboardInterrupt:
         return 130
     except ClusterError as error:
@@ -29,9 +39,11 @@ def main() -> int:
     return 0
 
 
-def _run(nodes: int, heap: str, port: int | None) -> None:
-    sys.stderr.write("Starting OpenSearch; the first time Maven fetches it. Some 20 s a node...\n")
-    with start_cluster(nodes, heap=heap, port=port) as cluster:
+def _run(nodes: int, heap: str, port: int | None, server: Server) -> None:
+    sys.stderr.write(
+        f"Starting {server.title}; the first time Maven fetches it. Some 20 s a node...\n"
+    )
+    with start_cluster(nodes, heap=heap, port=port, server=server) as cluster:
         sys.stdout.write("\n".join(cluster.urls) + f"\ncurl {cluster.url}/_cat/nodes?v\n")
         sys.stdout.flush()
         sys.stderr.write("Ctrl-C ends it.\n")

@@ -4,80 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
 
 from filelock import FileLock
 
 from .java import ClusterError, as_root, find_maven, for_others
+from .server import Server
 
-VERSION = "3.6.0"
 HERE = Path(__file__).parent
-SERVER = "org.opensearch"
-PLUGIN = "org.opensearch.plugin"
-
-
-class Module(NamedTuple):
-    """A module of OpenSearch: its artifact in Maven, its class, and whom it extends."""
-
-    artifact: str
-    classname: str
-    extends: str = ""
-
-
-MODULES = {
-    "transport-netty4": Module("transport-netty4-client", "transport.Netty4ModulePlugin"),
-    "analysis-common": Module(
-        "analysis-common", "analysis.common.CommonAnalysisModulePlugin", "lang-painless"
-    ),
-    "lang-painless": Module("lang-painless", "painless.PainlessModulePlugin"),
-    "reindex": Module("reindex-client", "index.reindex.ReindexModulePlugin"),
-    "mapper-extras": Module("mapper-extras-client", "index.mapper.MapperExtrasModulePlugin"),
-    "ingest-common": Module(
-        "ingest-common", "ingest.common.IngestCommonModulePlugin", "lang-painless"
-    ),
-    "parent-join": Module("parent-join-client", "join.ParentJoinModulePlugin"),
-    "search-pipeline-common": Module(
-        "search-pipeline-common",
-        "search.pipeline.common.SearchPipelineCommonModulePlugin",
-        "lang-painless",
-    ),
-    "transport-grpc": Module("transport-grpc", "transport.grpc.GrpcPlugin"),
-}
-LIBRARIES = {
-    "lib": [
-        (SERVER, "opensearch", "${opensearch}"),
-        (SERVER, "opensearch-plugin-classloader", "${opensearch}"),
-        ("org.apache.logging.log4j", "log4j-core", "${log4j}"),
-        ("net.java.dev.jna", "jna", "${jna}"),
-    ],
-    "agent": [
-        (SERVER, "opensearch-agent", "${opensearch}"),
-        (SERVER, "opensearch-agent-bootstrap", "${opensearch}"),
-    ],
-} | {
-    f"modules/{name}": [(PLUGIN, module.artifact, "${opensearch}")]
-    for name, module in MODULES.items()
-}
-DESCRIPTOR = """\
-name={name}
-description={name}, from Maven Central
-version={version}
-opensearch.version={version}
-java.version=21
-classname=org.opensearch.{classname}
-extended.plugins={extends}
-has.native.controller=false
-"""
-# Without it the Java agent denies every socket between nodes, and they never find each other.
-SOCKETS = "\n".join(
-    f'grant codeBase "${{codebase.{jar}}}" {{\n'
-    '  permission java.net.SocketPermission "*", "accept,connect";\n};'
-    for jar in ("netty-common", "netty-transport")
-)
 CHILD = """\
 <project>
   <modelVersion>4.0.0</modelVersion>
@@ -93,13 +29,13 @@ DEPENDENCY = (
 )
 
 
-def distribution() -> Path:
-    """Return the home folder of OpenSearch; the first call on a machine has Maven make it."""
+def distribution(server: Server) -> Path:
+    """Return the home folder of a server; the first call on a machine has Maven make it."""
     cache = _cache()
-    home = cache / f"opensearch-{VERSION}-{_fingerprint()}"
+    home = cache / f"{server.name}-{server.version}-{_fingerprint(server)}"
     with FileLock(cache / f"{home.name}.lock"):
         if not home.is_dir():
-            _make(home)
+            _make(home, server)
     return home
 
 
@@ -129,36 +65,35 @@ def _default_cache() -> Path:
     return cache
 
 
-def _fingerprint() -> str:
+def _fingerprint(server: Server) -> str:
     """Name a distribution after all that decides what is in it."""
-    files = (HERE / "pom.xml", Path(__file__))
+    files = (HERE / "pom.xml", Path(__file__), *server.files)
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
-def _make(home: Path) -> None:
+def _make(home: Path, server: Server) -> None:
     """Make it under another name first: a half-made folder must never be taken for a home."""
     scratch = home.with_name(f"{home.name}.making")
     shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
     try:
-        _fill(scratch / "home", scratch / "project")
+        _fill(scratch / "home", scratch / "project", server)
         (scratch / "home").rename(home)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _fill(home: Path, project: Path) -> None:
-    _write_poms(project)
-    _run_maven(project, home)
-    for name, module in MODULES.items():
-        _finish_module(home / "modules" / name, name, module, home / "lib")
+def _fill(home: Path, project: Path, server: Server) -> None:
+    _write_poms(project, server)
+    _run_maven(project, home, server)
+    server.finish(home)
     (home / "bin").mkdir()  # nodes make it where it is missing, and may not
     for path in [home, *home.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def _write_poms(project: Path) -> None:
-    names = {folder: folder.replace("/", "-") for folder in LIBRARIES}
-    for folder, dependencies in LIBRARIES.items():
+def _write_poms(project: Path, server: Server) -> None:
+    names = {folder: folder.replace("/", "-") for folder in server.artifacts}
+    for folder, dependencies in server.artifacts.items():
         child = project / names[folder] / "pom.xml"
         child.parent.mkdir(parents=True)
         listed = "".join(DEPENDENCY.format(*dependency) for dependency in dependencies)
@@ -172,27 +107,12 @@ def _write_poms(project: Path) -> None:
     )
 
 
-def _run_maven(project: Path, home: Path) -> None:
-    command = [find_maven(), "--batch-mode", "--quiet", f"-Dhome={home}", "package"]
+def _run_maven(project: Path, home: Path, server: Server) -> None:
+    asked = [f"-P{server.name}", f"-Dhome={home}", f"-Dserver={server.version}"]
+    command = [find_maven(), "--batch-mode", "--quiet", *asked, "package"]
     done = subprocess.run(
         command, cwd=project, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     if done.returncode:
         said = (done.stdout + done.stderr).strip()[-3000:]
-        raise ClusterError(f"Maven could not resolve OpenSearch {VERSION}:\n{said}")
-
-
-def _finish_module(folder: Path, name: str, module: Module, lib: Path) -> None:
-    """Take out what lib/ has, for a class found twice stops a node, and describe the module."""
-    in_lib = {_artifact(jar) for jar in lib.iterdir()}
-    for jar in folder.iterdir():
-        if _artifact(jar) in in_lib:
-            jar.unlink()
-    descriptor = DESCRIPTOR.format(name=name, version=VERSION, **module._asdict())
-    (folder / "plugin-descriptor.properties").write_text(descriptor, encoding="utf-8")
-    if name == "transport-netty4":
-        (folder / "plugin-security.policy").write_text(SOCKETS, encoding="utf-8")
-
-
-def _artifact(jar: Path) -> str:
-    return re.sub(r"-\d.*", "", jar.name)
+        raise ClusterError(f"Maven could not resolve {server.title}:\n{said}")

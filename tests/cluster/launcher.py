@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-from .distribution import VERSION, distribution
+from .distribution import distribution
 from .java import ClusterError, as_root, find_java, for_others
 from .node import Node
+from .opensearch import OPENSEARCH
+from .server import Server
 from .watchdog import Watchdog
 
 # Below the ports that systems give to outgoing connections, so that a node killed and started
@@ -31,9 +33,15 @@ class Cluster:
     """Nodes that run until `stop`, the end of the `with` block or the end of this process."""
 
     def __init__(
-        self, nodes: int, heap: str, settings: Mapping[str, object], port: int | None
+        self,
+        nodes: int,
+        heap: str,
+        settings: Mapping[str, object],
+        port: int | None,
+        server: Server,
     ) -> None:
-        java, home = find_java(), distribution()
+        self.server = server
+        java, home = find_java(), distribution(server)
         ports = _free_ports(2 * nodes, port)
         self.nodes: list[Node] = []
         self._folder = _folder()
@@ -43,12 +51,13 @@ class Cluster:
         try:
             for number in range(nodes):
                 folder = self._folder / f"node-{number + 1}"
-                own = _node_settings(number, ports[:nodes], ports[nodes:])
+                own = _node_settings(number, ports[:nodes], ports[nodes:], server)
                 node = Node(
                     folder,
-                    _command(java, home, folder, heap),
+                    _command(java, home, folder, heap, server),
                     {**SETTINGS, **own, **settings},
                     self._watchdog,
+                    f"{server.name}.yml",
                 )
                 node.launch()
                 self.nodes.append(node)
@@ -101,19 +110,21 @@ def start_cluster(
     heap: str = "512m",
     settings: Mapping[str, object] | None = None,
     port: int | None = None,
+    server: Server = OPENSEARCH,
 ) -> Cluster:
     """Start a cluster and wait until it is ready.
 
     Args:
         nodes: How many nodes.
         heap: The memory of each node's heap.
-        settings: What else goes into every node's opensearch.yml.
+        settings: What else goes into every node's configuration.
         port: The HTTP port of the first node; a free one if not given.
+        server: Which server, and which version of it.
 
     Raises:
         ClusterError: There is no Java or Maven, the port is taken, or a node does not start.
     """
-    return Cluster(nodes, heap, settings or {}, port)
+    return Cluster(nodes, heap, settings or {}, port, server)
 
 
 def _folder() -> Path:
@@ -126,7 +137,9 @@ def _folder() -> Path:
     return folder
 
 
-def _node_settings(number: int, http: list[int], transport: list[int]) -> dict[str, object]:
+def _node_settings(
+    number: int, http: list[int], transport: list[int], server: Server
+) -> dict[str, object]:
     settings: dict[str, object] = {
         "node.name": f"node-{number + 1}",
         "http.port": http[number],
@@ -138,31 +151,24 @@ def _node_settings(number: int, http: list[int], transport: list[int]) -> dict[s
     managers = len(http) if len(http) > 2 else 1
     return settings | {
         "discovery.seed_hosts": [f"127.0.0.1:{port}" for port in transport],
-        "cluster.initial_cluster_manager_nodes": [f"node-{n + 1}" for n in range(managers)],
+        server.managers: [f"node-{n + 1}" for n in range(managers)],
         **({} if number < managers else {"node.roles": ["data", "ingest"]}),
     }
 
 
-def _command(java: Path, home: Path, folder: Path, heap: str) -> list[str]:
+def _command(java: Path, home: Path, folder: Path, heap: str, server: Server) -> list[str]:
     return [
         str(java),
         f"-Xms{heap}",
         f"-Xmx{heap}",
         "-XX:+UseG1GC",
         f"-XX:ErrorFile={folder}/logs/java_error.log",
-        f"-javaagent:{home}/agent/opensearch-agent-{VERSION}.jar",
         "--add-modules=jdk.incubator.vector",
         "--enable-native-access=ALL-UNNAMED",
         "-Dfile.encoding=UTF-8",
         "-Dlog4j2.disable.jmx=true",
         f"-Djava.io.tmpdir={folder}/tmp",
-        f"-Dopensearch.path.home={home}",
-        f"-Dopensearch.path.conf={folder}/config",
-        "-cp",
-        f"{home}/lib/*",
-        "org.opensearch.bootstrap.OpenSearch",
-        "-Epath.data=" + str(folder / "data"),
-        "-Epath.logs=" + str(folder / "logs"),
+        *server.command(home, folder),
     ]
 
 

@@ -33,7 +33,7 @@ OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Node:
-    """A process of OpenSearch; `start` after `kill` takes up the same data and ports."""
+    """A process of a server; `start` after `kill` takes up the same data and ports."""
 
     process: subprocess.Popen[bytes]
 
@@ -43,6 +43,7 @@ class Node:
         command: list[str],
         settings: Mapping[str, object],
         watchdog: Watchdog,
+        configuration: str = "node.yml",
     ) -> None:
         self.name = folder.name
         self.folder = folder
@@ -51,7 +52,7 @@ class Node:
         self.paused = False
         self._command = command
         self._watchdog = watchdog
-        self._write_folder(settings)
+        self._write_folder(settings, configuration)
 
     @property
     def alive(self) -> bool:
@@ -132,13 +133,13 @@ class Node:
         except (OSError, http.client.HTTPException):
             return 0
 
-    def _write_folder(self, settings: Mapping[str, object]) -> None:
+    def _write_folder(self, settings: Mapping[str, object], configuration: str) -> None:
         config = self.folder / "config"
         for folder in (config, self.folder / "data", self.folder / "logs", self.folder / "tmp"):
             folder.mkdir(parents=True)
         # A JSON value is a YAML value.
         lines = [f"{name}: {json.dumps(value)}\n" for name, value in settings.items()]
-        (config / "opensearch.yml").write_text("".join(lines), encoding="utf-8")
+        (config / configuration).write_text("".join(lines), encoding="utf-8")
         (config / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
         if as_root():
             user = other_user()

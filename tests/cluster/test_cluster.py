@@ -7,9 +7,9 @@ import math
 import pytest
 from opensearchpy import OpenSearch
 
-from . import distribution
 from .java import ClusterError
 from .launcher import start_cluster
+from .opensearch import OPENSEARCH
 
 # The angle of each span's vector to the query [1, 0], in degrees of a circle.
 ANGLES = {"near": [0, 90], "middle": [45, 120], "far": [180, 100]}
@@ -66,7 +66,7 @@ def search(client, index: str, query: dict, **inner: object) -> dict[str, dict[i
 
 
 def test_one_node_has_the_plugin(client):
-    assert client.info()["version"]["number"] == distribution.VERSION
+    assert client.info()["version"]["number"] == OPENSEARCH.version
     plugins = client.cat.plugins(format="json")
     assert [plugin["component"] for plugin in plugins] == ["opensearch-knn"]
     assert client.cluster.health()["number_of_nodes"] == 1
