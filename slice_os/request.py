@@ -11,21 +11,14 @@ from typing import Any, Literal
 
 from slice_os.backends import backend_for
 from slice_os.backends.base import Mode
+from slice_os.backends.cluster.dialect import Dialect, load_dialect
 from slice_os.backends.cluster.settings import Layout
 from slice_os.encoder import load_encoder
 from slice_os.errors import EncoderMismatchError, LocationError, QueryError
 from slice_os.filters import Condition, Filter, parse_filters
 from slice_os.fusion import DEFAULT_FUSION, get_fusion
 from slice_os.lexical import parse_query
-from slice_os.query import (
-    exact_query,
-    hybrid_query,
-    lexical_query,
-    mining_query,
-    normalization_pipeline,
-    rrf_pipeline,
-    span_query,
-)
+from slice_os.query import hybrid_query, normalization_pipeline, rrf_pipeline
 from slice_os.query.bodies import NEAREST, PAGINATION_DEPTH
 from slice_os.search import encode_queries
 
@@ -44,14 +37,17 @@ def build_request(
     size: int = 10,
     degree: float = 0.8,
     encoder: str | Path | None = None,
-) -> dict[str, Any]:
+    dialect: str = "opensearch",
+) -> dict[str, Any] | list[dict[str, Any]]:
     """Return the body of a ``_search`` for a text, encoded; see `slice_os.query` for its parts.
 
+    Where ``hybrid`` takes two searches, it is a list of two, for one ``_msearch``.
     ``"exact words"`` and ``-word`` in the text, `must`, `must_not` and `literal` are as in
     `Index.search`. `location` names an index whose settings (vector type, dimensions, tolerance)
-    the body fits; None stands for the defaults. `degree` is the threshold of the mode
-    ``mining``. With the fusions ``rrf`` and
-    ``min_max`` the body holds its search pipeline and needs the neural-search plugin.
+    the body fits; None stands for the defaults of a server of the kind that `dialect` says.
+    `degree` is the threshold of the mode ``mining``. With the fusions ``rrf`` and ``min_max`` the
+    body holds its search pipeline and needs the neural-search plugin; of another dialect it is a
+    retriever, and needs a licence.
 
     Raises:
         QueryError: the text holds no word, or a setting is out of its range.
@@ -64,9 +60,9 @@ def build_request(
     text = asked.text
     conditions: list[Condition] = [*parse_filters(filters), *asked.wording]
     with load_encoder(encoder) as loaded:
-        layout = Layout()
+        layout, kind = Layout(), load_dialect(dialect)
         if location:
-            layout = _layout(location, loaded.info.family, mode, fused, conditions)
+            layout, kind = _fitting(location, loaded.info.family, mode, fused, conditions)
         vector = encode_queries(loaded, [text])[0]
     common: dict[str, Any] = {"size": size, "filters": conditions}
     vectors: dict[str, Any] = {
@@ -74,20 +70,22 @@ def build_request(
         "dimensions": layout.dimensions,
     }
     if mode == "lexical":
-        return lexical_query(text, **common)
+        return kind.lexical_query(text, **common)
     if mode == "dense":
-        return span_query(vector, **common, **vectors)
+        return kind.span_query(vector, **common, **vectors)
     if mode == "exact":
-        return exact_query(vector, **common, **vectors)
+        return kind.exact_query(vector, **common, **vectors)
     if mode == "mining":
-        return mining_query(
+        return kind.mining_query(
             vector, degree, tolerance=layout.tolerance, spans=3, **common, **vectors
         )
-    reach: dict[str, Any] = {
-        "k": max(size, NEAREST),
-        "pagination_depth": max(size, PAGINATION_DEPTH),
-    }
-    body = hybrid_query(text, vector, fusion=fusion, weight=weight, **reach, **common, **vectors)
+    vectors["k"] = max(size, NEAREST)
+    if kind.hybrid_query is None and not fused:
+        return kind.hybrid_queries(text, vector, **common, **vectors)
+    vectors |= {"pagination_depth": max(size, PAGINATION_DEPTH), "dialect": kind.name}
+    body = hybrid_query(text, vector, fusion=fusion, weight=weight, **common, **vectors)
+    if "hybrid" not in body.get("query", {}):
+        return body
     share = get_fusion(fusion, weight)[1]
     if fusion == "rrf":
         body["search_pipeline"] = rrf_pipeline(weight=share)
@@ -96,9 +94,10 @@ def build_request(
     return body
 
 
-def _layout(
+def _fitting(
     location: str, family: str, mode: str, fused: bool, conditions: Sequence[Condition]
-) -> Layout:
+) -> tuple[Layout, type[Dialect]]:
+    """Return the layout and the dialect of an index."""
     from slice_os.backends.cluster.index import ClusterBackend
 
     kind = backend_for(location)
@@ -122,20 +121,21 @@ def _layout(
                 "search', which fuses here."
             )
         backend.check_wording(conditions)
+        layout = backend.layout
         if mode == "mining":
-            return replace(backend.layout, tolerance=backend.usual_tolerance)
-        return backend.layout
+            layout = replace(layout, tolerance=backend.usual_tolerance)
+        return layout, type(backend.dialect)
     finally:
         backend.close()
 
 
-def as_curl(body: dict[str, Any], location: str | None) -> str:
-    """Return the curl command that sends a body, for a POSIX shell.
+def as_curl(body: dict[str, Any] | list[dict[str, Any]], location: str | None) -> str:
+    """Return the curl command that sends a body, or several in one request, for a POSIX shell.
 
     The credentials that the environment names are taken from it when it runs; those of AWS cannot
     be.
     """
-    path = "_search?include_named_queries_score=true"
+    path = f"{'_msearch' if isinstance(body, list) else '_search'}?include_named_queries_score=true"
     if location:
         from slice_os.backends.cluster.address import parse_location
         from slice_os.backends.cluster.client import curl
@@ -144,5 +144,9 @@ def as_curl(body: dict[str, Any], location: str | None) -> str:
         command = curl(address, f"/{address.name}/{path}")
     else:
         command = f"curl -sS 'http://localhost:9200/NAME/{path}'"
-    data = shlex.quote(json.dumps(body, ensure_ascii=False))
-    return f"{command} -H 'Content-Type: application/json' -d {data}"
+    if isinstance(body, list):
+        lines = [json.dumps(one, ensure_ascii=False) for search in body for one in ({}, search)]
+        kind, data = "x-ndjson' --data-binary", "\n".join([*lines, ""])
+    else:
+        kind, data = "json' -d", json.dumps(body, ensure_ascii=False)
+    return f"{command} -H 'Content-Type: application/{kind} {shlex.quote(data)}"

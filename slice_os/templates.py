@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from slice_os.backends import IndexMeta
+from slice_os.backends.cluster.dialect import DIALECTS, dialect_of, load_dialect
 from slice_os.backends.cluster.settings import ClusterSettings, Layout
 from slice_os.encoder import encoder_info
 from slice_os.errors import LocationError
-
-FOLDERS = ("opensearch",)
 
 
 def list_templates() -> dict[str, str]:
@@ -19,7 +18,7 @@ def list_templates() -> dict[str, str]:
     root = files("slice_os.index_templates")
     return {
         f"{folder}/{Path(file.name).stem}": str(file)
-        for folder in FOLDERS
+        for folder in DIALECTS
         for file in sorted(root.joinpath(folder).iterdir(), key=lambda one: one.name)
         if file.name.endswith(".json")
     }
@@ -40,7 +39,6 @@ def show_template(
         LocationError: there is no such template, or a setting is out of its range.
     """
     from slice_os.backends.cluster.address import parse_location
-    from slice_os.backends.cluster.opensearch import OpenSearch
     from slice_os.backends.cluster.template import render_template
 
     if name not in list_templates():
@@ -49,25 +47,39 @@ def show_template(
     parse_location(f"http://localhost/{alias}")  # refuses what names no index
     info = encoder_info(encoder)
     meta = IndexMeta(info.name, info.family, info.dimension)
-    return render_template(alias, meta, Layout.of(cluster or {}), OpenSearch())
+    return render_template(
+        alias, meta, Layout.of(cluster or {}), load_dialect(name.partition("/")[0])()
+    )
 
 
 def apply_template(
     location: str,
-    name: str = "opensearch/passages",
+    name: str | None = None,
     *,
     encoder: str | Path | None = None,
     cluster: ClusterSettings | None = None,
 ) -> dict[str, Any]:
     """Put a template into the cluster of a location, under the location's name; return its body.
 
-    Indexes that match it are made by it from then on: those that exist stay as they are.
+    Indexes that match it are made by it from then on: those that exist stay as they are. Without a
+    name it is the one for the cluster's kind of server.
+
+    Raises:
+        LocationError: there is no such template, it is for another kind of server, or a setting is
+            out of its range.
     """
     from slice_os.backends.cluster.address import parse_location
     from slice_os.backends.cluster.client import Client
 
     address = parse_location(location)
-    body = show_template(name, alias=address.name, encoder=encoder, cluster=cluster)
     with Client(address) as client:
+        dialect = dialect_of(client)
+        own = dialect.template.removesuffix(".json")
+        if name is not None and name.partition("/")[0] != dialect.name:
+            raise LocationError(
+                f"The template {name} is not for {dialect.title}, which answers at {address.url}: "
+                f"choose {own}."
+            )
+        body = show_template(name or own, alias=address.name, encoder=encoder, cluster=cluster)
         client.request("PUT", f"/_index_template/{address.name}", body)
     return body

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from slice_os.backends.cluster.settings import DIALECTS
 from slice_os.cli.options import (
     an_index,
     cluster_options,
@@ -66,12 +67,15 @@ def show(name: str, alias: str, encoder: str | None, cluster: ClusterSettings) -
 @templates.command(
     epilog="\b\nExample:\n  slice-os templates apply --index https://host:9200/calls --shards 3\n"
 )
-@click.argument("name", default=NAME)
+@click.argument("name", required=False)
 @index_option
 @encoder_option
 @cluster_options
-def apply(name: str, location: str, encoder: str | None, cluster: ClusterSettings) -> None:
-    """Put a template into a cluster: it makes the indexes that are created from then on."""
+def apply(name: str | None, location: str, encoder: str | None, cluster: ClusterSettings) -> None:
+    """Put a template into a cluster: it makes the indexes that are created from then on.
+
+    Without NAME it is the one for the cluster's kind of server.
+    """
     from slice_os.templates import apply_template
 
     body = apply_template(location, name, encoder=encoder, cluster=cluster)
@@ -93,6 +97,13 @@ Examples:
 )
 @encoder_option
 @click.option(
+    "--dialect",
+    type=click.Choice(list(DIALECTS)),
+    default="opensearch",
+    show_default=True,
+    help="Without an index: the server that the request is for.",
+)
+@click.option(
     "--mode",
     type=click.Choice(["hybrid", "dense", "lexical", "mining", "exact"]),
     default="hybrid",
@@ -104,7 +115,8 @@ Examples:
     type=click.Choice(list(FUSIONS)),
     default=DEFAULT_FUSION,
     show_default=True,
-    help="How hybrid combines words and meaning; rrf and min_max need the neural-search plugin.",
+    help="How hybrid combines words and meaning; rrf and min_max need the neural-search plugin, "
+    "or in Elasticsearch a licence.",
 )
 @click.option("--weight", type=click.FloatRange(0, 1), help="The weight of BM25, in [0, 1].")
 @click.option("--size", type=click.IntRange(min=1), default=10, show_default=True, help="Hits.")
@@ -121,7 +133,10 @@ Examples:
 def query(
     text: str, location: str | None, filters: tuple[str, ...], as_command: bool, **options: Any
 ) -> None:
-    """Print the request that a search sends, for curl or any client of OpenSearch.
+    """Print the request that a search sends, for curl or any client of the cluster.
+
+    Where hybrid takes two searches, as in Elasticsearch, they are printed as JSON lines for
+    _msearch.
 
     Its hits' inner hits hold the matched spans and their indexed degrees; verification and the
     scoring over all spans and words are what 'slice-os search' adds.
@@ -134,4 +149,5 @@ def query(
     if as_command:
         click.echo(as_curl(body, location))
     else:
-        echo_json(body, indent=None)
+        for one in body if isinstance(body, list) else [body]:
+            echo_json(one, indent=None)

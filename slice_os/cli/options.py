@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
-from slice_os.backends.cluster.settings import ClusterSettings
+from slice_os.backends.cluster.settings import ClusterSettings, Engine
 from slice_os.cli.running import Run, json_log
 from slice_os.encoder.providers import DEVICES
 
@@ -20,7 +20,7 @@ an_index = partial(click.option, "--index", "location", envvar="SLICE_OS_INDEX",
 index_option: Decorator = an_index(
     required=True,
     metavar="LOCATION",
-    help="The index: a folder, or https://host:9200/name in an OpenSearch cluster.",
+    help="The index: a folder, or https://host:9200/name in a cluster.",
 )
 encoder_option: Decorator = click.option(
     "--encoder",
@@ -165,8 +165,9 @@ _CLUSTER = _group(
     ),
     click.option(
         "--engine",
-        type=click.Choice(["lucene", "faiss"]),
-        help="The k-NN engine.  [default: lucene]",
+        type=click.Choice(list(filter(None, get_args(Engine)))),
+        help="What searches the span vectors: lucene or faiss in OpenSearch, the others in "
+        "Elasticsearch.  [default: lucene, hnsw]",
     ),
     click.option(
         "--analyzer", metavar="NAME", help="The analyzer of the text, for BM25.  [default: english]"

@@ -52,7 +52,8 @@ def inspect(
     body = {"query": query, "size": 0, "track_total_hits": True}
     total, done = cluster.search(body)["hits"]["total"]["value"], 0
     order = {"query": query, "sort": [{"document": "asc"}, {"passage": "asc"}, "_shard_doc"]}
-    hits = (hit["_source"] for page in cluster.pages(order, PAGE) for hit in page)
+    pages = cluster.pages({**order, **cluster.dialect.whole_source}, PAGE)
+    hits = (hit["_source"] for page in pages for hit in page)
     found = Inspection()
     for name, some in groupby(hits, key=lambda source: source["document"]):
         sources = list(some)

@@ -9,8 +9,18 @@ import numpy.typing as npt
 from slice_os.errors import QueryError
 from slice_os.filters import Condition
 from slice_os.fusion import DEFAULT_FUSION, SATURATION_PIVOT, get_fusion
-from slice_os.query.clauses import SOURCE, VECTOR, Body, dense_clause, lexical_clause, nested, page
+from slice_os.query.clauses import (
+    SOURCE,
+    VECTOR,
+    Body,
+    Dialect,
+    dense_clause,
+    lexical_clause,
+    nested,
+    page,
+)
 from slice_os.query.filtering import filter_clauses
+from slice_os.query.retrievers import fused_retriever
 from slice_os.query.vectors import VectorType, query_value
 
 NEAREST = 100
@@ -23,7 +33,8 @@ LEXICAL = "lexical"
 """The name of the match. The k-NN clause has none: the cluster would run it again for its score."""
 _SCRIPT = "params.weight * saturation(_score, params.pivot)"
 # Not the script "knn_score": of byte vectors it returns 1 + cos (OpenSearch 3.6.0).
-_DEGREE = "Math.max(0, (1 + cosineSimilarity(params.query_value, doc[params.field])) / 2)"
+_DEGREE = "Math.max(0, (1 + cosineSimilarity(params.query_value, {})) / 2)"
+_FIELD: dict[Dialect, str] = {"opensearch": "doc[params.field]", "elasticsearch": "params.field"}
 
 
 def span_query(
@@ -37,6 +48,7 @@ def span_query(
     vector_type: VectorType = "byte",
     dimensions: int | None = None,
     source: Sequence[str] = SOURCE,
+    dialect: Dialect = "opensearch",
 ) -> Body:
     """Return the search for the passages whose best span is nearest; scores are degrees.
 
@@ -48,9 +60,9 @@ def span_query(
         QueryError: a setting is out of its range, or the vector is zero.
     """
     body = page(size, source, offset)
-    nearest = _nearest(k, offset + size)
-    knn = {"vector": query_value(vector, vector_type, dimensions), "k": nearest}
-    return {**body, "query": dense_clause(knn, filter_clauses(filters), spans, expand=True)}
+    nearest, value = _nearest(k, offset + size), query_value(vector, vector_type, dimensions)
+    clauses = filter_clauses(filters)
+    return {**body, "query": dense_clause(value, clauses, spans, k=nearest, dialect=dialect)}
 
 
 def lexical_query(
@@ -60,8 +72,9 @@ def lexical_query(
     offset: int = 0,
     filters: Sequence[Condition] = (),
     source: Sequence[str] = SOURCE,
+    dialect: Dialect = "opensearch",
 ) -> Body:
-    """Return the BM25 search on text and title.
+    """Return the BM25 search on text and title, the same in both dialects.
 
     Raises:
         QueryError: the query is empty, or a setting is out of its range.
@@ -88,6 +101,7 @@ def hybrid_query(
     vector_type: VectorType = "byte",
     dimensions: int | None = None,
     source: Sequence[str] = SOURCE,
+    dialect: Dialect = "opensearch",
 ) -> Body:
     """Return the search for words and meaning at once; `weight` is the share of the words.
 
@@ -103,6 +117,9 @@ def hybrid_query(
     is: a hybrid query within another is not normalised. Keep `pagination_depth` and
     `k` the same from page to page.
 
+    In Elasticsearch ``rrf`` and ``min_max`` are a ``retriever``, which needs a licence;
+    ``saturation`` is `hybrid_queries`, which needs none.
+
     Raises:
         QueryError: no such fusion, an empty query, or a setting out of its range.
     """
@@ -110,19 +127,60 @@ def hybrid_query(
     body = page(size, source, offset)
     clauses = filter_clauses(filters)
     value = query_value(vector, vector_type, dimensions)
-    knn = {"vector": value, "k": _nearest(k, 1)}
+    near = dense_clause(value, clauses, spans, k=_nearest(k, 1), dialect=dialect)
     if fusion == "saturation":
         if chosen is None or not 0 <= floor <= 1:
             raise QueryError(f"The floor is {floor}: it must be from 0 to 1.")
-        return {**body, "query": _saturation(text, knn, clauses, spans, chosen, floor)}
+        if dialect == "elasticsearch":
+            raise QueryError(
+                "Elasticsearch cannot fuse by saturation without a script: send hybrid_queries in "
+                "one _msearch, and read_fused reads its answers."
+            )
+        return {**body, "query": _saturation(text, near, clauses, chosen, floor)}
     if pagination_depth < offset + size:
         raise QueryError(
             f"The pagination depth is {pagination_depth}: it must reach offset + size, "
             f"{offset + size}, and stay the same from page to page."
         )
-    queries = [lexical_clause(text, clauses), dense_clause(knn, clauses, spans, expand=True)]
+    queries = [lexical_clause(text, clauses), near]
+    if dialect == "elasticsearch":
+        return {**body, "retriever": fused_retriever(queries, fusion, chosen, pagination_depth)}
     hybrid = {"pagination_depth": pagination_depth, "queries": queries}
     return {**body, "query": {"hybrid": hybrid}}
+
+
+def hybrid_queries(
+    text: str,
+    vector: npt.ArrayLike,
+    *,
+    size: int = 100,
+    k: int = NEAREST,
+    found: int | None = None,
+    filters: Sequence[Condition] = (),
+    spans: int = 1,
+    vector_type: VectorType = "byte",
+    dimensions: int | None = None,
+    source: Sequence[str] = SOURCE,
+    dialect: Dialect = "opensearch",
+) -> list[Body]:
+    """Return two searches for one ``_msearch``, for words and for meaning: `read_fused` fuses them.
+
+    The first finds the `size` passages with the best BM25 scores; the second the `k` nearest of
+    each shard (of all shards the best `found`, by default `k`), scored by their degree: sent with
+    ``include_named_queries_score=true``, their BM25 scores come back under the name ``lexical``.
+
+    Raises:
+        QueryError: an empty query, or a setting out of its range.
+    """
+    words = lexical_query(text, size=size, filters=filters, source=source)
+    value, nearest = query_value(vector, vector_type, dimensions), _nearest(k, 1)
+    near = dense_clause(value, filter_clauses(filters), spans, k=nearest, dialect=dialect)
+    named = {"bool": {"must": [lexical_clause(text, (), LEXICAL)], "boost": 0}}
+    meaning = {
+        **page(nearest if found is None else found, source),
+        "query": {"bool": {"must": [near], "should": [named]}},
+    }
+    return [words, meaning]
 
 
 def exact_query(
@@ -134,6 +192,7 @@ def exact_query(
     vector_type: VectorType = "byte",
     dimensions: int | None = None,
     source: Sequence[str] = SOURCE,
+    dialect: Dialect = "opensearch",
 ) -> Body:
     """Return the search of every stored span, without a graph; scores are degrees.
 
@@ -143,7 +202,8 @@ def exact_query(
         QueryError: a setting is out of its range, or the vector is zero.
     """
     value = query_value(vector, vector_type, dimensions)
-    script = {"source": _DEGREE, "params": {"field": VECTOR, "query_value": value}}
+    source_code = _DEGREE.format(_FIELD[dialect])
+    script = {"source": source_code, "params": {"field": VECTOR, "query_value": value}}
     query = nested({"script_score": {"query": {"match_all": {}}, "script": script}}, spans)
     if filters:
         query = {"bool": {"must": [query], "filter": filter_clauses(filters)}}
@@ -151,7 +211,7 @@ def exact_query(
 
 
 def _saturation(
-    text: str, knn: Body, filters: Sequence[Body], spans: int, weight: float, floor: float
+    text: str, near: Body, filters: Sequence[Body], weight: float, floor: float
 ) -> Body:
     from_words = {
         "script_score": {
@@ -165,7 +225,7 @@ def _saturation(
     at_least = {"constant_score": {"filter": lexical_clause(text, ()), "boost": floor}}
     from_meaning = {
         "dis_max": {
-            "queries": [dense_clause(knn, filters, spans, expand=True), at_least],
+            "queries": [near, at_least],
             "boost": round(1 - weight, 12),
         }
     }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from slice_os.errors import QueryError
 
+Dialect = Literal["opensearch", "elasticsearch"]
 SPANS = "spans"
 VECTOR = "spans.vector"
 TEXT = "text"
@@ -14,6 +15,9 @@ SOURCE = ("document", "passage", "title", "text", "metadata", "start", "end")
 """What a hit needs of a stored passage; not its vectors, words, hashes and tokens."""
 MOST_SPANS = 100
 """index.max_inner_result_window, as OpenSearch has it unless told."""
+
+MOST_NEAREST = 10_000
+"""num_candidates of Elasticsearch, at most."""
 
 Body = dict[str, Any]
 
@@ -36,14 +40,35 @@ def lexical_clause(text: str, filters: Sequence[Body], name: str | None = None) 
     return {"bool": {"must": [match], "filter": list(filters)}} if filters else match
 
 
-def dense_clause(knn: Body, filters: Sequence[Body], spans: int, *, expand: bool) -> Body:
+def dense_clause(
+    value: Sequence[float],
+    filters: Sequence[Body],
+    spans: int,
+    *,
+    k: int,
+    least: float | None = None,
+    dialect: Dialect = "opensearch",
+) -> Body:
     """Return the nested k-NN clause: a passage counts as its best span does.
 
-    `knn` holds the vector and either k or min_score. With `expand`, the inner hits are chosen
-    from all spans of the k passages; a plain k-NN query knows the best one only.
+    It finds the `k` nearest passages of each shard. With `least`, a degree, those that reach it: in
+    OpenSearch all of them, in Elasticsearch of the `k` nearest. Without, the inner hits are chosen
+    from all spans of the k passages; a plain k-NN query of OpenSearch knows the best one only.
     """
-    clause = {**knn, "filter": joined(filters)} if filters else dict(knn)
-    if expand and spans > 1:
+    if dialect == "elasticsearch":
+        if k > MOST_NEAREST:
+            raise QueryError(f"k is {k}: Elasticsearch looks at the {MOST_NEAREST:,} nearest.")
+        knn = {"field": VECTOR, "query_vector": value, "k": k, "num_candidates": k}
+        if least is not None:
+            knn["similarity"] = 2 * least - 1  # the cosine
+        if filters:
+            knn["filter"] = joined(filters)
+        return nested({"knn": knn}, spans)
+    clause: Body = {"vector": value}
+    clause |= {"k": k} if least is None else {"min_score": least}
+    if filters:
+        clause["filter"] = joined(filters)
+    if least is None and spans > 1:
         clause["expand_nested_docs"] = True
     return nested({"knn": {VECTOR: clause}}, spans)
 

@@ -9,7 +9,15 @@ import numpy.typing as npt
 
 from slice_os.errors import QueryError
 from slice_os.filters import Condition
-from slice_os.query.clauses import SOURCE, Body, dense_clause, joined, page
+from slice_os.query.clauses import (
+    MOST_NEAREST,
+    SOURCE,
+    Body,
+    Dialect,
+    dense_clause,
+    joined,
+    page,
+)
 from slice_os.query.filtering import filter_clauses
 from slice_os.query.vectors import VectorType, query_value
 
@@ -54,6 +62,8 @@ def mining_query(
     vector_type: VectorType = "byte",
     dimensions: int | None = None,
     source: Sequence[str] = SOURCE,
+    nearest: int = MOST_NEAREST,
+    dialect: Dialect = "opensearch",
 ) -> Body:
     """Return the search for every passage that may hold a span of at least `degree`.
 
@@ -66,6 +76,9 @@ def mining_query(
     Passages come by document and passage: `after` takes the ``sort`` of the last hit of the page
     before. If the widened angle reaches all directions, every passage (within `filters`) comes.
 
+    Elasticsearch looks at the `nearest` passages of each shard, at most 10,000: if all pages hold
+    as many as that, more may qualify.
+
     Raises:
         QueryError: a setting is out of its range, or the vector is zero.
     """
@@ -74,7 +87,7 @@ def mining_query(
     clauses = filter_clauses(filters)
     parts: Body = {"filter": clauses} if clauses else {}
     if least > 0:
-        near = dense_clause({"vector": value, "min_score": least}, clauses, spans, expand=False)
+        near = dense_clause(value, clauses, spans, k=nearest, least=least, dialect=dialect)
         parts |= {"should": [near, coarser(tolerance)], "minimum_should_match": 1}
     query = {"bool": parts} if parts else joined(())
     body = {**page(size, source), "query": query}

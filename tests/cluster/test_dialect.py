@@ -66,7 +66,7 @@ def test_a_server_of_no_known_kind_is_one_sentence(location, monkeypatch):
 
     monkeypatch.setitem(globals(), "Other", Other)
     monkeypatch.setattr(dialects, "DIALECTS", {"other": f"{__name__}:Other"})
-    with pytest.raises(UnreachableError, match="is not OpenSearch"):
+    with pytest.raises(UnreachableError, match="is neither OpenSearch nor"):
         slice_os.open(location)
     monkeypatch.undo()
     fill(location)

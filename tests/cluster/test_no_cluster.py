@@ -38,16 +38,16 @@ WRONG = {
     "http to https": "check https or http",
     "https to http": "does not speak TLS: write http://",
     "silent": "did not answer in time: look at its load, or set SLICE_OS_TIMEOUT",
-    "web page": "is not OpenSearch (SerializationError): check the address",
+    "web page": "is neither OpenSearch nor Elasticsearch (SerializationError): check it",
     "wrong password": "asks who you are",
     "password in address": "Leave the user and the password out of the address",
 }
 
 
 FOREIGN = {
-    "no_page": "is not OpenSearch (status 404): check the address",
-    "text": "is not OpenSearch (no JSON): check the address",
-    "half": "is not OpenSearch (no JSON): check the address",
+    "no_page": "is neither OpenSearch nor Elasticsearch (status 404): check it",
+    "text": "is neither OpenSearch nor Elasticsearch (no JSON): check it",
+    "half": "is neither OpenSearch nor Elasticsearch (no JSON): check it",
     "gateway": "is too busy or not ready",
     "large": "refused a request (413)",
 }

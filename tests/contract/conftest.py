@@ -38,12 +38,12 @@ def encoder():
         yield loaded
 
 
-@pytest.fixture(scope="session", params=["local", "opensearch"])
+@pytest.fixture(scope="session", params=["local", "opensearch", "elasticsearch"])
 def new_location(request, tmp_path_factory):
     """A function that returns a location of the backend where nothing is yet."""
     if request.param == "local":
         return lambda: str(tmp_path_factory.mktemp("local") / "contract.slice")
-    cluster = request.getfixturevalue("cluster")
+    cluster = request.getfixturevalue("cluster" if request.param == "opensearch" else request.param)
     return lambda: f"{cluster.url}/contract-{uuid.uuid4().hex[:12]}"
 
 

@@ -70,8 +70,11 @@ def test_a_checkout_runs_as_it_is(tmp_path):
         "slice_os.exporters.folder",
     ]
     done = run([sys.executable, "-m", "slice_os", "templates", "list", "--json"])
-    file = checkout / "index_templates" / "opensearch" / "passages.json"
-    assert json.loads(done.stdout) == {"opensearch/passages": str(file)}
+    folder = checkout / "index_templates"
+    assert json.loads(done.stdout) == {
+        f"{server}/passages": str(folder / server / "passages.json")
+        for server in ("opensearch", "elasticsearch")
+    }
     done = run([sys.executable, "-m", "slice_os", "templates", "show"])
     wheels = run([Path(sys.executable).with_name("slice-os"), "templates", "show"], env=os.environ)
     assert json.loads(done.stdout) == json.loads(wheels.stdout)

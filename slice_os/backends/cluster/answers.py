@@ -119,7 +119,7 @@ def as_error(url: str, exc: Exception) -> ClusterError:
 
 def foreign_error(url: str, what: str, status: int | None = None) -> ClusterError:
     """Return the error of an address where something else answers."""
-    said = f"What answers at {url} is not OpenSearch ({what}): check the address."
+    said = f"What answers at {url} is neither OpenSearch nor Elasticsearch ({what}): check it."
     return UnreachableError(said, status)
 
 

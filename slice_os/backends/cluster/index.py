@@ -22,7 +22,7 @@ from slice_os.backends.base import (
 )
 from slice_os.backends.cluster.address import parse_location
 from slice_os.backends.cluster.client import Client
-from slice_os.backends.cluster.dialect import dialect_of
+from slice_os.backends.cluster.dialect import Dialect, dialect_of
 from slice_os.backends.cluster.documents import Entry, stored_document, stored_metadata
 from slice_os.backends.cluster.generations import (
     block,
@@ -166,6 +166,11 @@ class ClusterBackend(Backend):
     def cluster(self) -> Cluster:
         """The requests to this generation."""
         return self._cluster
+
+    @property
+    def dialect(self) -> Dialect:
+        """What the cluster's kind of server understands."""
+        return self._cluster.dialect
 
     @property
     def has_hybrid(self) -> bool:
@@ -349,8 +354,9 @@ class ClusterBackend(Backend):
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
         self.check_wording(query.filters)
         scan = Scan(self._cluster, self.layout, query, on_progress)
-        # The degree of fewer dimensions says too little.
-        by_graph = not query.exact and self.layout.dimensions is None and scan.graph_pays()
+        # The degree of fewer dimensions, or of codes, says too little.
+        true = self.layout.dimensions is None and self._cluster.dialect.keeps_degrees(self.layout)
+        by_graph = not query.exact and true and scan.graph_pays()
         found = scan.by_graph() if by_graph else scan.every_word()
         first = next(found, None)
         if first is None:

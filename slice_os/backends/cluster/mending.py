@@ -67,7 +67,8 @@ def survey(cluster: Cluster, layout: Layout) -> Counter[str]:
     rest = {"bool": {"must_not": [crowded()]}}
     at_random = {"random_score": {"seed": 7, "field": "_seq_no"}, "boost_mode": "replace"}
     drawn = {"function_score": {"query": rest, **at_random}}
-    hits = cluster.search({"query": drawn, "size": PAGE})["hits"]["hits"]
+    body = {"query": drawn, "size": PAGE, **cluster.dialect.whole_source}
+    hits = cluster.search(body)["hits"]["hits"]
     return Counter(complaint(hit["_source"], layout) for hit in hits)
 
 
@@ -111,11 +112,12 @@ def _unsound(
     """Yield the passages to be written anew, page by page, without their spans."""
     searches: list[dict[str, Any]] = [{"query": crowded(), "_source": NO_SPANS}]
     if everything:
-        searches.append({"query": {"bool": {"must_not": [crowded()]}}})
+        rest = {"bool": {"must_not": [crowded()]}}
+        searches.append({"query": rest, **cluster.dialect.whole_source})
     total, done = sum(_count(cluster, one["query"]) for one in searches), 0
     for body in searches:
         for page in cluster.pages({**body, "seq_no_primary_term": True}, PAGE):
-            whole = "_source" not in body
+            whole = body.get("_source") is not NO_SPANS
             yield [hit for hit in page if not whole or complaint(hit["_source"], layout)]
             done += len(page)
             on_progress(min(done / max(total, 1), 1.0))

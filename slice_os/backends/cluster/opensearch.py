@@ -4,30 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from slice_os import query
 from slice_os.backends.cluster.client import Client
-from slice_os.backends.cluster.dialect import Dialect
-from slice_os.backends.cluster.settings import Layout
+from slice_os.backends.cluster.dialect import Asker, Dialect, Notes, dotted
+from slice_os.backends.cluster.settings import Engine, Layout
 from slice_os.errors import ClusterError, LocationError
 
-HYBRID = "opensearch-neural-search"
-"""The plugin that fuses queries."""
+KNN, HYBRID = "opensearch-knn", "opensearch-neural-search"
+"""The plugin that searches vectors, and the one that fuses queries."""
+PAGED = (3, 3)
+"""Pages of everything are sorted by `_shard_doc`."""
+TESTED = (3, 6)
 
 
 class OpenSearch(Dialect):
     """See `Dialect`."""
 
-    name = "opensearch"
+    name, title = "opensearch", "OpenSearch"
+    oldest = (2, 19)  # searches ask for `expand_nested_docs` and `pagination_depth`
+    denial = "no permissions for ["
     template = "opensearch/passages.json"
+    engines = ("lucene", "faiss")
     pit_path = "_search/point_in_time"
     pit_field = "pit_id"
-    merge_options = MappingProxyType({"wait_for_completion": "false"})
+    whole_source: ClassVar = MappingProxyType({})
+    windows = (10_000,)
     lexical_query = staticmethod(query.lexical_query)
     span_query = staticmethod(query.span_query)
     hybrid_query = staticmethod(query.hybrid_query)
+    hybrid_queries = staticmethod(query.hybrid_queries)
     mining_query = staticmethod(query.mining_query)
+    exact_query = staticmethod(query.exact_query)
 
     @classmethod
     def matches(cls, version: Mapping[str, Any]) -> bool:
@@ -37,6 +46,7 @@ class OpenSearch(Dialect):
         return {"pit_id": [pit]}
 
     def check(self, layout: Layout) -> None:
+        super().check(layout)
         if layout.engine == "faiss" and layout.vector_type == "byte":
             raise LocationError(
                 "The engine faiss has no cosine similarity of bytes: choose the engine lucene, or "
@@ -45,9 +55,9 @@ class OpenSearch(Dialect):
 
     def put_vector(self, field: dict[str, Any], dimension: int, layout: Layout) -> None:
         field |= {"dimension": dimension, "data_type": layout.vector_type}
-        field["method"]["engine"] = layout.engine
+        field["method"]["engine"] = layout.engine or self.engines[0]
 
-    def read_vector(self, field: Mapping[str, Any]) -> tuple[int, str, str]:
+    def read_vector(self, field: Mapping[str, Any]) -> tuple[int, str, Engine]:
         engine = field.get("method", {}).get("engine", "lucene")
         return field["dimension"], field.get("data_type", "float").lower(), engine
 
@@ -59,3 +69,93 @@ class OpenSearch(Dialect):
             return False
         having = {row["name"] for row in rows if row["component"] == HYBRID}
         return len(having) == len(nodes)
+
+    def examine(self, asker: Asker, notes: Notes) -> None:
+        self.check_version(notes)
+        if KNN in _plugins(asker, notes):
+            _graphs(asker.get("/_plugins/_knn/stats"), notes)
+
+    def check_version(self, notes: Notes) -> None:
+        """Say what the version can do for us."""
+        if self.version is None:
+            return
+        number = dotted(self.version)
+        if self.version < PAGED:
+            notes.find(
+                "warning",
+                f"OpenSearch {number} cannot sort by _shard_doc: mining that reads every word ("
+                "low thresholds, --exact), '--from-index' and lexical pages past 10,000 hits fail",
+                f"upgrade to {dotted(TESTED)} or newer.",
+            )
+        elif self.version < TESTED:
+            notes.find(
+                "notice",
+                f"OpenSearch {number} is older than {dotted(TESTED)}, which slice-os is tested "
+                "with",
+                "try your filters, or upgrade.",
+            )
+        else:
+            notes.find("ok", f"OpenSearch {number} can do all that slice-os asks for.")
+
+
+def _plugins(asker: Asker, notes: Notes) -> set[str]:
+    """Return the plugins that some node has, and say what follows from them."""
+    answer = asker.get("/_nodes/plugins")
+    if answer is None:
+        return {KNN}
+    nodes = answer["nodes"].values()
+    by_node = {node["name"]: {one["name"] for one in node["plugins"]} for node in nodes}
+    notes.facts["plugins"] = sorted(set().union(*by_node.values()))
+    versions = sorted({node["version"] for node in nodes})
+    if len(versions) > 1:
+        notes.find(
+            "warning",
+            f"The nodes have different versions: {', '.join(versions)}",
+            "finish the upgrade before you index.",
+        )
+    lacking = {
+        plugin: [name for name, has in by_node.items() if plugin not in has]
+        for plugin in (KNN, HYBRID)
+    }
+    if lacking[KNN]:
+        notes.find(
+            "error",
+            f"The k-NN plugin is missing on {', '.join(lacking[KNN])}",
+            f"install {KNN} there ('bin/opensearch-plugin install {KNN}') and restart the node.",
+        )
+    _fusions(notes, lacking[HYBRID], len(by_node))
+    return set(notes.facts["plugins"])
+
+
+def _fusions(notes: Notes, lacking: list[str], nodes: int) -> None:
+    """Say which fusions are one request and which two, fused by the client."""
+    if not lacking:
+        notes.facts["fusions"] = "saturation, rrf, min_max: one request each"
+        return
+    notes.facts["fusions"] = "saturation: one request; rrf, min_max: two searches fused by slice-os"
+    if len(lacking) < nodes:
+        notes.find(
+            "warning",
+            f"neural-search is on some nodes and not on {', '.join(lacking)}: it is not used",
+            f"install {HYBRID} there too.",
+        )
+
+
+def _graphs(stats: Any, notes: Notes) -> None:
+    """Say how full k-NN's cache of native graphs is, and whether its breaker has tripped."""
+    if not isinstance(stats, dict):
+        return
+    nodes = stats.get("nodes", {}).values()
+    used = sum(node.get("graph_memory_usage", 0) for node in nodes)
+    notes.facts["knn_cache_kb"] = used
+    notes.facts["knn_breaker"] = "triggered" if stats.get("circuit_breaker_triggered") else "ok"
+    full = any(node.get("cache_capacity_reached") for node in nodes)
+    if stats.get("circuit_breaker_triggered") or full:
+        notes.find(
+            "warning",
+            "k-NN's memory for Faiss graphs is full"
+            + (", and its circuit breaker has tripped" if not full else "")
+            + "; the Lucene engine does not use it",
+            "if an index here has the engine faiss, add memory or nodes, use the engine lucene, or "
+            "raise knn.memory.circuit_breaker.limit.",
+        )

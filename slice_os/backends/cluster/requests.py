@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import regex
 from tenacity import (
-    RetryError,
     Retrying,
     retry_if_exception_type,
-    retry_if_result,
     stop_after_delay,
     wait_random_exponential,
 )
@@ -70,7 +68,7 @@ class Cluster:
     ) -> dict[str, Any]:
         """Return the answer of _search; a partial one is an error."""
         where = "/_search" if "pit" in body else f"/{self.index}/_search"
-        return self._whole("POST", where, body, retry_timeout, **params)
+        return self._whole("POST", where, self.dialect.adapt(body), retry_timeout, **params)
 
     def _whole(
         self,
@@ -96,10 +94,15 @@ class Cluster:
             reraise=True,
         )(attempt)
 
-    def msearch(self, bodies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the answers of several searches in one request."""
-        lines = [line for body in bodies for line in ({}, body)]
-        return list(self._whole("POST", f"/{self.index}/_msearch", lines)["responses"])
+    def msearch(
+        self,
+        bodies: Sequence[dict[str, Any]],
+        header: Mapping[str, Any] | None = None,
+        **params: Any,
+    ) -> list[dict[str, Any]]:
+        """Return the answers of several searches in one request; each has the header."""
+        lines = [line for body in bodies for line in (header or {}, self.dialect.adapt(body))]
+        return list(self._whole("POST", f"/{self.index}/_msearch", lines, **params)["responses"])
 
     def pages(
         self, body: dict[str, Any], size: int = PAGE, after: Sequence[Any] | None = None
@@ -244,40 +247,6 @@ class Cluster:
             yield field_name(token)
             after = {"after": {"token": last_token(token)}}
 
-    def delete_documents(self, documents: Sequence[str]) -> None:
-        """Delete all passages of documents."""
-        body = {"query": {"terms": {"document": list(documents)}}}
-
-        def attempt() -> int:
-            """Return how many passages somebody else has just written."""
-            answer = self.ask(
-                "POST",
-                "_delete_by_query",
-                body,
-                WRITE_RETRY_TIMEOUT,
-                conflicts="proceed",
-                refresh="true",
-                request_timeout=WRITE_RETRY_TIMEOUT,
-            )
-            if answer["failures"]:
-                raise RefusedError(f"{self.url} could not delete everything: {reason_of(answer)}.")
-            return int(answer["version_conflicts"])
-
-        if not documents:
-            return
-        try:
-            Retrying(
-                retry=retry_if_result(bool),
-                wait=wait_random_exponential(multiplier=0.2, max=5),
-                stop=stop_after_delay(WRITE_RETRY_TIMEOUT),
-                before_sleep=counting(self.client.effort),
-            )(attempt)
-        except RetryError:
-            raise BusyError(
-                f"Somebody else keeps writing what is to be deleted from {self.address}: let that "
-                "end, then run this again."
-            ) from None
-
     def generations(self) -> dict[str, str]:
         """Return what the alias names now: index -> what tells it from another of its name."""
         answer = self.client.request(
@@ -351,7 +320,7 @@ class Cluster:
         first = stats["_all"]["primaries"]
         most = 1 + first["store"]["size_in_bytes"] // (shards * LARGEST_SEGMENT)
         if first["segments"]["count"] > shards * most:
-            self.ask("POST", "_forcemerge", **self.dialect.merge_options, max_num_segments=most)
+            self.ask("POST", "_forcemerge", wait_for_completion="false", max_num_segments=most)
 
     def refresh(self, retry_timeout: float = RETRY_TIMEOUT) -> None:
         """Make what was written visible to searches."""

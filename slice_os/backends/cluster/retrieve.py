@@ -16,8 +16,9 @@ from slice_os.backends.cluster.requests import WORDS_PAGE, Cluster
 from slice_os.backends.cluster.settings import Layout
 from slice_os.errors import IndexDamagedError, QueryError
 from slice_os.filters import flat_metadata
-from slice_os.fusion import FUSIONS, get_fusion
+from slice_os.fusion import FUSIONS
 from slice_os.lexical import MAX_TERMS
+from slice_os.query.fusing import fuse_found, named_score
 from slice_os.records import Passage, content_hash
 from slice_os.spans import best_span, degree, fit_window
 
@@ -77,6 +78,7 @@ class Retriever:
             "dimensions": layout.dimensions,
             "spans": 0,
         }
+        self._shards = layout.shards
         self._kept = (layout.dimensions or meta.dimension) / meta.dimension
 
     def exactness(self, query: SearchQuery) -> float:
@@ -97,9 +99,7 @@ class Retriever:
             return self._fused(query)
         # One number for a page: which passages get their true degree in the cluster depends on it.
         nearest = SHORT_NEAREST if query.is_short else NEAREST
-        options: dict[str, Any] = {
-            "size": min(len(query.ranks), WINDOW - query.ranks.start),
-            "offset": query.ranks.start,
+        common = {
             "k": next(n for n in (nearest, DEEP, WINDOW) if query.reach <= n),
             "filters": query.filters,
             **self._vectors,
@@ -107,12 +107,20 @@ class Retriever:
         text = _text(query.text)
         # The same copy of a shard for the same query: two copies' graphs differ.
         params: dict[str, Any] = {"preference": content_hash(text)}
-        if query.mode == "dense":
+        if query.mode == "hybrid":
+            if self._dialect.hybrid_query is None:
+                return self._saturated(query, text, common, params)
+            params["include_named_queries_score"] = "true"
+        options: dict[str, Any] = {
+            "size": min(len(query.ranks), WINDOW - query.ranks.start),
+            "offset": query.ranks.start,
+            **common,
+        }
+        if query.mode == "dense" or self._dialect.hybrid_query is None:
             body = self._dialect.span_query(query.vector, **options)
         else:
             weight = query.weight
             body = self._dialect.hybrid_query(text, query.vector, weight=weight, **options)
-            params["include_named_queries_score"] = "true"
         hits = self._cluster.search({**body, "_source": STORED}, **params)["hits"]["hits"]
         return [
             Candidate(
@@ -122,6 +130,27 @@ class Retriever:
             )
             for hit in hits
         ]
+
+    def _saturated(
+        self, query: SearchQuery, text: str, options: dict[str, Any], header: dict[str, Any]
+    ) -> list[Candidate]:
+        """Fuse by saturation here what one search scores that way where it can."""
+        near = min(options["k"] * self._shards, WINDOW)
+        # What only the text matches ranks by its BM25 score: so many are enough of it.
+        size = min(query.reach, WINDOW)
+        bodies = self._dialect.hybrid_queries(text, query.vector, size=size, found=near, **options)
+        by_words, by_meaning = (
+            answer["hits"]["hits"]
+            for answer in self._cluster.msearch(
+                [{**body, **KEYS} for body in bodies], header, include_named_queries_score="true"
+            )
+        )
+        degrees = {_Key.of(hit): hit["_score"] for hit in by_meaning}
+        named = {_Key.of(hit): named_score(hit) for hit in by_meaning}
+        lexical = {key: score for key, score in named.items() if score is not None}
+        lexical |= {_Key.of(hit): hit["_score"] for hit in by_words}
+        fused = fuse_found(lexical, degrees, query.fusion, query.weight)
+        return self._page(query, fused, lexical)
 
     def _lexical(self, query: SearchQuery) -> list[Candidate]:
         ranks, text = query.ranks, _text(query.text)
@@ -163,12 +192,23 @@ class Retriever:
             window = fit_window(query.lengths, len(stored.packed))
             cosines = stored.packed.cosines(query.vector, window)
             degrees[key] = degree(best_span(cosines, window).cosine)
-        fusion, weight = get_fusion(query.fusion, query.weight)
-        fused = fusion.fuse(degrees, lexical, weight)
+        return self._page(query, fuse_found(lexical, degrees, query.fusion, query.weight))
+
+    def _page(
+        self,
+        query: SearchQuery,
+        fused: Mapping[_Key, float],
+        lexical: Mapping[_Key, float] | None = None,
+    ) -> list[Candidate]:
+        """Return the ranks that a query asks for, of all that was found."""
         ranked = sorted(fused, key=lambda key: -fused[key])
         page = ranked[query.ranks.start : query.ranks.stop]
         found = self._stored(page)
-        return [Candidate(fused[key], found[key]) for key in page if key in found]
+        return [
+            Candidate(fused[key], found[key], (lexical or {}).get(key))
+            for key in page
+            if key in found
+        ]
 
     def _stored(self, keys: Sequence[_Key]) -> dict[_Key, StoredPassage]:
         """Return some passages; one that has been deleted is left out."""

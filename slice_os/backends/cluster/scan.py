@@ -81,8 +81,8 @@ class Scan:
         count = len(self.query.vectors)
         for first in range(0, count, PHRASES):
             some = range(first, min(first + PHRASES, count))
-            for answer in self.cluster.msearch([self._radial(k) for k in some]):
-                if answer["hits"]["total"]["value"] > WINDOW:
+            for answer in self._lists(some):
+                if _is_full(answer, WINDOW):
                     yield from self.every_word(begun=first / count / 2)
                     return
                 named |= dict.fromkeys(hit["_id"] for hit in answer["hits"]["hits"])
@@ -99,6 +99,17 @@ class Scan:
         passages = self.cluster.search(counted)["hits"]["total"]["value"]
         pages = self.cluster.pages({**self._everything(), "_source": STORED}, WORDS_PAGE)
         yield from self._matching(pages, passages, begun)
+
+    def _lists(self, phrases: Sequence[int], at: int = 0) -> list[dict[str, Any]]:
+        """Return for each phrase what a search names, by a longer list if a short one is full."""
+        windows = self.cluster.dialect.windows
+        answers = self.cluster.msearch([self._radial(k, windows[at]) for k in phrases])
+        if at + 1 < len(windows):
+            full = [n for n, answer in enumerate(answers) if _is_full(answer, windows[at])]
+            longer = self._lists([phrases[n] for n in full], at + 1) if full else []
+            for n, answer in zip(full, longer, strict=True):
+                answers[n] = answer
+        return answers
 
     def _read(self, ids: Sequence[str]) -> Pages:
         for first in range(0, len(ids), WORDS_PAGE):
@@ -123,12 +134,13 @@ class Scan:
         """The tolerance that all but a few passages keep; those few are always read."""
         return usual_tolerance(self.cluster, self.layout)
 
-    def _radial(self, k: int) -> dict[str, Any]:
+    def _radial(self, k: int, window: int) -> dict[str, Any]:
         body = self.cluster.dialect.mining_query(
             self.query.vectors[k],
             degree(float(self.query.cosines[k])),
             tolerance=self.tolerance,
-            size=WINDOW,
+            size=window,
+            nearest=window,
             filters=self.query.filters,
             margin=self._margin,
             vector_type=self.layout.vector_type,
@@ -168,3 +180,8 @@ class Scan:
         found = reaching(bounds, read, self.query.vectors, self.query.lengths, cosines)
         for passage, phrases in found:
             yield passages[passage], phrases
+
+
+def _is_full(answer: dict[str, Any], window: int) -> bool:
+    """Tell whether a search may have found more than it could name."""
+    return bool(answer["hits"]["total"]["value"] >= window)

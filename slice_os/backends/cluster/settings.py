@@ -8,8 +8,14 @@ from typing import Any, Literal, TypedDict
 
 from slice_os.errors import LocationError
 
+DIALECTS = {
+    "opensearch": "slice_os.backends.cluster.opensearch:OpenSearch",
+    "elasticsearch": "slice_os.backends.cluster.elasticsearch:Elasticsearch",
+}
+"""Kinds of servers (`dialect.Dialect`): name -> module and class, loaded when used, asked in this
+order."""
 VectorType = Literal["byte", "float"]
-Engine = Literal["lucene", "faiss"]
+Engine = Literal["", "lucene", "faiss", "hnsw", "int8_hnsw", "bbq_hnsw", "bbq_disk"]
 
 
 class ClusterSettings(TypedDict, total=False):
@@ -36,13 +42,15 @@ class Layout:
     Attributes:
         tolerance: The least cosine of a span with the stored span that stands for it
             (`spans.cover`).
+        engine: What searches the span vectors; empty for what the kind of server usually has
+            (`dialect.Dialect.engines`).
         dimensions: Of the stored span vectors, the first of the encoder's; None for all.
     """
 
     tolerance: float = 0.9
     vector_type: VectorType = "byte"
     dimensions: int | None = None
-    engine: Engine = "lucene"
+    engine: Engine = ""
     analyzer: str = "english"
     shards: int = 1
     replicas: int = 1

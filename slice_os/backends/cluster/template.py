@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import Any, cast
+from typing import Any
 
 import regex
 
 from slice_os.backends.base import IndexMeta
 from slice_os.backends.cluster.dialect import Dialect
-from slice_os.backends.cluster.settings import Engine, Layout
+from slice_os.backends.cluster.settings import Layout
 from slice_os.errors import LocationError
 
 FORMAT = 2
@@ -23,6 +23,10 @@ MOST_WORDS = 150
 FIELD_TYPES = (
     "keyword", "text", "boolean", "date", "integer", "long", "float", "double", "ip",
 )  # fmt: skip
+_DECISIVE: Sequence[tuple[str, Any]] = (
+    ("type", "object"), ("space_type", None), ("similarity", None), ("enabled", True),
+)  # fmt: skip
+"""What a field of a mapping has to have as ours has it, and what it is if it is not said."""
 _FIELD_NAME = regex.compile(r"[^\s.*,:\"\\]+(\.[^\s.*,:\"\\]+)*")
 GENERATION = "{}-{:06d}"
 """Data lives in numbered indexes behind the alias that applications name."""
@@ -153,7 +157,7 @@ def read_meta(
             )
         encoder, vector = said["encoder"], said["vector"]
         field = mappings["properties"]["spans"]["properties"]["vector"]
-        *mapped, engine = dialect.read_vector(field)
+        dimension, kind, engine = dialect.read_vector(field)
         meta = IndexMeta(
             encoder["name"],
             encoder["family"],
@@ -167,13 +171,12 @@ def read_meta(
             said["tolerance"],
             vector["type"],
             None if vector["dimension"] == meta.dimension else vector["dimension"],
-            cast(Engine, engine),
+            engine,
             mappings["properties"]["text"].get("analyzer", "standard"),
             int(settings["index"]["number_of_shards"]),
             int(settings["index"]["number_of_replicas"]),
             declared(mappings["properties"].get("fields", {}).get("properties", {})),
         )
-        wanted = [vector["dimension"], vector["type"]]
         known = bool(encoder["family"])
         ours = load_template(dialect.template)["template"]["mappings"]
         if meta.format < FORMAT:
@@ -184,10 +187,10 @@ def read_meta(
             f"The mapping of {index} is not the one that slice-os makes ({exc} is not as it should "
             "be): index to a new name."
         ) from exc
-    if mapped != wanted:
+    if (dimension, kind) != (vector["dimension"], vector["type"]):
         raise LocationError(
-            f"The mapping of {index} has {mapped[1]} vectors of {mapped[0]} dimensions, its _meta "
-            f"says {wanted[1]} of {wanted[0]}: index to a new name."
+            f"The mapping of {index} has {kind} vectors of {dimension} dimensions, its _meta "
+            f"says {vector['type']} of {vector['dimension']}: index to a new name."
         )
     if odd or not known:
         what = odd or "names no encoder in its _meta"
@@ -203,7 +206,7 @@ def _odd(ours: dict[str, Any], theirs: dict[str, Any], inside: str = "") -> str:
             return f"lacks the field {path}"
         # A space may stand beside the method or in it.
         found = {"space_type": found.get("method", {}).get("space_type"), **found}
-        for key, least in (("type", "object"), ("space_type", None), ("enabled", True)):
+        for key, least in _DECISIVE:
             wanted, has = field.get(key, least), found.get(key, least)
             if wanted != has:
                 return f"has {key.replace('_', ' ')} {has} for the field {path}, not {wanted}"

@@ -13,19 +13,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
-
 from slice_os.backends.base import IndexMeta, Writer
 from slice_os.backends.cluster import documents as made
-from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT, counting
+from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT
 from slice_os.backends.cluster.bulk import BulkSender, Operation
-from slice_os.backends.cluster.generations import check_live, is_held
+from slice_os.backends.cluster.generations import check_live
 from slice_os.backends.cluster.loading import Loading
 from slice_os.backends.cluster.requests import WORDS_PAGE, Cluster
 from slice_os.backends.cluster.settings import Layout
 from slice_os.backends.cluster.template import ADDED, FORMAT
 from slice_os.errors import (
-    BlockedError,
     ClusterError,
     GoneError,
     IndexDamagedError,
@@ -215,22 +212,15 @@ class ClusterWriter(Writer):
             some = [
                 d.encode("utf-8", "replace").decode() for d in documents[first:][:DELETED_AT_ONCE]
             ]
-            there = set(self._cluster.entries(some))
-            self._delete(sorted(there))
+            there = self._cluster.entries(some)
+            for document, entries in there.items():
+                for entry in entries:
+                    operation = made.delete_operation(entry.id)
+                    self._sender.send(Operation(document, document, operation))
             deleted += len(there)
+        self._sender.flush()
+        self._cluster.refresh(WRITE_RETRY_TIMEOUT)
         return deleted
-
-    def _delete(self, documents: Sequence[str]) -> None:
-        """Delete documents, again while writers are held off."""
-        Retrying(
-            retry=retry_if_exception(
-                lambda exc: isinstance(exc, BlockedError) and is_held(self._cluster, exc)
-            ),
-            wait=wait_random_exponential(multiplier=0.2, max=5),
-            stop=stop_after_delay(WRITE_RETRY_TIMEOUT),
-            before_sleep=counting(self._cluster.client.effort),
-            reraise=True,
-        )(self._cluster.delete_documents, documents)
 
     def unseen(self) -> Iterator[tuple[str, str]]:
         self.commit()

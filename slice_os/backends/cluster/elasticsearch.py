@@ -1,0 +1,185 @@
+"""Elasticsearch.
+
+Nothing here needs a script or a licence: what a script would fuse, two searches of one request find
+and the client fuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from slice_os import query
+from slice_os.backends.cluster.client import Client
+from slice_os.backends.cluster.dialect import Asker, Dialect, Notes, Version, dotted
+from slice_os.backends.cluster.settings import Engine, Layout
+from slice_os.errors import LocationError
+
+NEAREST = (8, 15)
+"""A k-NN query knows `k`; before, all its candidates count."""
+ON_DISK = (9, 2)
+"""There is bbq_disk."""
+TESTED = ((8, 19), (9, 5))
+NEWEST = (99,)
+"""A server that does not say its version is taken for the newest."""
+HEAP_SHARE = 0.5
+"""Of a node's memory: what vectors are searched from lies outside the heap."""
+
+
+class Elasticsearch(Dialect):
+    """See `Dialect`."""
+
+    name, title = "elasticsearch", "Elasticsearch"
+    oldest = (8, 14)
+    denial = "is unauthorized for "
+    template = "elasticsearch/passages.json"
+    engines = ("hnsw", "int8_hnsw", "bbq_hnsw", "bbq_disk")
+    pit_path = "_pit"
+    pit_field = "id"
+    whole_source: ClassVar = MappingProxyType({"_source": {"exclude_vectors": False}})
+    windows = (1_000, 10_000)
+    lexical_query = staticmethod(query.lexical_query)
+    span_query = staticmethod(partial(query.span_query, dialect="elasticsearch"))
+    hybrid_query = None
+    hybrid_queries = staticmethod(partial(query.hybrid_queries, dialect="elasticsearch"))
+    mining_query = staticmethod(partial(query.mining_query, dialect="elasticsearch"))
+    exact_query = staticmethod(partial(query.exact_query, dialect="elasticsearch"))
+
+    def __init__(self, version: Version | None = None) -> None:
+        super().__init__(version)
+        self._version = version or NEWEST
+
+    @classmethod
+    def matches(cls, version: Mapping[str, Any]) -> bool:
+        # Serverless says so, and has neither shards nor replicas to set.
+        return version.get("build_flavor") == "default" and "distribution" not in version
+
+    def closing(self, pit: str) -> dict[str, Any]:
+        return {"id": pit}
+
+    def check(self, layout: Layout) -> None:
+        super().check(layout)
+        if layout.vector_type == "byte" and layout.engine not in ("", "hnsw"):
+            raise LocationError(
+                f"The engine {layout.engine} makes codes of floats: choose the engine hnsw, or the "
+                "vector type float."
+            )
+        if layout.engine == "bbq_disk" and self._version < ON_DISK:
+            raise LocationError(
+                f"Elasticsearch {dotted(self._version)} has no engine bbq_disk: choose bbq_hnsw, "
+                f"or upgrade to {dotted(ON_DISK)}."
+            )
+
+    def put_vector(self, field: dict[str, Any], dimension: int, layout: Layout) -> None:
+        field |= {"dims": dimension, "element_type": layout.vector_type}
+        engine = layout.engine or self.engines[0]
+        graph = field["index_options"] if engine.endswith("hnsw") else {}
+        field["index_options"] = {**graph, "type": engine}
+
+    def read_vector(self, field: Mapping[str, Any]) -> tuple[int, str, Engine]:
+        engine = field.get("index_options", {}).get("type", "")
+        return field["dims"], field.get("element_type", "float"), engine
+
+    def has_hybrid(self, client: Client) -> bool:
+        return False  # its retrievers need a licence
+
+    def keeps_degrees(self, layout: Layout) -> bool:
+        return layout.engine in ("", "hnsw")
+
+    def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
+        return _without_k(body) if self._version < NEAREST else body
+
+    def examine(self, asker: Asker, notes: Notes) -> None:
+        _check_version(self.version, notes)
+        _check_nodes(asker, notes)
+        name = asker.address.name
+        if name:
+            _check_vectors(asker.get(f"/{name}", ignore_unavailable="true") or {}, notes)
+            _note_vectors(asker.get(f"/{name}/_stats/dense_vector"), notes)
+
+
+def _without_k(part: Any) -> Any:
+    """Return a body with the number of candidates alone in its k-NN clauses."""
+    if isinstance(part, list):
+        return [_without_k(one) for one in part]
+    if not isinstance(part, Mapping):
+        return part
+    knn = part.get("knn")
+    if isinstance(knn, Mapping):
+        part = {**part, "knn": {name: one for name, one in knn.items() if name != "k"}}
+    return {name: _without_k(one) for name, one in part.items()}
+
+
+def _check_version(version: Version | None, notes: Notes) -> None:
+    """Say what the version can do for us."""
+    if version is None:
+        return
+    number = dotted(version)
+    if version < TESTED[0]:
+        notes.find(
+            "notice",
+            f"Elasticsearch {number} is older than {dotted(TESTED[0])}, which slice-os is tested "
+            "with",
+            "try your searches, or upgrade.",
+        )
+    else:
+        notes.find("ok", f"Elasticsearch {number} can do all that slice-os asks for.")
+    notes.facts["fusions"] = "saturation, rrf, min_max: two searches fused by slice-os"
+
+
+def _check_nodes(asker: Asker, notes: Notes) -> None:
+    """Say if versions differ, breakers have tripped, or the heap leaves vectors no memory."""
+    said = asker.get("/_nodes/stats/breaker,jvm,os") or {}
+    info = asker.get("/_nodes/_all/jvm", filter_path="nodes.*.version") or {}
+    versions = sorted({node["version"] for node in info.get("nodes", {}).values()})
+    if len(versions) > 1:
+        notes.find(
+            "warning",
+            f"The nodes have different versions: {', '.join(versions)}",
+            "finish the upgrade before you index.",
+        )
+    for node in said.get("nodes", {}).values():
+        tripped = sum(one.get("tripped", 0) for one in node.get("breakers", {}).values())
+        if tripped:
+            notes.find(
+                "warning",
+                f"Circuit breakers of {node['name']} have tripped {tripped} times: it lacked heap",
+                "run fewer searches and bulk requests at a time, or give the node more heap.",
+            )
+        heap = node.get("jvm", {}).get("mem", {}).get("heap_max_in_bytes", 0)
+        memory = node.get("os", {}).get("mem", {}).get("total_in_bytes", 0)
+        if memory and heap > memory * (HEAP_SHARE + 0.1):
+            notes.find(
+                "warning",
+                f"The heap of {node['name']} takes {heap / memory:.0%} of its memory, and span "
+                "vectors are searched outside of it",
+                "make the heap half of the memory, or less.",
+            )
+
+
+def _check_vectors(indexes: Mapping[str, Any], notes: Notes) -> None:
+    """Say what the index that holds span vectors loses by its kind."""
+    for name, said in indexes.items():
+        spans = said["mappings"].get("properties", {}).get("spans", {}).get("properties", {})
+        options = spans.get("vector", {}).get("index_options", {})
+        kind = options.get("type")
+        if kind not in (None, "hnsw"):
+            notes.find(
+                "notice",
+                f"{name} searches codes of its vectors ({kind}): a dense search misses more, and "
+                "mining reads every word",
+                "keep it if memory is short, else 'slice-os reindex --engine hnsw'.",
+            )
+
+
+def _note_vectors(stats: Any, notes: Notes) -> None:
+    """Note how many vectors there are, and what they take outside of the heap."""
+    if not isinstance(stats, Mapping):
+        return
+    vectors = stats.get("_all", {}).get("primaries", {}).get("dense_vector", {})
+    if vectors.get("value_count"):
+        notes.facts["span_vectors"] = vectors["value_count"]
+    if off_heap := vectors.get("off_heap", {}).get("total_size_bytes"):
+        notes.facts["vectors_off_heap_bytes"] = off_heap
