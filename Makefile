@@ -48,8 +48,8 @@ faults: .venv-test/.ready ## every verb that changes an index meets every fault;
 	SLICE_OS_KILLS=100 .venv-test/bin/pytest tests/faults tests/contract/test_killed.py \
 	  tests/contract/test_generations.py tests/unit/local/test_backup.py
 
-cluster: .venv-test/.ready ## a real OpenSearch node to try, on port 9200 till Ctrl-C (NODES=3 for three)
-	@$(TEST) -m tests.cluster --nodes $(or $(NODES),1) --port $(or $(PORT),9200) || [ $$? -eq 130 ]
+cluster: .venv-test/.ready ## a real node to try, on port 9200 till Ctrl-C (NODES=3; SERVER=elasticsearch)
+	@$(TEST) -m tests.cluster --server $(or $(SERVER),opensearch) --nodes $(or $(NODES),1) --port $(or $(PORT),9200) || [ $$? -eq 130 ]
 
 lint: .venv-test/.ready ## ruff, and the compose files
 	.venv-test/bin/ruff check .

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from slice_os.backends import IndexMeta
-from slice_os.backends.cluster.dialect import DIALECTS, dialect_of, load_dialect
-from slice_os.backends.cluster.settings import ClusterSettings, Layout
+from slice_os.backends.cluster.dialect import Dialect, dialect_of, load_dialect
+from slice_os.backends.cluster.settings import DIALECTS, ClusterSettings, Layout
 from slice_os.encoder import encoder_info
 from slice_os.errors import LocationError
 
@@ -38,18 +38,25 @@ def show_template(
     Raises:
         LocationError: there is no such template, or a setting is out of its range.
     """
-    from slice_os.backends.cluster.address import parse_location
-    from slice_os.backends.cluster.template import render_template
-
     if name not in list_templates():
         known = ", ".join(list_templates())
         raise LocationError(f"There is no template {name!r}: choose {known}.")
+    return _rendered(load_dialect(name.partition("/")[0])(), alias, encoder, cluster)
+
+
+def _rendered(
+    dialect: Dialect,
+    alias: str,
+    encoder: str | Path | None,
+    cluster: ClusterSettings | None,
+) -> dict[str, Any]:
+    from slice_os.backends.cluster.address import parse_location
+    from slice_os.backends.cluster.template import render_template
+
     parse_location(f"http://localhost/{alias}")  # refuses what names no index
     info = encoder_info(encoder)
     meta = IndexMeta(info.name, info.family, info.dimension)
-    return render_template(
-        alias, meta, Layout.of(cluster or {}), load_dialect(name.partition("/")[0])()
-    )
+    return render_template(alias, meta, Layout.of(cluster or {}), dialect)
 
 
 def apply_template(
@@ -80,6 +87,6 @@ def apply_template(
                 f"The template {name} is not for {dialect.title}, which answers at {address.url}: "
                 f"choose {own}."
             )
-        body = show_template(name or own, alias=address.name, encoder=encoder, cluster=cluster)
+        body = _rendered(dialect, address.name, encoder, cluster)
         client.request("PUT", f"/_index_template/{address.name}", body)
     return body

@@ -14,6 +14,7 @@ BACKENDS = {
     "": "slice_os.backends.local:LocalBackend",
     "http": "slice_os.backends.cluster.index:ClusterBackend",
     "https": "slice_os.backends.cluster.index:ClusterBackend",
+    "cloud": "slice_os.backends.cluster.index:ClusterBackend",
 }
 """URL scheme -> module and class, loaded when used; a location without a scheme is a folder."""
 

@@ -14,7 +14,11 @@ class Asker:
 
     def __init__(self, client: Client, notes: Notes) -> None:
         self.client, self._notes = client, notes
-        self.address, self.url, self.curl = client.address, client.url, client.curl
+        self.address, self.url = client.address, client.url
+
+    def curl(self, path: str, method: str = "GET") -> str:
+        """Return the beginning of a curl command; see `Client.curl`."""
+        return self.client.curl(path, method)
 
     @property
     def why(self) -> str:

@@ -74,14 +74,14 @@ def lexical_query(
     source: Sequence[str] = SOURCE,
     dialect: Dialect = "opensearch",
 ) -> Body:
-    """Return the BM25 search on text and title, the same in both dialects.
+    """Return the BM25 search on text and title.
 
     Raises:
         QueryError: the query is empty, or a setting is out of its range.
     """
     return {
         **page(size, source, offset),
-        "query": lexical_clause(text, filter_clauses(filters)),
+        "query": lexical_clause(text, filter_clauses(filters), dialect=dialect),
     }
 
 
@@ -142,7 +142,7 @@ def hybrid_query(
             f"The pagination depth is {pagination_depth}: it must reach offset + size, "
             f"{offset + size}, and stay the same from page to page."
         )
-    queries = [lexical_clause(text, clauses), near]
+    queries = [lexical_clause(text, clauses, dialect=dialect), near]
     if dialect == "elasticsearch":
         return {**body, "retriever": fused_retriever(queries, fusion, chosen, pagination_depth)}
     hybrid = {"pagination_depth": pagination_depth, "queries": queries}
@@ -172,10 +172,10 @@ def hybrid_queries(
     Raises:
         QueryError: an empty query, or a setting out of its range.
     """
-    words = lexical_query(text, size=size, filters=filters, source=source)
+    words = lexical_query(text, size=size, filters=filters, source=source, dialect=dialect)
     value, nearest = query_value(vector, vector_type, dimensions), _nearest(k, 1)
     near = dense_clause(value, filter_clauses(filters), spans, k=nearest, dialect=dialect)
-    named = {"bool": {"must": [lexical_clause(text, (), LEXICAL)], "boost": 0}}
+    named = {"bool": {"must": [lexical_clause(text, (), LEXICAL, dialect)], "boost": 0}}
     meaning = {
         **page(nearest if found is None else found, source),
         "query": {"bool": {"must": [near], "should": [named]}},

@@ -16,6 +16,8 @@ SOURCE = ("document", "passage", "title", "text", "metadata", "start", "end")
 MOST_SPANS = 100
 """index.max_inner_result_window, as OpenSearch has it unless told."""
 
+BM25_BOOST: dict[Dialect, float] = {"opensearch": 1.0, "elasticsearch": 0.45454545}
+"""Elasticsearch multiplies BM25 scores by k1 + 1, which is 2.2; Lucene and OpenSearch 3 do not."""
 MOST_NEAREST = 10_000
 """num_candidates of Elasticsearch, at most."""
 
@@ -32,11 +34,19 @@ def page(size: int, source: Sequence[str], offset: int = 0) -> Body:
     return body
 
 
-def lexical_clause(text: str, filters: Sequence[Body], name: str | None = None) -> Body:
-    """Return the BM25 match on the text (and title), within the filters."""
+def lexical_clause(
+    text: str,
+    filters: Sequence[Body],
+    name: str | None = None,
+    dialect: Dialect = "opensearch",
+) -> Body:
+    """Return the BM25 match on the text (and title), within the filters; the same score in both."""
     if not text.strip():
         raise QueryError("The query is empty: give at least one word.")
-    match: Body = {"match": {TEXT: {"query": text, "_name": name} if name else text}}
+    how: Body = {"_name": name} if name else {}
+    if (boost := BM25_BOOST[dialect]) != 1:
+        how["boost"] = boost
+    match: Body = {"match": {TEXT: {"query": text, **how} if how else text}}
     return {"bool": {"must": [match], "filter": list(filters)}} if filters else match
 
 

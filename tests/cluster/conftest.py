@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import ssl
 from contextlib import ExitStack
@@ -60,10 +61,16 @@ def servers(cluster, tmp_path_factory):
     client.cert_chain_pems[0].write_to_path(paths.cert)
     client.private_key_pem.write_to_path(paths.key_file)
     Path(paths.locked).write_bytes(locked(client.private_key_pem.bytes()))
+    authority_der = ssl.PEM_cert_to_DER_cert(authority.cert_pem.bytes().decode())
+    whole = folder / "chain.pem"  # with the authority, as Elasticsearch's own set-up has it
+    whole.write_bytes(leaf.private_key_and_cert_chain_pem.bytes() + authority.cert_pem.bytes())
+    shown = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    shown.load_cert_chain(whole)
     plain = server_context(leaf)
     kinds = {
         "password": (wants("Basic", BASIC), plain),
         "key": (wants("ApiKey", KEY), plain),
+        "chain": (wants("ApiKey", KEY), shown),
         "certificate": (lambda _: None, server_context(leaf, authority)),
         "other host": (lambda _: None, server_context(authority.issue_cert("elsewhere.test"))),
         "expired": (
@@ -87,6 +94,7 @@ def servers(cluster, tmp_path_factory):
     with ExitStack() as stack:
         yield SimpleNamespace(
             **vars(paths),
+            fingerprint=hashlib.sha256(authority_der).hexdigest(),
             **{
                 kind.replace(" ", "_"): stack.enter_context(proxied(cluster.url, *how))
                 for kind, how in kinds.items()

@@ -25,6 +25,7 @@ SETTINGS: dict[str, object] = {
     "cluster.name": "slice-os-tests",
     "network.host": "127.0.0.1",
     "bootstrap.memory_lock": False,
+    "action.destructive_requires_name": False,
     "cluster.routing.allocation.disk.threshold_enabled": False,
 }
 

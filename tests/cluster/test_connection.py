@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import os
 import pty
@@ -156,6 +157,43 @@ def test_a_certificate_for_another_host_or_time_is_refused(servers, monkeypatch)
     use(monkeypatch, SLICE_OS_CA_CERTS=servers.ca)
     assert "is for another host" in refused(f"{servers.other_host.url}/x")
     assert "have it renewed" in refused(f"{servers.expired.url}/x")
+
+
+def test_an_authority_is_known_by_its_fingerprint(servers, name, monkeypatch):
+    place = f"{servers.chain.url}/{name}"
+    use(monkeypatch, SLICE_OS_API_KEY=KEY)
+    digits = servers.fingerprint
+    pairs = ":".join(digits[n : n + 2] for n in range(0, 64, 2)).upper()
+    for written in (digits, pairs):
+        use(monkeypatch, SLICE_OS_CA_FINGERPRINT=written)
+        assert found(place) == "talk"
+    asked = len(servers.chain.requests)
+    use(monkeypatch, SLICE_OS_CA_FINGERPRINT="ab" * 32)
+    assert "No certificate of https://127.0.0.1" in refused(place)
+    use(monkeypatch, SLICE_OS_CA_FINGERPRINT="abc")
+    assert "is no SHA-256 fingerprint" in refused(place)
+    assert len(servers.chain.requests) == asked, "a stranger was told the key"
+    use(monkeypatch, SLICE_OS_CA_FINGERPRINT=digits)
+    # Who shows another's certificate beside its own is no friend.
+    assert "No certificate of" in refused(f"{servers.other_host.url}/x")
+    assert "shows no certificate" in refused(f"https://{servers.open.url.partition('//')[2]}/x")
+
+
+@pytest.mark.parametrize(
+    ("inside", "url"),
+    [
+        ("eu.example.org$abc$kib", "https://abc.eu.example.org:443"),
+        ("eu.example.org:9243$abc$", "https://abc.eu.example.org:9243"),
+        ("eu.example.org", "https://eu.example.org:443"),
+    ],
+)
+def test_a_cloud_id_is_an_address(inside, url):
+    cloud_id = f"my-deployment:{base64.b64encode(inside.encode()).decode()}"
+    address = parse_location(f"cloud://{cloud_id}/calls")
+    assert (address.url, address.name) == (url, "calls")
+    assert parse_location(f"cloud://{cloud_id}", named=False).url == url
+    with pytest.raises(LocationError, match="holds no cloud id"):
+        parse_location("cloud://my-deployment/calls")
 
 
 def test_a_client_certificate_is_asked_for(servers, name, monkeypatch):

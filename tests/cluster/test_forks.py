@@ -12,6 +12,8 @@ SCRIPT = """
 import os, signal, sys
 import slice_os
 
+SERVERS = ("opensearch", "elasticsearch")
+
 signal.alarm(200)
 index = slice_os.open(sys.argv[1])
 

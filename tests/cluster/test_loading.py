@@ -16,6 +16,8 @@ import slice_os
 from slice_os.backends.cluster import bulk
 from support import faults
 
+SERVERS = ("opensearch", "elasticsearch")
+
 WORDS = ("--passage-words", str(faults.PASSAGE_WORDS), "--tolerance", "0.5")
 COARSE = slice_os.ClusterSettings(tolerance=0.5)
 """Few vectors: these tests are of passages."""
@@ -98,7 +100,8 @@ def test_settings_while_loading(client, cluster, name):
     )
     index(faults.documents(1, count=6), cluster, name, cluster=None, on_progress=watch)
     assert set(seen) == {("7s", 1, None)}  # it is searched: it stays as it is
-    client.delete_by_query(index=name, body={"query": {"match_all": {}}}, refresh=True)
+    with slice_os.open(f"{cluster.url}/{name}") as opened:
+        opened.delete([one.document for one in opened.list()])
     seen.clear()
 
     def watch_loading(report):

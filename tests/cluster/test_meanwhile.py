@@ -21,6 +21,8 @@ from slice_os.errors import ClusterError, LocationError
 from support.faults import make_like, settings
 from support.verbs import TEXTS, run
 
+SERVERS = ("opensearch", "elasticsearch")
+
 ONE = slice_os.ClusterSettings(replicas=0, tolerance=0.5)
 
 

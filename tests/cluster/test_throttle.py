@@ -18,6 +18,8 @@ from slice_os.errors import BlockedError
 from support import faults
 from support.proxy import proxied
 
+SERVERS = ("opensearch", "elasticsearch")
+
 COARSE = slice_os.ClusterSettings(tolerance=0.5, replicas=0)
 DISK = "cluster.routing.allocation.disk"
 FREE = disks.MARGIN // 2
@@ -66,6 +68,7 @@ def nearly_full(client):
         yield
 
 
+@pytest.mark.servers("opensearch")
 def test_a_knn_circuit_breaker_is_waited_for(client, cluster, name):
     documents, place = faults.documents(), f"{cluster.url}/{name}"
     index(documents[:1], place)

@@ -12,10 +12,12 @@ import slice_os
 from slice_os.backends.cluster import retrieve, scan
 from slice_os.backends.cluster.scan import Scan
 from slice_os.errors import ClusterError, LocationError, QueryError
-from slice_os.query import read_hits
+from slice_os.query import read_fused, read_hits
 from slice_os.request import as_curl
 from support.retrieval_set import QUERIES, write_beir
 from support.verbs import TEXTS, request, run
+
+SERVERS = ("opensearch", "elasticsearch")
 
 
 @pytest.fixture
@@ -31,6 +33,30 @@ def filled(cluster, name):
     return place
 
 
+@pytest.mark.servers("elasticsearch")
+def test_two_searches_paste_into_curl_too(filled):
+    command = run("query", "I wish to move seat", "--index", filled, "--curl").stdout
+    words = shlex.split(command)
+    assert "/_msearch?include_named_queries_score=true" in words[2]
+    answer = request("POST", words[2], words[words.index("--data-binary") + 1])
+    (hit, *others) = read_fused(answer)
+    assert (hit.document, len(others)) == ("d2", 2)
+    with slice_os.open(filled) as index:
+        (own, *_) = index.search("I wish to move seat", verify=0, late=0)
+    assert hit.score == pytest.approx(own.score, abs=0.05)
+    for options in (["dense"], ["mining"], ["lexical"]):
+        words = shlex.split(
+            run("query", "seat", "--index", filled, "--curl", "--mode", *options).stdout
+        )
+        assert read_hits(request("POST", words[2], json.loads(words[words.index("-d") + 1])))
+    lines = run("query", "I wish to move seat", "--index", filled).stdout.splitlines()
+    assert [sorted(json.loads(line)) for line in lines] == [["_source", "query", "size"]] * 2
+    for fusion, kind in (("rrf", "rrf"), ("min_max", "linear")):
+        printed = run("query", "x", "--fusion", fusion, "--dialect", "elasticsearch").stdout
+        assert kind in json.loads(printed)["retriever"]
+
+
+@pytest.mark.servers("opensearch")
 def test_the_printed_request_pastes_into_curl(filled):
     for options in (["--curl"], ["--mode", "dense", "--curl"], ["--mode", "mining", "--curl"],
                     ["--mode", "exact", "--curl"], ["--mode", "lexical", "--curl"]):  # fmt: skip
@@ -146,8 +172,11 @@ def test_only_the_settings_that_are_given_must_fit(cluster, name):
     slice_os.index(documents, place, cluster={"shards": 1, "dimensions": 384})
     with pytest.raises(LocationError, match=r"has tolerance 0\.8, 0\.9 was asked for"):
         slice_os.open(place, cluster={"tolerance": 0.9})
-    with pytest.raises(LocationError, match="choose the engine lucene, or the vector type float"):
-        slice_os.index(documents, f"{place}-f", cluster={"engine": "faiss"})
+    for engine in {"opensearch": ("faiss", "hnsw"), "elasticsearch": ("int8_hnsw", "lucene")}[
+        cluster.server.name
+    ]:
+        with pytest.raises(LocationError, match=f"engine {engine}.*: choose "):
+            slice_os.index(documents, f"{place}-f", cluster={"engine": engine})
 
 
 def test_a_folder_takes_no_settings_of_a_cluster_and_no_request(tmp_path):

@@ -43,7 +43,7 @@ def new_location(request, tmp_path_factory):
     """A function that returns a location of the backend where nothing is yet."""
     if request.param == "local":
         return lambda: str(tmp_path_factory.mktemp("local") / "contract.slice")
-    cluster = request.getfixturevalue("cluster" if request.param == "opensearch" else request.param)
+    cluster = request.getfixturevalue(request.param)
     return lambda: f"{cluster.url}/contract-{uuid.uuid4().hex[:12]}"
 
 

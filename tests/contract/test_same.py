@@ -10,6 +10,7 @@ import pytest
 import slice_os
 from slice_os.backends.cluster.scan import Scan
 
+SERVERS = ("opensearch", "elasticsearch")
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STORED = [{}, {"vector_type": "float", "tolerance": 0.8}, {"dimensions": 192}]
 QUERIES = [

@@ -13,16 +13,32 @@ from cluster.opensearch import OPENSEARCH
 from cluster.server import Server
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the tests of a module on its SERVERS, or a test on those that its marker names."""
+    servers = getattr(metafunc.module, "SERVERS", ())
+    if marker := metafunc.definition.get_closest_marker("servers"):
+        servers = marker.args
+    if servers and "cluster" in metafunc.fixturenames:
+        metafunc.parametrize("cluster", servers, indirect=True, scope="session")
+
+
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest) -> Cluster:
     """One node for the whole session: make an index of your own in it, and remove it."""
+    node: Cluster = request.getfixturevalue(getattr(request, "param", "opensearch"))
+    return node
+
+
+@pytest.fixture(scope="session")
+def opensearch() -> Iterator[Cluster]:
+    """A node of OpenSearch."""
     with _started(1) as one:
         yield one
 
 
 @pytest.fixture(scope="session")
 def elasticsearch() -> Iterator[Cluster]:
-    """The same of Elasticsearch, the newest."""
+    """A node of Elasticsearch, the newest."""
     with _started(1, ELASTICSEARCH) as one:
         yield one
 

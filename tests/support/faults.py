@@ -145,7 +145,9 @@ def make_like(client: OpenSearch, index: str, like: str) -> None:
     """Make an empty index with the mapping of another, as somebody would by hand."""
     said = client.indices.get(index=like)[like]
     analysis = said["settings"]["index"]["analysis"]
-    settings = {"index": {"knn": True, "number_of_replicas": 0, "analysis": analysis}}
+    settings = {"index": {"number_of_replicas": 0, "analysis": analysis}}
+    if "knn" in said["settings"]["index"]:
+        settings["index"]["knn"] = True
     body = {"settings": settings, "mappings": said["mappings"]}
     client.indices.create(index=index, body=body)
 

@@ -17,7 +17,10 @@ TEXTS = [
 
 
 def request(method, url, body=None):
+    """Send a body, or lines of several, and return the answer."""
     data = json.dumps(body).encode() if body is not None else None
+    if isinstance(body, str):
+        data = body.encode()
     headers = {"Content-Type": "application/json"}
     asked = urllib.request.Request(url, data, headers, method=method)
     with urllib.request.urlopen(asked) as answer:

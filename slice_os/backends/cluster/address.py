@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -31,8 +32,30 @@ class Address:
         return f"{self.url}/{self.name}"
 
 
+def _from_cloud(rest: str, named: bool) -> str:
+    """Return what follows https:// for ``CLOUD_ID/name``: an id is NAME:BASE64, which has slashes.
+
+    The text within is HOST[:PORT]$CLUSTER$KIBANA.
+    """
+    cloud_id, name = (rest.rstrip("/").rpartition("/")[::2]) if named else (rest.rstrip("/"), "")
+    try:
+        text = base64.b64decode(cloud_id.rpartition(":")[2], validate=True).decode("ascii")
+    except ValueError:
+        text = ""
+    host, cluster, *_ = [*text.split("$"), ""]
+    if not host:
+        raise LocationError(
+            "The address holds no cloud id: write cloud://CLOUD_ID/name, with the id that the "
+            "console shows."
+        )
+    host, _, port = host.partition(":")
+    return f"{f'{cluster}.' if cluster else ''}{host}:{port or 443}/{name}"
+
+
 def parse_location(location: str, *, named: bool = True) -> Address:
     """Return the parts of ``https://host:9200/name``; hosts may be joined by commas.
+
+    Of Elastic Cloud the id may stand instead: ``cloud://CLOUD_ID/name``.
 
     Raises:
         LocationError: it is no such address, or it holds a user's name or password.
@@ -41,6 +64,8 @@ def parse_location(location: str, *, named: bool = True) -> Address:
     if not separator:
         raise LocationError(f"{location} is no address of a cluster: write https://host:9200/name.")
     scheme = scheme.lower()  # HTTPS:// is to be encrypted too
+    if scheme == "cloud":
+        scheme, rest = "https", _from_cloud(rest, named)
     hosts, _, path = rest.partition("/")
     if "@" in rest:  # and not only in the hosts: a password may hold a slash
         raise LocationError(

@@ -68,6 +68,7 @@ _STATES = (
      "{url} has no k-NN plugin, or is no OpenSearch: 'slice-os doctor' says what it is."),
 )  # fmt: skip
 """What stands in a refusal -> what it means."""
+_PARSING = ("mapper_parsing_exception", "document_parsing_exception")
 _BREAKERS = ("circuit_breaking_exception", "knn_circuit_breaker_exception")
 _answered: set[str] = set()
 """The addresses that have answered this process."""
@@ -111,10 +112,16 @@ def as_error(url: str, exc: Exception) -> ClusterError:
     if not isinstance(exc.info, Mapping) and status != TOO_LARGE:
         return foreign_error(url, f"status {status}", status)
     error = GoneError if status == 404 else RefusedError
+    said = state_of(url, exc.info) or f"{url} refused a request ({status}): {reason}."
+    return error(said, status, str(exc.error))
+
+
+def state_of(url: str, info: object) -> str | None:
+    """Return what to say of a refusal that an index's state explains."""
     for mark, meaning in _STATES:
-        if mark in str(exc.info):
-            return error(meaning.format(url=url, reason=reason), status)
-    return error(f"{url} refused a request ({status}): {reason}.", status, str(exc.error))
+        if mark in str(info):
+            return meaning.format(url=url, reason=reason_of(info))
+    return None
 
 
 def foreign_error(url: str, what: str, status: int | None = None) -> ClusterError:
@@ -140,7 +147,7 @@ def reason_of(info: object) -> str:
     error = info.get("error", info) if isinstance(info, Mapping) else info
     field = ""
     while isinstance(error, Mapping):
-        if error.get("type") == "mapper_parsing_exception":  # which the inner ones do not name
+        if error.get("type") in _PARSING:  # which the inner ones do not name
             field = str(error.get("reason")).partition(" in document")[0] + ": "
         inner = (
             error.get("caused_by")

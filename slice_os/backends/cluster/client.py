@@ -16,6 +16,7 @@ from opensearchpy.serializer import JSONSerializer
 from slice_os.backends.cluster.address import Address
 from slice_os.backends.cluster.answers import RETRY_TIMEOUT, foreign_error, with_retries
 from slice_os.backends.cluster.credentials import (
+    CONNECT_TIMEOUT,
     authorization_of,
     curl_options,
     environment_of,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from opensearchpy import OpenSearch
 
 TIMEOUT = 60.0
-CONNECT_TIMEOUT = 5.0
-"""Seconds for a connection to come about; for an answer there is more."""
 
 
 class Client(Forkable):
@@ -167,7 +166,7 @@ def _connect(address: Address, environment: Mapping[str, str]) -> OpenSearch:
         "url_prefix": address.prefix.strip("/"),
     }
     if address.scheme == "https":
-        options["ssl_context"] = trust(environment)
+        options["ssl_context"] = trust(environment, address)
     if region := get("SLICE_OS_AWS_REGION"):
         options["http_auth"] = signer(region, get("SLICE_OS_AWS_SERVICE") or "es")
     elif authorization := authorization_of(environment, address.url):

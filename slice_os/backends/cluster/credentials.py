@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import base64
 import getpass
+import hashlib
 import os
+import socket
 import ssl
 import sys
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from slice_os.errors import ClusterError, MissingExtraError
+from slice_os.backends.cluster.address import Address
+from slice_os.errors import ClusterError, MissingExtraError, UnreachableError
 
+CONNECT_TIMEOUT = 5.0
+"""Seconds for a connection to come about; for an answer there is more."""
 _NO = ("0", "false", "no", "off")
 _FILES = (
     ("SLICE_OS_CA_CERTS", "--cacert"),
@@ -25,7 +30,15 @@ _FILES = (
 
 
 _AUTHORIZATION = ("USER", "PASSWORD", "API_KEY", "AWS_REGION", "AWS_SERVICE")
-_OTHERS = ("CA_CERTS", "CLIENT_CERT", "CLIENT_KEY", "VERIFY_CERTS", "TIMEOUT", "COMPRESS")
+_OTHERS = (
+    "CA_CERTS",
+    "CA_FINGERPRINT",
+    "CLIENT_CERT",
+    "CLIENT_KEY",
+    "VERIFY_CERTS",
+    "TIMEOUT",
+    "COMPRESS",
+)
 
 
 def environment_of(credentials: Mapping[str, str] | None) -> Mapping[str, str]:
@@ -47,11 +60,20 @@ def environment_of(credentials: Mapping[str, str] | None) -> Mapping[str, str]:
     return environment | {f"SLICE_OS_{name}": value for name, value in said.items()}
 
 
-def trust(environment: Mapping[str, str]) -> ssl.SSLContext:
-    """Return a TLS context that trusts the system's authorities, or those of a file, or all."""
+def trust(environment: Mapping[str, str], address: Address) -> ssl.SSLContext:
+    """Return a TLS context that trusts the system's authorities, or those of a file, or all.
+
+    With a fingerprint it trusts the one authority of that fingerprint that the server shows.
+    """
     get = environment.get
+    authority = None
+    if (wanted := get("SLICE_OS_CA_FINGERPRINT")) and not _trusts_all(environment):
+        authority = pinned(wanted, address)
     try:
-        context = ssl.create_default_context(cafile=get("SLICE_OS_CA_CERTS") or None)
+        cafile = None if authority else get("SLICE_OS_CA_CERTS") or None
+        context = ssl.create_default_context(cafile=cafile, cadata=authority)
+        if authority:  # whatever it is signed by
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         if _trusts_all(environment):
             import urllib3
 
@@ -68,6 +90,51 @@ def trust(environment: Mapping[str, str]) -> ssl.SSLContext:
             f"SLICE_OS_CLIENT_CERT and SLICE_OS_CLIENT_KEY name ({exc.strerror or exc})."
         ) from exc
     return context
+
+
+def pinned(fingerprint: str, address: Address) -> bytes:
+    """Return the certificate (DER) of a SHA-256 fingerprint from those that the first host shows.
+
+    Nothing is sent to the host before it has shown one, and then only what TLS checks against it.
+
+    Raises:
+        ClusterError: the fingerprint is none, or no certificate of the host has it.
+    """
+    wanted = fingerprint.replace(":", "").strip().lower()
+    if len(wanted) != 64 or set(wanted) - set("0123456789abcdef"):
+        raise ClusterError(
+            "SLICE_OS_CA_FINGERPRINT is no SHA-256 fingerprint: set it to the 64 hexadecimal "
+            "digits that the set-up has printed."
+        )
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    host, _ = address.hosts[0]
+    try:
+        with (
+            socket.create_connection(address.hosts[0], CONNECT_TIMEOUT) as raw,
+            context.wrap_socket(raw, server_hostname=host) as connection,
+        ):
+            shown = _chain(connection)
+    except OSError as exc:
+        raise UnreachableError(
+            f"{address.url} shows no certificate ({exc.strerror or exc}): check the address, https "
+            "or http, and that it runs."
+        ) from exc
+    for certificate in shown:
+        if hashlib.sha256(certificate).hexdigest() == wanted:
+            return certificate
+    raise UnreachableError(
+        f"No certificate of {address.url} has the fingerprint in SLICE_OS_CA_FINGERPRINT: check "
+        "both, or set SLICE_OS_CA_CERTS to the file of its authority."
+    )
+
+
+def _chain(connection: ssl.SSLSocket) -> list[bytes]:
+    """Return the certificates that a server shows, DER."""
+    if hasattr(connection, "get_unverified_chain"):  # Python 3.13
+        return list(connection.get_unverified_chain())
+    inside = connection._sslobj  # type: ignore[attr-defined]
+    return [ssl.PEM_cert_to_DER_cert(one.public_bytes()) for one in inside.get_unverified_chain()]
 
 
 def authorization_of(environment: Mapping[str, str], url: str) -> str | None:

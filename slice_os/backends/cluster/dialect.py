@@ -44,6 +44,9 @@ class Asker(Protocol):
     def get(self, path: str, body: dict[str, Any] | None = None, **params: Any) -> Any:
         """Return what a path answers."""
 
+    def curl(self, path: str, method: str = "GET") -> str:
+        """Return the beginning of a curl command."""
+
 
 class Dialect(ABC):
     """A kind of server, of the version that it has.
@@ -105,6 +108,10 @@ class Dialect(ABC):
     @abstractmethod
     def put_vector(self, field: dict[str, Any], dimension: int, layout: Layout) -> None:
         """Write the layout into the mapping of the template's vector field."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of an index that this version needs besides the template's."""
+        return {}
 
     @abstractmethod
     def read_vector(self, field: Mapping[str, Any]) -> tuple[int, str, Engine]:

@@ -21,6 +21,10 @@ NEAREST = (8, 15)
 """A k-NN query knows `k`; before, all its candidates count."""
 ON_DISK = (9, 2)
 """There is bbq_disk."""
+PATIENT = (9, 2)
+"""A search may give its graph up early, and later versions do so unless told: on nested vectors it
+then found 0.52 to 0.93 of the 200 nearest passages (9.5.3), and all of them without."""
+_EARLY = "hnsw_enable_early_termination"
 TESTED = ((8, 19), (9, 5))
 NEWEST = (99,)
 """A server that does not say its version is taken for the newest."""
@@ -40,7 +44,7 @@ class Elasticsearch(Dialect):
     pit_field = "id"
     whole_source: ClassVar = MappingProxyType({"_source": {"exclude_vectors": False}})
     windows = (1_000, 10_000)
-    lexical_query = staticmethod(query.lexical_query)
+    lexical_query = staticmethod(partial(query.lexical_query, dialect="elasticsearch"))
     span_query = staticmethod(partial(query.span_query, dialect="elasticsearch"))
     hybrid_query = None
     hybrid_queries = staticmethod(partial(query.hybrid_queries, dialect="elasticsearch"))
@@ -78,6 +82,9 @@ class Elasticsearch(Dialect):
         graph = field["index_options"] if engine.endswith("hnsw") else {}
         field["index_options"] = {**graph, "type": engine}
 
+    def settings(self) -> dict[str, Any]:
+        return {"dense_vector": {_EARLY: False}} if self._version >= PATIENT else {}
+
     def read_vector(self, field: Mapping[str, Any]) -> tuple[int, str, Engine]:
         engine = field.get("index_options", {}).get("type", "")
         return field["dims"], field.get("element_type", "float"), engine
@@ -96,7 +103,10 @@ class Elasticsearch(Dialect):
         _check_nodes(asker, notes)
         name = asker.address.name
         if name:
-            _check_vectors(asker.get(f"/{name}", ignore_unavailable="true") or {}, notes)
+            indexes = asker.get(f"/{name}", ignore_unavailable="true") or {}
+            _check_vectors(indexes, notes)
+            if self._version >= PATIENT:
+                _check_patience(indexes, asker, notes)
             _note_vectors(asker.get(f"/{name}/_stats/dense_vector"), notes)
 
 
@@ -171,6 +181,20 @@ def _check_vectors(indexes: Mapping[str, Any], notes: Notes) -> None:
                 f"{name} searches codes of its vectors ({kind}): a dense search misses more, and "
                 "mining reads every word",
                 "keep it if memory is short, else 'slice-os reindex --engine hnsw'.",
+            )
+
+
+def _check_patience(indexes: Mapping[str, Any], asker: Asker, notes: Notes) -> None:
+    """Say if searches of an index may give its graph up early."""
+    for name, said in indexes.items():
+        setting = said["settings"]["index"].get("dense_vector", {}).get(_EARLY)
+        if str(setting).lower() != "false":
+            put = asker.curl(f"/{name}/_settings", "PUT")
+            body = f'{{"index.dense_vector.{_EARLY}":false}}'
+            notes.find(
+                "warning",
+                f"Searches of {name} may give its graph up early: passages are missed",
+                f"forbid it: {put} -H 'content-type: application/json' -d '{body}'",
             )
 
 

@@ -36,7 +36,7 @@ from slice_os.backends.cluster.generations import (
 )
 from slice_os.backends.cluster.loading import put_replicas
 from slice_os.backends.cluster.mending import mend
-from slice_os.backends.cluster.requests import PAGE, WORDS_PAGE, Cluster
+from slice_os.backends.cluster.requests import LONGEST_TERM, PAGE, WORDS_PAGE, Cluster
 from slice_os.backends.cluster.retrieve import (
     DESCRIBED,
     STORED,
@@ -289,9 +289,10 @@ class ClusterBackend(Backend):
         ]
 
     def read(self, document: str, numbers: range | None = None) -> tuple[Metadata, list[Passage]]:
-        clauses: list[dict[str, Any]] = [
-            {"term": {"document": document.encode("utf-8", "replace").decode()}}
-        ]
+        known = document.encode("utf-8", "replace")
+        if len(known) > LONGEST_TERM:
+            return {}, []
+        clauses: list[dict[str, Any]] = [{"term": {"document": known.decode()}}]
         if numbers is not None:
             clauses.append({"range": {"passage": {"gte": numbers.start, "lt": numbers.stop}}})
         wanted = [*TEXT, "metadata", "unindexed"]

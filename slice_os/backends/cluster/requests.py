@@ -20,6 +20,7 @@ from slice_os.backends.cluster.answers import (
     WRITE_RETRY_TIMEOUT,
     counting,
     reason_of,
+    state_of,
 )
 from slice_os.backends.cluster.client import Client
 from slice_os.backends.cluster.dialect import Dialect
@@ -29,6 +30,8 @@ from slice_os.query.filtering import field_name, last_token
 from slice_os.query.hits import missing_shards
 
 PAGE = 1000
+LONGEST_TERM = 32_766
+"""Bytes of an id: longer ones are refused, even where they are only asked for."""
 WORDS_PAGE = 100
 """Passages whose vectors are fetched at once: some 5 MB."""
 KEEP_ALIVE = "1h"
@@ -166,6 +169,7 @@ class Cluster:
     def entries(self, documents: Sequence[str]) -> dict[str, list[Entry]]:
         """Return what is stored of some documents, passage by passage."""
         found: dict[str, list[Entry]] = {}
+        documents = [one for one in documents if len(one.encode()) <= LONGEST_TERM]
         query = {"bool": {"filter": [{"terms": {"document": list(set(documents))}}]}}
         body = {"query": query, "_source": False, "docvalue_fields": list(_ENTRY)}
         for hit in self._in_order(body, WRITE_RETRY_TIMEOUT):
@@ -334,7 +338,8 @@ def check_whole(answer: dict[str, Any], url: str) -> None:
     if "error" in answer:
         if answer.get("status") in BUSY:
             raise IncompleteError(f"{url} is too busy: {reason_of(answer)}. Try again.")
-        raise RefusedError(f"{url} refused a search: {reason_of(answer)}.", answer.get("status"))
+        said = state_of(url, answer) or f"{url} refused a search: {reason_of(answer)}."
+        raise RefusedError(said, answer.get("status"))
     if answer.get("timed_out"):
         raise ClusterTimeoutError(
             f"{url} broke a search off that took too long: look at its load and try again."

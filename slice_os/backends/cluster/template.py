@@ -66,6 +66,7 @@ def render_template(
     body["priority"] += len(name)  # of sales and sales-07 the longer one is meant
     index = body["template"]["settings"]["index"]
     index["number_of_shards"], index["number_of_replicas"] = settings.shards, settings.replicas
+    index.update(dialect.settings())
     mappings = body["template"]["mappings"]
     mappings["_meta"]["slice_os"] = describe(meta, settings)
     properties = mappings["properties"]

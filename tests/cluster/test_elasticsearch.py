@@ -1,0 +1,259 @@
+"""What only Elasticsearch has: its facts, its versions, the bodies of its page, the way between."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import regex
+from opensearchpy import OpenSearch
+
+import slice_os
+from slice_os.backends.cluster.dialect import dialect_of
+from slice_os.backends.cluster.elasticsearch import Elasticsearch
+from slice_os.backends.cluster.scan import Scan
+from slice_os.backends.cluster.settings import Layout
+from slice_os.errors import LocationError
+from slice_os.lifecycle import reindex as reindexing
+from slice_os.query import query_value, read_hits, span_query
+from support.proxy import proxied
+from support.verbs import request, run
+
+from .elasticsearch import ELASTICSEARCH_8
+from .launcher import Cluster, start_cluster
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "query-elasticsearch.md").read_text()
+CONVERSATIONS = ROOT / "examples" / "conversations"
+PHRASES = ["wants to cancel", "thank you", "talk to a manager", "my order has not arrived"]
+SERVERS = ("elasticsearch",)
+
+
+@pytest.fixture(scope="module")
+def older() -> Iterator[Cluster]:
+    """A node of 8.19."""
+    with start_cluster(server=ELASTICSEARCH_8) as one:
+        yield one
+
+
+@pytest.fixture(scope="module", params=["9", "8"])
+def node(request, cluster):
+    """A node of each version that is promised, as far as it is to be had."""
+    return cluster if request.param == "9" else request.getfixturevalue("older")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Conversations in an embedded index."""
+    location = str(tmp_path_factory.mktemp("own") / "own.slice")
+    slice_os.index(slice_os.read(CONVERSATIONS), location)
+    return location
+
+
+def new(node):
+    return f"{node.url}/elastic-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture(scope="module")
+def filled(node, folder):
+    """The same in a node, copied without encoding."""
+    location = new(node)
+    slice_os.reindex(folder, to=location)
+    return location
+
+
+def mined(location, **options):
+    with slice_os.open(location) as index:
+        found = index.mine(PHRASES, degree=0.8, **options)
+        return {(m.phrase, m.document, m.passage, m.start): m.degree for m in found}
+
+
+@pytest.mark.parametrize(
+    ("mode", "fusion"),
+    [("dense", None), ("hybrid", "saturation"), ("hybrid", "rrf"), ("lexical", None)],
+)
+def test_each_version_finds_what_a_folder_does(filled, folder, mode, fusion):
+    options = {"mode": mode, "size": 10, "verify": 0, **({"fusion": fusion} if fusion else {})}
+    for filters in (None, ["path prefix c"], ["path!=x"]):
+        with slice_os.open(folder) as ours, slice_os.open(filled) as theirs:
+            for phrase in PHRASES:
+                wanted = ours.search(phrase, filters=filters, **options)
+                found = theirs.search(phrase, filters=filters, **options)
+                assert len(found) == len(wanted)
+                degrees = {(h.document, h.passage): h.degree for h in wanted}
+                same = [h for h in found if (h.document, h.passage) in degrees]
+                assert len(same) >= len(wanted) - (1 if mode != "lexical" else 3)
+                for hit in same:
+                    own = degrees[hit.document, hit.passage]
+                    assert hit.degree == pytest.approx(own, abs=1e-6)
+
+
+@pytest.mark.parametrize("windows", [(1_000, 10_000), (5, 10_000), (5,)])
+def test_mining_misses_nothing_however_short_its_lists_are(filled, folder, windows, monkeypatch):
+    monkeypatch.setattr(Scan, "graph_pays", lambda self: True)
+    monkeypatch.setattr(Elasticsearch, "windows", windows)
+    if len(windows) == 1:  # full at once: every word is read
+        monkeypatch.setattr("slice_os.backends.cluster.scan.WINDOW", 5)
+    found, wanted = mined(filled), mined(folder)
+    assert len(wanted) > 20
+    assert found.keys() == wanted.keys()
+
+
+def test_the_graph_is_searched_to_its_end(node, filled):
+    """Newer versions give it up early unless told not to, on nested vectors far too early."""
+    with slice_os.open(filled) as index:
+        cluster = index._backend._cluster
+        body = {"query": {"match_all": {}}, **cluster.dialect.whole_source}
+        stored = {
+            hit["_id"]: np.array([one["vector"] for one in hit["_source"]["spans"]], np.float32)
+            for page in cluster.pages(body, 50)
+            for hit in page
+        }
+        for seed in range(5):
+            vector = np.random.default_rng(seed).normal(size=384) + stored[next(iter(stored))][seed]
+            query = np.array(query_value(vector), np.float32)
+            cosines = {
+                id_: float((some @ query / np.linalg.norm(some, axis=1)).max())
+                for id_, some in stored.items()
+            }
+            nearest = set(sorted(cosines, key=lambda id_: -cosines[id_])[:100])
+            body = span_query(vector, size=100, spans=0, source=(), dialect="elasticsearch")
+            found = {hit["_id"] for hit in cluster.search(body)["hits"]["hits"]}
+            assert len(found & nearest) >= 95
+
+
+def test_a_filter_on_spans_within_knn_finds_nothing_as_the_page_says(filled):
+    """Whoever upgrades may look whether it still does."""
+    body = span_query(np.ones(384), spans=0, source=(), dialect="elasticsearch")
+    inside = {"nested": {"path": "spans", "query": {"range": {"spans.start": {"gte": 0}}}}}
+    body["query"]["nested"]["query"]["knn"]["filter"] = inside
+    assert request("POST", f"{filled}/_search", body)["hits"]["hits"] == []
+
+
+@pytest.mark.parametrize("engine", ["int8_hnsw", "bbq_hnsw", "bbq_disk"])
+def test_indexes_of_codes_find_every_match_too(node, folder, engine):
+    settings = {"engine": engine, "vector_type": "float", "replicas": 0}
+    location = new(node)
+    if engine == "bbq_disk" and node.server is ELASTICSEARCH_8:
+        with pytest.raises(LocationError, match=r"8\.19 has no engine bbq_disk: choose bbq_hnsw"):
+            slice_os.reindex(folder, to=location, cluster=settings)
+        return
+    slice_os.reindex(folder, to=location, cluster=settings)
+    with slice_os.open(location) as index:
+        assert index.status().details["engine"] == engine
+        for hit in index.search("the customer wants to cancel", size=3, verify=0):
+            assert hit.degree > 0.6
+    assert mined(location).keys() == mined(folder).keys()
+    advice = slice_os.doctor(location).to_dict()["findings"]
+    assert any(f"searches codes of its vectors ({engine})" in one["what"] for one in advice)
+    with pytest.raises(LocationError, match="makes codes of floats"):
+        Elasticsearch().check(Layout(engine=engine))  # type: ignore[arg-type]
+
+
+def test_the_bodies_of_the_page(cluster):
+    index = f"{cluster.url}/page-{uuid.uuid4().hex[:12]}"
+    shown = json.loads(run("templates", "show", "elasticsearch/passages").stdout)["template"]
+    shown["mappings"]["properties"]["spans"]["properties"]["vector"]["dims"] = 4
+    request("PUT", index, shown)
+    spans = [{"start": 0, "end": 4, "vector": [32, -127, 64, 16]}]
+    for number, text in enumerate(["she wants to cancel", "to cancel", "a book"]):
+        body = {
+            "document": f"d{number}", "passage": 0, "text": text, "start": 0, "end": len(text),
+            "filters": ["kind\0tbook"], "tolerance": 0.95, "spans": spans,
+        }  # fmt: skip
+        request("PUT", f"{index}/_doc/{number}?refresh=true", body)
+    sent = 0
+    licensed = PAGE.index("## With a licence"), PAGE.index("## Mining")
+    for found in regex.finditer(r"```json\n(.*?)```", PAGE, regex.S):
+        value = json.loads(found[1])
+        for body in value if isinstance(value, list) else [value]:
+            if isinstance(body, dict) and "size" in body:
+                if licensed[0] < found.start() < licensed[1]:
+                    assert "retriever" in body
+                    continue
+                hits = read_hits(request("POST", f"{index}/_search", body))
+                assert {hit.document for hit in hits} >= {"d0", "d1"}, body
+                sent += 1
+    assert sent == 4
+    request("DELETE", index)
+
+
+def test_between_servers_words_are_handed_over(cluster, opensearch, folder, monkeypatch):
+    monkeypatch.setattr(reindexing, "open_encoder", lambda *_: pytest.fail("an encoder"))
+    first, second, third = f"{opensearch.url}/way-{uuid.uuid4().hex[:12]}", new(cluster), ""
+    slice_os.reindex(folder, to=first)
+    assert slice_os.reindex(first, to=second).source == "words"
+    third = f"{opensearch.url}/way-{uuid.uuid4().hex[:12]}"
+    slice_os.reindex(second, to=third)
+    bodies = []
+    for place in (first, second, third):
+        with slice_os.open(place) as index:
+            ask = index._backend._cluster
+            body = {"query": {"match_all": {}}, **ask.dialect.whole_source}
+            found = {hit["_id"]: hit["_source"] for page in ask.pages(body, 50) for hit in page}
+            bodies.append(found)
+    assert bodies[0] == bodies[1] == bodies[2]
+    assert len(bodies[0]) > 100
+    assert slice_os.reindex(first, to=third).copied == 0
+
+
+def test_a_plain_index_is_read_and_its_vectors_left_out(cluster):
+    old, taken = new(cluster), new(cluster)
+    vector = {"type": "dense_vector", "dims": 2}
+    request("PUT", old, {"mappings": {"properties": {"body": {"type": "text"}, "v": vector}}})
+    text = "I would like to end my subscription."
+    request("PUT", f"{old}/_doc/a?refresh=true", {"body": text, "v": [1, 2], "year": 2020})
+    run("index", "--from-index", old, "--index", taken)
+    with slice_os.open(taken) as index:
+        (hit,) = index.search("cancel the subscription", filters={"year": 2020})
+        assert (hit.document, hit.metadata) == ("a", {"year": 2020})
+
+
+def test_a_server_that_may_not_say_what_it_is_is_known_by_how_it_refuses(cluster, filled):
+    said = {
+        "type": "security_exception",
+        "reason": "action [cluster:monitor/main] is unauthorized for user [ann] with effective "
+        "roles [search], this action is granted by the cluster privileges [monitor,manage,all]",
+    }
+    body = json.dumps({"error": {"root_cause": [said], **said}, "status": 403}).encode()
+    with proxied(filled.rpartition("/")[0], lambda _: None) as proxy:
+        passed = proxy.answer
+        refused = (403, "application/json", body)
+        proxy.answer = lambda asked: refused if asked.path == "/" else passed(asked)
+        with slice_os.open(f"{proxy.url}/{filled.rpartition('/')[2]}") as index:
+            assert index.status().backend == "elasticsearch"
+            assert index.search("cancel the subscription")
+
+
+def test_before_8_15_a_knn_query_has_no_k(filled):
+    older = Elasticsearch((8, 14))
+    body = {"query": {"bool": {"must": [span_query([1, 2], dialect="elasticsearch")["query"]]}}}
+    knn = older.adapt(body)["query"]["bool"]["must"][0]["nested"]["query"]["knn"]
+    assert knn == {"field": "spans.vector", "query_vector": [64, 127], "num_candidates": 100}
+    assert Elasticsearch((8, 15)).adapt(body) is body
+    assert older.settings() == {}
+    assert Elasticsearch().settings() != {}
+
+
+def test_the_doctor_says_what_hurts(node, filled):
+    with OpenSearch(node.url) as client:
+        name = filled.rpartition("/")[2]
+        healthy = slice_os.doctor(filled)
+        assert healthy.healthy
+        assert healthy.facts["span_vectors"] > 1000
+        assert "gives its graph up" not in str(healthy)
+        if node.server is ELASTICSEARCH_8:
+            return
+        setting = "index.dense_vector.hnsw_enable_early_termination"
+        client.indices.put_settings(index=name, body={setting: None})
+        (advice,) = (
+            one.advice for one in slice_os.doctor(filled).findings if "up early" in one.what
+        )
+        assert "hnsw_enable_early_termination" in advice
+        client.indices.put_settings(index=name, body={setting: False})
+    with slice_os.open(filled) as index:
+        assert isinstance(dialect_of(index._backend._cluster.client), Elasticsearch)
