@@ -160,3 +160,11 @@ def test_the_changelog_names_the_version():
     changelog = (Path(__file__).parents[2] / "CHANGELOG.md").read_text()
     assert changelog.split("\n## ")[1].split()[0] == slice_os.__version__
     assert version("slice-os") == slice_os.__version__
+
+
+def test_what_is_not_a_dialect_knows_no_server_but_the_first():
+    """But for help texts; what differs between servers is a dialect's to know."""
+    for file in PACKAGE.rglob("*.py"):
+        inside = file.relative_to(PACKAGE).as_posix()
+        if not inside.startswith(("backends/cluster/", "query/", "cli/")):
+            assert "elasticsearch" not in file.read_text(encoding="utf-8").lower(), inside

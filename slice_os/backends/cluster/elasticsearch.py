@@ -20,7 +20,7 @@ from slice_os.errors import LocationError
 NEAREST = (8, 15)
 """A k-NN query knows `k`; before, all its candidates count."""
 ON_DISK = (9, 2)
-"""There is bbq_disk."""
+"""There is bbq_disk, to those who have the licence."""
 PATIENT = (9, 2)
 """A search may give its graph up early, and later versions do so unless told: on nested vectors it
 then found 0.52 to 0.93 of the 200 nearest passages (9.5.3), and all of them without."""
