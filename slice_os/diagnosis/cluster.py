@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from slice_os.backends.cluster.address import Address, parse_location
 from slice_os.backends.cluster.client import Client
-from slice_os.backends.cluster.dialect import Dialect, dialect_of
+from slice_os.backends.cluster.dialect import dialect_of
 from slice_os.diagnosis.asking import Asker
 from slice_os.diagnosis.findings import Diagnosis, Notes
 from slice_os.diagnosis.index import examine_index
 from slice_os.diagnosis.nodes import examine_nodes
 from slice_os.diagnosis.spans import repair_spans
-from slice_os.errors import BusyError, ClusterError, UnauthorizedError
+from slice_os.errors import ClusterError
 
 if TYPE_CHECKING:
     from slice_os.encoder.info import EncoderInfo
@@ -29,12 +29,15 @@ def examine_cluster(
         repair_spans(location, notes, deep)
     with Client(address) as client:
         asker = Asker(client, notes)
-        dialect = _known(asker, notes)
-        if dialect is None:
-            return notes.done()
         said = asker.get("/") or {}
-        if version := said.get("version"):
-            notes.facts |= {"name": said.get("cluster_name", ""), "version": version["number"]}
+        try:
+            dialect = dialect_of(client)
+        except ClusterError as exc:  # it answers, but is not for us
+            notes.find_error(exc)
+            return notes.done()
+        if dialect.version:
+            number = said["version"]["number"]
+            notes.facts |= {"name": said.get("cluster_name", ""), "version": number}
         _transport(address, notes)
         dialect.examine(asker, notes)
         nodes = examine_nodes(asker, notes)
@@ -43,17 +46,6 @@ def examine_cluster(
             notes.facts["index"] = location
             examine_index(asker, notes, info, nodes, deep)
     return notes.done()
-
-
-def _known(asker: Asker, notes: Notes) -> Dialect | None:
-    """Return what the server is; None, and why, if it is nothing for us."""
-    try:
-        return dialect_of(asker.client)
-    except ClusterError as exc:
-        if isinstance(exc, UnauthorizedError | BusyError):
-            raise
-        notes.find_error(exc)
-        return None
 
 
 def _transport(address: Address, notes: Notes) -> None:
