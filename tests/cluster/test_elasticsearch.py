@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ import regex
 from opensearchpy import OpenSearch
 
 import slice_os
+from slice_os.backends.base import SearchQuery
+from slice_os.backends.cluster import retrieve
 from slice_os.backends.cluster.dialect import dialect_of
 from slice_os.backends.cluster.elasticsearch import Elasticsearch
 from slice_os.backends.cluster.scan import Scan
@@ -91,6 +94,25 @@ def test_each_version_finds_what_a_folder_does(filled, folder, mode, fusion):
                 for hit in same:
                     own = degrees[hit.document, hit.passage]
                     assert hit.degree == pytest.approx(own, abs=1e-6)
+
+
+def test_what_only_the_text_matches_ranks_as_deep_as_is_asked_for(filled, monkeypatch):
+    monkeypatch.setattr(retrieve, "NEAREST", 10)
+    vector = np.random.default_rng(0).normal(size=384).astype(np.float32)
+    asked = SearchQuery("thank you for your help with my order", vector, range(4, 12))
+    asked = replace(asked, ranks=range(60), reach=10)
+    with slice_os.open(filled) as index:
+        (found,) = index._backend.candidates([asked])
+        (matched,) = index._backend.candidates([replace(asked, mode="lexical")])
+    assert len(found) == len(matched) == 60
+    scores = [one.score for one in found]
+    assert scores == sorted(scores, reverse=True)
+    bm25 = {(c.stored.passage.document, c.stored.passage.number): c.score for c in matched}
+    known = [c for c in found if (c.stored.passage.document, c.stored.passage.number) in bm25]
+    assert len(known) >= 50
+    for one in known:
+        key = one.stored.passage.document, one.stored.passage.number
+        assert one.bm25 == pytest.approx(bm25[key], rel=1e-5)
 
 
 @pytest.mark.parametrize("windows", [(1_000, 10_000), (5, 10_000), (5,)])

@@ -137,7 +137,7 @@ class Retriever:
         """Fuse by saturation here what one search scores that way where it can."""
         near = min(options["k"] * self._shards, WINDOW)
         # What only the text matches ranks by its BM25 score: so many are enough of it.
-        size = min(query.reach, WINDOW)
+        size = min(max(query.reach, query.ranks.stop), WINDOW)
         bodies = self._dialect.hybrid_queries(text, query.vector, size=size, found=near, **options)
         by_words, by_meaning = (
             answer["hits"]["hits"]
