@@ -300,7 +300,8 @@ def three() -> Iterator[Cluster]:
 
 def test_a_node_of_three_is_killed_while_loading_and_searching(three, monkeypatch):
     def leader(client, cluster):
-        name = client.cat.master(format="json")[0]["node"]
+        rows = client.transport.perform_request("GET", "/_cat/master", params={"format": "json"})
+        name = rows[0]["node"]
         return next(node for node in cluster.nodes if node.name == name)
 
     monkeypatch.setattr(test_faults, "leader", leader)
