@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,9 +20,6 @@ from support.proxy import proxied
 SERVERS = ("opensearch", "elasticsearch")
 
 COARSE = slice_os.ClusterSettings(tolerance=0.5, replicas=0)
-DISK = "cluster.routing.allocation.disk"
-FREE = disks.MARGIN // 2
-"""Bytes by which the disk of a test is above its flood stage."""
 
 
 @pytest.fixture
@@ -44,35 +40,11 @@ def index(documents, place, **options):
     return slice_os.index(documents, place, **options)
 
 
-@contextmanager
-def settings(client, **values):
-    """Change settings of the cluster; the function that is given changes them back."""
-
-    def put(values):
-        client.cluster.put_settings(body={"transient": values})
-
-    try:
-        put(values)
-        yield lambda: put(dict.fromkeys(values))
-    finally:
-        put(dict.fromkeys(values))
-
-
-@contextmanager
-def nearly_full(client):
-    """Let the disk of the node be nearly past its marks: they are bytes that are left."""
-    (node,) = client.nodes.stats(metric="fs")["nodes"].values()
-    left = f"{node['fs']['total']['available_in_bytes'] - FREE}b"
-    marks = {f"{DISK}.watermark.{mark}": left for mark in ("low", "high", "flood_stage")}
-    with settings(client, **{f"{DISK}.threshold_enabled": True}, **marks):
-        yield
-
-
 @pytest.mark.servers("opensearch")
 def test_a_knn_circuit_breaker_is_waited_for(client, cluster, name):
     documents, place = faults.documents(), f"{cluster.url}/{name}"
     index(documents[:1], place)
-    with settings(client, **{"knn.circuit_breaker.triggered": True}) as close:
+    with faults.settings_of_the_cluster(client, **{"knn.circuit_breaker.triggered": True}) as close:
         timer = threading.Timer(3, close)
         timer.start()
         report = index(documents, place)
@@ -96,7 +68,7 @@ def test_a_run_ends_before_the_disk_is_too_full(client, cluster, name, monkeypat
     monkeypatch.setattr(disks, "LOOK_EVERY", 0)
     documents, place = faults.documents(large=200), f"{cluster.url}/{name}"
     index(documents[:3], place)
-    with nearly_full(client):
+    with faults.nearly_full(client):
         with pytest.raises(BlockedError, match=r"GB of disk left.*flood_stage.*run this again\.$"):
             index(documents, place)
         said = client.indices.get(index=name)[f"{name}-000001"]["settings"]["index"]
@@ -115,7 +87,7 @@ def test_a_run_in_the_middle_of_which_the_disk_fills(client, cluster, name):
     run = faults.Run(corpus, place, "--passage-words", "30", "--tolerance", "0.5",
                      "--max-rate", "20", "--metrics", "m.prom")  # fmt: skip
     assert faults.wait_for(client, name, 20)
-    with nearly_full(client):
+    with faults.nearly_full(client):
         code, _, err = run.end()
         assert code == 1
         assert "flood_stage" in err
@@ -139,7 +111,7 @@ def test_who_may_not_ask_for_the_disks_is_not_bothered(client, cluster, name, st
         return status, "application/json", body
 
     documents = faults.documents(count=6)
-    with nearly_full(client), proxied(cluster.url, gate) as proxy:
+    with faults.nearly_full(client), proxied(cluster.url, gate) as proxy:
         index(documents, f"{proxy.url}/{name}")
     assert len(asked) <= 2  # a run, and the merge after it
     assert asked

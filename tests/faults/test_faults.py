@@ -4,13 +4,14 @@ Afterwards every document that was acknowledged is there exactly once, every pas
 vectors, no answer was of two generations, and the same command completes what was broken off.
 
 SLICE_OS_KILLS sets how often each verb is killed; it meets each other fault a tenth as often. By
-default each is killed once in a folder, and meets one fault in a cluster.
+default every verb and every fault is there, not each with each.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -29,23 +30,31 @@ from support.proxy import proxied
 
 KILLS = int(os.environ.get("SLICE_OS_KILLS", "0"))
 VERBS = ("index", "reindex", "swap", "rollback")
-TROUBLES = ("cut", "drop", "delay", "truncate", "storm", "node")
+IN_A_FOLDER = ("kill", "full")
+IN_A_CLUSTER = (*IN_A_FOLDER, "cut", "drop", "delay", "truncate", "storm", "node")
 SLICE_OS = str(Path(sys.executable).with_name("slice-os"))
 SETTINGS = slice_os.ClusterSettings(tolerance=0.5, shards=2, replicas=1)
 WORKED = range(12)
 """Documents that are written again and again."""
+EVERY = {"cut": 10, "drop": 10, "delay": 4, "truncate": 10}
+"""Of how many answers one is disturbed, by the proxy that does so."""
+TOLD = {"rollback": "no longer names", "full": "flood_stage"}
+"""What who writes meanwhile is told of it."""
 TOO_MANY = (429, "application/json", b'{"error":{"type":"rejected","reason":"busy"},"status":429}')
 
 
-SHORT = [("reindex", "kill"), ("swap", "node"), ("index", "truncate"), ("rollback", "cut")]
+SHORT = {
+    IN_A_FOLDER: [("index", "full"), ("rollback", "kill")],
+    IN_A_CLUSTER: [("reindex", "delay+cut+drop+truncate"), ("swap", "node"), ("index", "storm")],
+}
 
 
-def pairs(troubles):
+def pairs(troubles, kills=KILLS):
     """Return which verb meets which fault, in order."""
-    if not KILLS:
-        return SHORT if troubles else [(verb, "kill") for verb in VERBS]
-    found = [(verb, "kill") for verb in VERBS for _ in range(KILLS)]
-    found += [(verb, one) for verb in VERBS for one in troubles for _ in range(-(-KILLS // 10))]
+    if not kills:
+        return SHORT[troubles]
+    often = {one: kills if one == "kill" else -(-kills // 10) for one in troubles}
+    found = [(verb, one) for verb in VERBS for one in troubles for _ in range(often[one])]
     random.Random(4).shuffle(found)
     return found
 
@@ -61,7 +70,7 @@ class Writer(threading.Thread):
         self._index, self._rng, self._version = slice_os.open(place), random.Random(5), 0
 
     def run(self):
-        while not self.stop.wait(0.1):
+        while not self.stop.wait(0.2):
             number, began = self._rng.choice(WORKED), time.monotonic()
             self._version += 1
             version = self._version if self._rng.random() < 0.8 else None
@@ -106,7 +115,7 @@ class Reader(threading.Thread):
         self._index = slice_os.open(place)
 
     def run(self):
-        while not self.stop.wait(0.05):
+        while not self.stop.wait(0.1):
             try:
                 hits = self._index.search("cancel my subscription", size=10)
             except slice_os.SliceOSError as exc:
@@ -148,7 +157,7 @@ class Scene:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "SLICE_OS_TIMEOUT": "5" if self.nodes else "60"},
+            env={**os.environ, "SLICE_OS_TIMEOUT": "60" if place == self.place else "3"},
         )
 
     def _complete(self, *arguments, ended="nothing"):
@@ -195,9 +204,8 @@ class Scene:
             assert one.wrong == [], one.wrong[:3]
             assert all(map(faults.is_clear, one.refused)), one.refused
             if fault != "node":
-                # Who writes while somebody goes back is told so.
-                back = "no longer names" if verb == "rollback" else "nothing"
-                assert [said for said in one.refused if back not in said] == []
+                told = [TOLD[what] for what in (verb, fault) if what in TOLD]
+                assert [s for s in one.refused if not any(part in s for part in told)] == []
         assert reader.right
         with slice_os.open(self.place) as index:
             writer.check(index, (lost, end) if verb == "rollback" else None)
@@ -217,18 +225,21 @@ class Scene:
 
     def _disturbed(self, verb, fault, arguments):
         with ExitStack() as stack:
-            place = self.place if fault in ("kill", "node") else self._through(fault, stack)
+            place = self._behind(fault, stack) if self.nodes else self.place
             began = time.monotonic()
             child = self._child(place, *arguments)
+            stack.callback(child.kill)
             if fault in ("kill", "node"):
-                longest = self._lasted.get(verb, 4.0)
-                time.sleep(self._rng.uniform(0.3, 1.0) * longest)
+                time.sleep(self._rng.uniform(0.3, 1.0) * self._lasted.get(verb, 4.0))
             if fault == "kill":
                 child.send_signal(signal.SIGKILL)
             elif fault == "node":
-                node = self._rng.choice(self.nodes.nodes)
-                node.kill()
-                stack.callback(self._back, node)
+                self._lose_a_node()
+            elif fault == "full" and not self.nodes:
+                # No file may grow beyond what some are already.
+                sizes = [one.stat().st_size for one in Path(self.place).rglob("*") if one.is_file()]
+                most = int(self._rng.random() * max(sizes))
+                resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (most, most))
             _, err = child.communicate(timeout=400)
             if child.returncode == 0:
                 self._lasted[verb] = time.monotonic() - began
@@ -236,21 +247,35 @@ class Scene:
             taken = "Another process is writing" in err
             assert killed or taken or child.returncode == 0 or faults.is_clear(err), err
 
-    def _back(self, node):
+    def _lose_a_node(self):
+        """Kill a node and start it again, while who writes to the index goes on."""
+        node = self._rng.choice(self.nodes.nodes)
+        node.kill()
+        time.sleep(self._rng.uniform(0, 5))
         node.start()
         with OpenSearch(self.nodes.urls) as client:
             faults.green(client, self.place.rpartition("/")[2])
 
-    def _through(self, fault, stack):
-        """Return the address of the index behind something that disturbs."""
+    def _behind(self, fault, stack):
+        """Return the address of the index, behind something that disturbs; of a full disk, too."""
         url, name = self.nodes.url, self.place.rpartition("/")[2]
-        rng = random.Random(self._rng.random())
+        if fault == "full":
+            stack.enter_context(faults.nearly_full(stack.enter_context(OpenSearch(url))))
         if fault == "storm":
+            rng = random.Random(self._rng.random())
             gate = lambda headers: TOO_MANY if rng.random() < 0.15 else None  # noqa: E731
             return f"{stack.enter_context(proxied(url, gate)).url}/{name}"
+        if not {*fault.split("+")} <= EVERY.keys():
+            return self.place
         line = stack.enter_context(faults.Line(url))
-        line.trouble, line.share = fault, 0.5 if fault == "delay" else 0.05
+        for one in fault.split("+"):
+            line.trouble(one, EVERY[one])
+        stack.callback(has_met, line, fault)
         return f"{line.url}/{name}"
+
+
+def has_met(line, fault):
+    assert line.met.keys() == {*fault.split("+")}
 
 
 @contextmanager
@@ -266,24 +291,44 @@ def running(*threads):
             thread.join()
 
 
-def test_in_a_folder(tmp_path):
-    scene = Scene(str(tmp_path / "faults.slice"), tmp_path)
-    for verb, fault in pairs([]):
-        scene.round(verb, fault)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("folder")
+    return Scene(str(place / "faults.slice"), place)
 
 
-def test_in_a_cluster_of_three(three_nodes, tmp_path):
+@pytest.fixture(scope="module")
+def quick_start():
+    """Have Java compile in haste: these nodes do not run for long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+        yield
+
+
+@pytest.fixture(scope="module")
+def cluster_of_three(quick_start, three_nodes, tmp_path_factory):
     urls = ",".join(url.removeprefix("http://") for url in three_nodes.urls)
     with OpenSearch(three_nodes.urls) as client, faults.emptied(client, "faults"):
-        scene = Scene(f"http://{urls}/faults", tmp_path, three_nodes)
+        scene = Scene(f"http://{urls}/faults", tmp_path_factory.mktemp("cluster"), three_nodes)
         faults.green(client, "faults")
-        for verb, fault in pairs(TROUBLES):
-            scene.round(verb, fault)
+        yield scene
 
 
-@pytest.mark.parametrize("what", [VERBS, TROUBLES])
-def test_every_verb_and_every_trouble_is_met(what, monkeypatch):
-    monkeypatch.setitem(globals(), "KILLS", 100)
-    met = pairs(TROUBLES)
-    assert {*what} <= {*sum(met, ())}
-    assert sum(fault == "kill" for _, fault in met) == 400
+@pytest.mark.parametrize(("verb", "fault"), pairs(IN_A_FOLDER))
+def test_in_a_folder(folder, verb, fault):
+    folder.round(verb, fault)
+
+
+@pytest.mark.parametrize(("verb", "fault"), pairs(IN_A_CLUSTER))
+def test_in_a_cluster_of_three(cluster_of_three, verb, fault):
+    cluster_of_three.round(verb, fault)
+
+
+def test_every_verb_and_every_fault_is_met():
+    short = [one for troubles in SHORT for one in pairs(troubles, 0)]
+    assert {verb for verb, _ in short} == {*VERBS}
+    assert {one for _, fault in short for one in fault.split("+")} == {*IN_A_CLUSTER}
+    for troubles in SHORT:
+        long = pairs(troubles, 100)
+        assert {*long} == {(verb, fault) for verb in VERBS for fault in troubles}
+        assert sum(fault == "kill" for _, fault in long) == 400

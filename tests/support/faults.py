@@ -9,8 +9,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,13 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
 import slice_os
+from slice_os.backends.cluster.disks import MARGIN
 from slice_os.corpus import split
 
 PASSAGE_WORDS = 30
+DISK = "cluster.routing.allocation.disk"
+FREE = MARGIN // 10 * 9
+"""Bytes by which the disk of a test is above its flood stage."""
 LINES = [
     "I want to cancel my subscription because it costs too much.",
     "The parcel never came, and nobody answers the telephone.",
@@ -159,6 +165,30 @@ def green(client: OpenSearch, name: str) -> None:
 
 
 @contextmanager
+def settings_of_the_cluster(client: OpenSearch, **values: object) -> Iterator[Callable[[], None]]:
+    """Change settings of the cluster; the function that is given changes them back."""
+
+    def put(values: dict[str, Any]) -> None:
+        client.cluster.put_settings(body={"transient": values})
+
+    try:
+        put(values)
+        yield lambda: put(dict.fromkeys(values))
+    finally:
+        put(dict.fromkeys(values))
+
+
+@contextmanager
+def nearly_full(client: OpenSearch) -> Iterator[None]:
+    """Let the disk of the nodes be nearly past its marks: they are bytes that are left."""
+    node, *_ = client.nodes.stats(metric="fs")["nodes"].values()
+    left = f"{node['fs']['total']['available_in_bytes'] - FREE}b"
+    marks = {f"{DISK}.watermark.{mark}": left for mark in ("low", "high", "flood_stage")}
+    with settings_of_the_cluster(client, **{f"{DISK}.threshold_enabled": True}, **marks):
+        yield
+
+
+@contextmanager
 def emptied(client: OpenSearch, *names: str) -> Iterator[None]:
     """Remove the indexes of a test, whatever became of it."""
     try:
@@ -171,12 +201,9 @@ def emptied(client: OpenSearch, *names: str) -> Iterator[None]:
 class Line:
     """A TCP line to a node that can be cut, or that answers 503 as a busy gateway does.
 
-    A `share` of what comes back meets a `trouble`: it is cut off, dropped (and nothing follows),
-    delayed or truncated.
+    Of what comes back some meets a trouble: it is cut off, dropped (and nothing follows), delayed
+    or truncated; `met` counts how much.
     """
-
-    trouble = ""
-    share = 0.0
 
     def __init__(self, url: str) -> None:
         host, _, port = url.rpartition("/")[2].partition(":")
@@ -186,6 +213,8 @@ class Line:
         self._open: set[socket.socket] = set()
         self.busy = False
         self.cuts = self.refusals = 0
+        self.met: Counter[str] = Counter()
+        self._troubles: dict[str, tuple[Iterator[int], int]] = {}
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
@@ -201,18 +230,24 @@ class Line:
                     one.shutdown(socket.SHUT_RDWR)
                     self.cuts += 1
 
+    def trouble(self, what: str, every: int) -> None:
+        """Let one answer in `every` meet a trouble: not the first of all, but soon."""
+        first = 2 * len(self._troubles) + random.choice((1, 2))
+        self._troubles[what] = count(every - first), every
+
     def disturb(self, data: bytes) -> bytes:
         """Return what of an answer goes on, or end the line."""
-        if random.random() >= self.share:
-            return data
-        if self.trouble == "delay":
+        for what, (came, every) in self._troubles.items():
+            if next(came) % every:
+                continue
+            self.met[what] += 1
+            if what == "truncate" and len(data) > 1:
+                raise _Ended(data[: random.randrange(1, len(data))])
+            if what != "delay":
+                time.sleep(20 * (what == "drop"))
+                raise _Ended(b"")
             time.sleep(random.random())
-            return data
-        if self.trouble == "truncate" and len(data) > 1:
-            raise _Ended(data[: random.randrange(1, len(data))])
-        if self.trouble == "drop":
-            time.sleep(20)
-        raise _Ended(b"")
+        return data
 
     def __enter__(self) -> Line:
         return self
