@@ -63,6 +63,10 @@ class IndexStatus(Plain):
     details: dict[str, Any] = field(default_factory=dict)
 
 
+BEGUN = {"state": "building"}
+"""What is noted of a generation from its first moment on; without a note it would be retired."""
+
+
 @dataclass(frozen=True, slots=True)
 class Generation(Plain):
     """One of the indexes behind a location: it is searched, or was, or is to be.

@@ -244,7 +244,7 @@ def generations(context: click.Context, location: str | None, as_json: bool) -> 
 
 
 def _builder(build: dict[str, Any]) -> str:
-    if not build:
+    if "by" not in build:
         return ""
     far = f", {build['done']:,} of {build['of']:,}" if "of" in build else ""
     return f"{build['by']} since {build['since']}{far}"

@@ -75,6 +75,7 @@ def rollback(location: str | Path) -> Generation:
         if not before:
             raise LocationError(f"The index {live.location} has no generation to go back to.")
         with live.hold(wait=False):
+            live.note_build(None)  # which a swap has left that was killed after the name was moved
             live.swap(before[-1].number)
         return before[-1]
 

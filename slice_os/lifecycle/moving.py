@@ -69,6 +69,7 @@ def make_live(live: Backend, target: Backend, lease: Lease, copier: Copier) -> i
                 f"{len(left):,} ({left[0]!r} for one): run that again, or delete them, then run "
                 "this again."
             )
+        live.note_build(None)  # which a swap has left that was killed after the name was moved
         live.swap(lease.number)
         try:
             with closing(open_live(live.location)) as now:

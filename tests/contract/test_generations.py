@@ -241,6 +241,31 @@ def test_killed_it_goes_on_and_nobody_else_may(location, monkeypatch):
     assert states(location) == [(1, "retired"), (2, "live")]
 
 
+def test_killed_at_either_end_it_leaves_nothing_to_go_back_to_by_mistake(location, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def die(*_, **__):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reindexing, "Lease", die)
+        with pytest.raises(Killed):
+            slice_os.reindex(location)
+    assert states(location) == [(1, "live"), (2, "building")]
+    assert slice_os.reindex(location).generation == 2
+    # As if it was killed when the name was moved.
+    moved = {"state": "ready", "by": "ann@there (process 7)", "since": "noon", "source": "words"}
+    with slice_os.open(location) as index:
+        index._backend.note_build(moved)
+    assert slice_os.reindex(location).generation == 3
+    assert states(location) == [(1, "retired"), (2, "retired"), (3, "live")]
+    with slice_os.open(location) as index:
+        index._backend.note_build(moved)
+    assert slice_os.rollback(location).number == 2
+    assert states(location) == [(1, "retired"), (2, "live"), (3, "retired")]
+
+
 def test_a_failed_check_leaves_the_live_generation_alone(location, monkeypatch):
     with slice_os.open(location) as index:
         before = found(index)

@@ -10,7 +10,7 @@ from typing import Any
 
 import regex
 
-from slice_os.backends.base import Generation, IndexMeta
+from slice_os.backends.base import BEGUN, Generation, IndexMeta
 from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT
 from slice_os.backends.cluster.requests import Cluster
 from slice_os.backends.cluster.settings import Layout
@@ -74,6 +74,7 @@ def make_generation(cluster: Cluster, number: int, meta: IndexMeta, layout: Layo
     name = cluster.address.name
     index = GENERATION.format(name, number)
     body = render_template(name, meta, layout, cluster.dialect)["template"]
+    body["mappings"]["_meta"]["slice_os"]["build"] = BEGUN
     try:
         cluster.client.request("PUT", f"/{index}", body)
     except RefusedError as exc:

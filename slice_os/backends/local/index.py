@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from filelock import FileLock
 
 from slice_os.backends.base import (
+    BEGUN,
     Backend,
     Candidate,
     Generation,
@@ -386,8 +387,11 @@ class LocalBackend(Backend, Forkable):
     def next_generation(self, meta: IndexMeta, settings: Mapping[str, Any]) -> LocalBackend:
         _no_cluster(self.location, {"settings": settings})
         number = max(numbers(self._root)) + 1
+        folder = folder_of(self._root, number)
         with _mapped(self._root):
-            create(folder_of(self._root, number), meta)
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / BUILD, json.dumps(BEGUN))
+            create(folder, meta)
         return LocalBackend(self._root, number)
 
     def note_build(self, build: Mapping[str, Any] | None) -> None:
