@@ -44,8 +44,8 @@ TOO_MANY = (429, "application/json", b'{"error":{"type":"rejected","reason":"bus
 
 
 SHORT = {
-    IN_A_FOLDER: [("index", "full"), ("rollback", "kill")],
-    IN_A_CLUSTER: [("reindex", "delay+cut+drop+truncate"), ("swap", "node"), ("index", "storm")],
+    IN_A_FOLDER: [("index", "full"), ("swap", "kill"), ("rollback", "kill")],
+    IN_A_CLUSTER: [("reindex", "delay+cut+drop+truncate"), ("index", "node"), ("index", "storm")],
 }
 
 
