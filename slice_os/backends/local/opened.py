@@ -3,15 +3,13 @@
 SQLite's locks are POSIX's: closing any handle of a file drops all that the process has on it. Then
 the next process that closes the database takes itself for the last, and deletes the log that this
 one still reads and writes (https://www.sqlite.org/howtocorrupt.html, 2.2). So a file that was
-opened to be read stays open as long as this process has a connection to any database.
+opened to be read stays open as long as this process has a connection to it.
 """
 
 from __future__ import annotations
 
-import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import BinaryIO
@@ -21,12 +19,16 @@ from slice_os.threads import Forkable
 BLOCK = 1 << 20
 
 
+Key = tuple[int, int]
+"""The device and the number of a file."""
+
+
 class _Opened(Forkable):
-    """How many connections and readers this process has, and the files that wait for their end."""
+    """How many connections and readers a file has here, and the handles that wait for their end."""
 
     def __init__(self) -> None:
-        self.users = 0
-        self._files: dict[tuple[int, int], list[BinaryIO]] = defaultdict(list)
+        self._users: Counter[Key] = Counter()
+        self._files: dict[Key, list[BinaryIO]] = defaultdict(list)
         self._one = Lock()
         self.watch_forks()
 
@@ -34,34 +36,35 @@ class _Opened(Forkable):
         """Begin with a lock that no thread holds."""
         self._one = Lock()
 
-    def begin(self) -> None:
-        """Count a user."""
-        with self._one:
-            self.users += 1
-
-    def end(self) -> None:
-        """Count one less; after the last, close all files."""
-        with self._one:
-            self.users -= 1
-            if self.users == 0:
-                for stream in chain.from_iterable(self._files.values()):
-                    stream.close()
-                self._files.clear()
-
-    def take(self, file: Path) -> BinaryIO:
-        """Return a file, opened before or now, at its beginning."""
+    def begin(self, file: Path) -> Key:
+        """Count a user of a file; `end` takes what this returns."""
         said = file.stat()
+        key = said.st_dev, said.st_ino
         with self._one:
-            idle = self._files[said.st_dev, said.st_ino]
+            self._users[key] += 1
+        return key
+
+    def end(self, key: Key) -> None:
+        """Count one less; after the last, close the file."""
+        with self._one:
+            self._users[key] -= 1
+            if not self._users[key]:
+                del self._users[key]
+                for stream in self._files.pop(key, ()):
+                    stream.close()
+
+    def take(self, file: Path, key: Key) -> BinaryIO:
+        """Return a file, opened before or now, at its beginning."""
+        with self._one:
+            idle = self._files[key]
             stream = idle.pop() if idle else file.open("rb")
         stream.seek(0)
         return stream
 
-    def keep(self, stream: BinaryIO) -> None:
+    def keep(self, stream: BinaryIO, key: Key) -> None:
         """Keep a file open for the next."""
-        said = os.fstat(stream.fileno())
         with self._one:
-            self._files[said.st_dev, said.st_ino].append(stream)
+            self._files[key].append(stream)
 
 
 _opened = _Opened()
@@ -70,13 +73,13 @@ connection_begins, connection_ends = _opened.begin, _opened.end
 
 def file_blocks(file: Path) -> Iterator[bytes]:
     """Yield what a file holds."""
-    _opened.begin()
+    key = _opened.begin(file)
     try:
-        stream = _opened.take(file)
+        stream = _opened.take(file, key)
         try:
             while some := stream.read(BLOCK):
                 yield some
         finally:
-            _opened.keep(stream)
+            _opened.keep(stream, key)
     finally:
-        _opened.end()
+        _opened.end(key)

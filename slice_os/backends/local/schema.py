@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from slice_os.backends.base import FORMAT, IndexMeta
-from slice_os.backends.local.opened import connection_begins, connection_ends
+from slice_os.backends.local.opened import Key, connection_begins, connection_ends
 from slice_os.backends.local.segment import Recorded, mending
 from slice_os.errors import IndexDamagedError, LocationError
 from slice_os.files import sync_folder
@@ -84,23 +84,24 @@ class Database(sqlite3.Connection):
 
     sealed: State | None = None
     refused: sqlite3.Error | None = None
-    _counted = False
+    _key: Key | None = None
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        connection_begins()
+    def __init__(self, file: Path, *args: Any, **options: Any) -> None:
+        key = connection_begins(file) if file.exists() else None
         try:
             super().__init__(*args, **options)
         except BaseException:
-            connection_ends()
+            if key:
+                connection_ends(key)
             raise
-        self._counted = True
+        self._key = key
 
     def close(self) -> None:
         """Close the connection."""
         super().close()
-        if self._counted:
-            self._counted = False
-            connection_ends()
+        key, self._key = self._key, None
+        if key:
+            connection_ends(key)
 
 
 def connect(folder: Path) -> Database:
@@ -109,9 +110,9 @@ def connect(folder: Path) -> Database:
     Readers of a write-ahead log share a file beside it. Where nobody has made it, and this process
     may not, SQLite reads the database only as a file that does not change (`reading`).
     """
-    uri = (folder / DATABASE).absolute().as_uri()
+    file = folder / DATABASE
     try:
-        database = _open(uri)
+        database = _open(file)
         try:
             database.execute("SELECT 1 FROM meta LIMIT 1")
         except sqlite3.Error as exc:  # another error is seen, and said, by who reads it
@@ -124,16 +125,21 @@ def connect(folder: Path) -> Database:
                         f"A run that wrote to {folder} was killed: open the index once with the "
                         "right to write into its folder."
                     ) from exc
-                database = _open(f"{uri}?mode=ro&immutable=1")
+                database = _open(file, "?mode=ro&immutable=1")
                 database.sealed, database.refused = state, exc
     except (sqlite3.Error, UnicodeDecodeError) as exc:
         raise as_error(folder, exc) from exc
     return database
 
 
-def _open(uri: str) -> Database:
-    database = sqlite3.connect(
-        uri, uri=True, isolation_level=None, timeout=60, check_same_thread=False, factory=Database
+def _open(file: Path, mode: str = "") -> Database:
+    database = Database(
+        file,
+        f"{file.absolute().as_uri()}{mode}",
+        uri=True,
+        isolation_level=None,
+        timeout=60,
+        check_same_thread=False,
     )
     database.execute("PRAGMA busy_timeout = 60000")
     database.create_function("meets", 4, _meets, deterministic=True)

@@ -1,0 +1,96 @@
+"""Moving the name of an index, back and forth, under 200 searches a second by that name."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sized
+from pathlib import Path
+
+import numpy as np
+from opensearchpy import OpenSearch
+
+import slice_os
+from benchmarks.text import documents
+from tests.cluster.launcher import start_cluster
+
+TITLE = "Swapping under load"
+WORDS = 5_000
+RATE = 200
+THREADS = 8
+BEFORE = 5.0
+"""Seconds of searches before the first and after the last swap."""
+QUERY = "wants to cancel"
+
+
+def run(data: Path | None) -> list[str]:
+    """Search an index in a folder and one in a node, while their generations change."""
+    rows = [
+        "| an index in | searches/s | swaps | failed | empty | median | 99 % | longest |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        place = str(Path(folder) / "bench.slice")
+        slice_os.index(documents(WORDS), place)
+        with slice_os.open(place) as index:
+            index.search(QUERY)
+            rows.append(_row("a folder", place, lambda: index.search(QUERY, verify=0)))
+    with start_cluster(1) as cluster:
+        place = f"{cluster.url}/bench"
+        settings = slice_os.ClusterSettings(replicas=0)
+        slice_os.index(documents(WORDS), place, cluster=settings)
+        body = slice_os.build_request(QUERY, place)
+        client = OpenSearch(cluster.urls, pool_maxsize=THREADS, max_retries=0)
+
+        def search() -> Sized:
+            found: Sized = client.search(index="bench", body=body)["hits"]["hits"]
+            return found
+
+        rows.append(_row("a node, by its alias", place, search))
+        client.close()
+    return [
+        f"{RATE} searches a second are begun, whatever those before take, while three generations "
+        "are built from stored words, each made live, and the name goes back once; in a folder "
+        "hybrid ones, not verified, from Python, of a node hybrid ones with opensearch-py, as an "
+        "application sends them. Client, node and reindexing share the cores.",
+        "",
+        *rows,
+    ]
+
+
+def _row(where: str, place: str, search: Callable[[], Sized]) -> str:
+    failed, empty, took = [], [], []
+    stop, begun, one = threading.Event(), [0], threading.Lock()
+    start = time.monotonic() + 1.0
+
+    def work() -> None:
+        while not stop.is_set():
+            with one:
+                due, begun[0] = start + begun[0] / RATE, begun[0] + 1
+            time.sleep(max(due - time.monotonic(), 0.0))
+            began = time.monotonic()
+            try:
+                if not len(search()):
+                    empty.append(began)
+            except Exception as exc:
+                failed.append(exc)
+            took.append(time.monotonic() - began)
+
+    threads = [threading.Thread(target=work) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1.0 + BEFORE)
+    for _ in range(3):
+        slice_os.reindex(place)
+    slice_os.rollback(place)
+    time.sleep(BEFORE)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    rate = len(took) / (time.monotonic() - start)
+    half, most, last = (1000 * np.quantile(took, share) for share in (0.5, 0.99, 1.0))
+    return (
+        f"| {where} | {rate:,.0f} | 4 | {len(failed)} of {len(took):,} | {len(empty)} | "
+        f"{half:,.0f} ms | {most:,.0f} ms | {last:,.0f} ms |"
+    )
