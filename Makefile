@@ -40,9 +40,9 @@ demo: $(RUN) ## index the examples, mine them, search them
 test: .venv-test/.ready ## run the whole suite against the built wheel
 	.venv-test/bin/pytest -n 2 --dist loadfile $(PYTEST)
 
-fuzz: .venv-test/.ready ## damage 10,000 files, lay out 1,000 pages, ask 20,000 odd queries and filters, ...
+fuzz: .venv-test/.ready ## damage 10,000 files and a cluster's answers, lay out 1,000 pages, ask 20,000 odd queries, ...
 	SLICE_OS_FUZZ=10000 .venv-test/bin/pytest tests/unit/test_fuzz_corpus.py tests/unit/test_fuzz_inputs.py \
-	  tests/unit/corpus/test_pdf.py
+	  tests/unit/corpus/test_pdf.py tests/cluster/test_fuzz_answers.py
 
 faults: .venv-test/.ready ## every verb that changes an index meets every fault; kill -9 a hundred times each
 	SLICE_OS_KILLS=100 .venv-test/bin/pytest tests/faults tests/contract/test_killed.py \

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from slice_os.backends.cluster.address import Address, parse_location
 from slice_os.backends.cluster.client import Client
+from slice_os.backends.cluster.damaged import reading
 from slice_os.backends.cluster.dialect import dialect_of
 from slice_os.diagnosis.asking import Asker
 from slice_os.diagnosis.findings import Diagnosis, Notes
@@ -27,7 +28,7 @@ def examine_cluster(
     notes = Notes(facts={"cluster": address.url})
     if repair:
         repair_spans(location, notes, deep)
-    with Client(address) as client:
+    with Client(address) as client, reading(address.url):
         asker = Asker(client, notes)
         said = asker.get("/") or {}
         try:

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from slice_os.backends.cluster import documents as made
+from slice_os.backends.cluster.damaged import reads_answers, typed
 from slice_os.backends.cluster.mending import PAGE, complaint
 from slice_os.backends.cluster.requests import Cluster
 from slice_os.backends.cluster.retrieve import WINDOW, stored_text
@@ -49,12 +50,21 @@ def inspect(
     query: dict[str, Any] = {"match_all": {}}
     if sample is not None:
         query = {"terms": {"document": _drawn(cluster, min(sample, WINDOW))}}
-    body = {"query": query, "size": 0, "track_total_hits": True}
-    total, done = cluster.search(body)["hits"]["total"]["value"], 0
+    total, done, found = cluster.total(query), 0, Inspection()
+    for passages in _inspected(cluster, layout, query, found):
+        done += passages
+        on_progress(min(done / max(total, 1), 1.0))
+    return found
+
+
+@reads_answers
+def _inspected(
+    cluster: Cluster, layout: Layout, query: Mapping[str, Any], found: Inspection
+) -> Iterator[int]:
+    """Note what is wrong with each document; yield how many passages it has."""
     order = {"query": query, "sort": [{"document": "asc"}, {"passage": "asc"}, "_shard_doc"]}
     pages = cluster.pages({**order, **cluster.dialect.whole_source}, PAGE)
     hits = (hit["_source"] for page in pages for hit in page)
-    found = Inspection()
     for name, some in groupby(hits, key=lambda source: source["document"]):
         sources = list(some)
         for what in dict.fromkeys(_wrong(sources)):
@@ -63,11 +73,11 @@ def inspect(
             # Of more the k-NN plugin derives a wrong _source.
             if len(one["spans"]) <= made.MOST_SPANS and _words(one) is not None:
                 found.complaints[complaint(one, layout)] += 1
-        found.documents, done = found.documents + 1, done + len(sources)
-        on_progress(min(done / max(total, 1), 1.0))
-    return found
+        found.documents += 1
+        yield len(sources)
 
 
+@reads_answers
 def _drawn(cluster: Cluster, count: int) -> list[str]:
     drawn = {
         "query": {"term": {"passage": 0}},
@@ -75,7 +85,8 @@ def _drawn(cluster: Cluster, count: int) -> list[str]:
         "boost_mode": "replace",
     }
     body = {"query": {"function_score": drawn}, "size": count, "_source": ["document"]}
-    return [hit["_source"]["document"] for hit in cluster.search(body)["hits"]["hits"]]
+    hits = cluster.search(body)["hits"]["hits"]
+    return [typed(hit["_source"], document=str)[0] for hit in hits]
 
 
 def _wrong(sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:

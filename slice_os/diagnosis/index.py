@@ -8,6 +8,7 @@ from typing import Any
 
 import regex
 
+from slice_os.backends.cluster.damaged import whole
 from slice_os.backends.cluster.dialect import dialect_of
 from slice_os.backends.cluster.requests import Cluster
 from slice_os.backends.cluster.template import read_meta, whole_index
@@ -181,16 +182,16 @@ def count_documents(asker: Asker, notes: Notes, cluster: Cluster) -> None:
     if not found or found["_shards"]["failed"]:
         return
     counts = found["aggregations"]
-    documents, begun = counts["complete"]["doc_count"], counts["begun"]["doc_count"]
-    passages = found["hits"]["total"]["value"]
+    documents, begun = whole(counts["complete"]["doc_count"]), whole(counts["begun"]["doc_count"])
+    passages = whole(found["hits"]["total"]["value"])
     notes.facts |= {
         "documents": documents,
         "passages": passages,
-        "words": int(counts["words"]["value"]),
+        "words": whole(counts["words"]["value"]),
     }
     complete(notes, documents, abs(begun - documents))
     # The last passage of each says how many there are.
-    expected = documents + int(counts["complete"]["before"]["value"])
+    expected = documents + whole(counts["complete"]["before"]["value"])
     if begun == documents and expected != passages:
         notes.find(
             "error",

@@ -64,6 +64,7 @@ def verify(
 def _verify_cluster(
     location: str, notes: Notes, sample: int | None, on_progress: Callable[[float], object]
 ) -> None:
+    from slice_os.backends.cluster.damaged import reading
     from slice_os.backends.cluster.index import ClusterBackend
     from slice_os.backends.cluster.mending import count_crowded
     from slice_os.diagnosis.asking import Asker
@@ -78,7 +79,8 @@ def _verify_cluster(
         cluster = opened.cluster
         cluster.refresh()
         notes.facts["generation"] = cluster.index
-        count_documents(Asker(cluster.client, notes), notes, cluster)
+        with reading(cluster.url):
+            count_documents(Asker(cluster.client, notes), notes, cluster)
         found = inspect(cluster, opened.layout, sample, on_progress)
         report(notes, found)
         report_spans(cluster, notes, count_crowded(cluster), found.complaints)

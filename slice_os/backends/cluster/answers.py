@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from threading import Event
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from slice_os.backends.cluster.credentials import forget_secrets
 from slice_os.effort import Effort
@@ -152,7 +152,7 @@ def reason_of(info: object) -> str:
         inner = (
             error.get("caused_by")
             or error.get("cause")
-            or next(iter(error.get("root_cause") or error.get("failures") or ()), None)
+            or next(iter(_several(error, "root_cause") or _several(error, "failures")), None)
         )
         if inner is None or inner == error:
             names = ("reason", "type", "message", "Message")
@@ -161,6 +161,11 @@ def reason_of(info: object) -> str:
             error = inner
     said = str(error or "no reason given")
     return " ".join((said if said in field else field + said).split()).rstrip(".;:")[:300]
+
+
+def _several(error: Mapping[str, Any], name: str) -> list[Any]:
+    causes = error.get(name)
+    return causes if isinstance(causes, list) else []
 
 
 def is_breaker(error: object) -> bool:

@@ -31,7 +31,6 @@ from slice_os.backends.cluster.answers import (
     WRITE_RETRY_TIMEOUT,
     blocked_error,
     counting,
-    foreign_error,
     is_breaker,
     reason_of,
 )
@@ -167,12 +166,9 @@ class BulkSender:
             # As bytes: more copies as large fragment the heap, and memory grows by the hour.
             body = b"".join(operation.body for operation in rest)
             left = max(WRITE_RETRY_TIMEOUT - (monotonic() - began), 0)
-            answer = self._cluster.bulk(body, left, given_up=self._given_up)
-            if "items" not in answer:
-                raise foreign_error(self._url, "no items in its answer")
+            results = self._cluster.bulk(body, len(rest), left, given_up=self._given_up)
             again, reason, held = [], "", False
-            for operation, item in zip(rest, answer["items"], strict=True):
-                (result,) = item.values()
+            for operation, result in zip(rest, results, strict=True):
                 if "error" in result and (blocked := blocked_error(self._url, reason_of(result))):
                     held = held or is_held(self._cluster, blocked)
                     if not held:
@@ -182,7 +178,7 @@ class BulkSender:
                 elif result["status"] in BUSY or is_breaker(result.get("error")):
                     again.append(operation)
                     reason = reason_of(result)
-                elif result["status"] >= 400 and "error" in result:
+                elif "error" in result:
                     self._refuse(operation, reason_of(result))
             rest = again
             return reason

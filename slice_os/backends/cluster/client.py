@@ -23,6 +23,7 @@ from slice_os.backends.cluster.credentials import (
     signer,
     trust,
 )
+from slice_os.backends.cluster.damaged import reading
 from slice_os.effort import Effort
 from slice_os.errors import ClusterError
 from slice_os.threads import Forkable
@@ -108,8 +109,9 @@ class Client(Forkable):
             with self.effort.spent("sending_seconds"):
                 return transport.perform_request(method, where, params=dict(params), body=sent)
 
-        answer = with_retries(work, self.url, retry_timeout, given_up, self.effort)
-        if isinstance(answer, str):  # its headers were cut short, or it has none
+        with reading(self.url):  # opensearch-py reads the answers that are errors
+            answer = with_retries(work, self.url, retry_timeout, given_up, self.effort)
+        if not isinstance(answer, Mapping | list):  # its headers were cut short, or it has none
             raise foreign_error(self.url, "no JSON")
         return answer
 

@@ -11,6 +11,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
+from slice_os.backends.cluster.damaged import reads_answers
 from slice_os.backends.cluster.requests import Cluster
 from slice_os.errors import BlockedError, ClusterError, GoneError, RefusedError, UnauthorizedError
 
@@ -77,6 +78,7 @@ class DiskWatch:
         if full is not None:
             raise BlockedError(full)
 
+    @reads_answers
     def _full(self) -> str | None:
         """Return what to say of the first disk that is too full."""
         marks = self._marks()

@@ -12,6 +12,7 @@ import regex
 
 from slice_os.backends.base import BEGUN, Generation, IndexMeta
 from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT
+from slice_os.backends.cluster.damaged import reads_answers, typed, whole
 from slice_os.backends.cluster.requests import Cluster
 from slice_os.backends.cluster.settings import Layout
 from slice_os.backends.cluster.template import GENERATION, read_meta, render_template
@@ -25,6 +26,7 @@ from slice_os.errors import (
 )
 
 
+@reads_answers
 def list_generations(cluster: Cluster) -> list[Generation]:
     """Return the generations of a cluster's index, in order; others of such names are left out."""
     name = cluster.address.name
@@ -34,14 +36,15 @@ def list_generations(cluster: Cluster) -> list[Generation]:
     for index, said in sorted(found.items()):
         if not (numbered := pattern.fullmatch(index)):
             continue
+        mappings, settings, aliases = typed(said, mappings=dict, settings=dict, aliases=dict)
         try:
-            meta, layout = read_meta(index, said["mappings"], said["settings"], cluster.dialect)
+            meta, layout = read_meta(index, mappings, settings, cluster.dialect)
         except LocationError:
             continue
-        build = said["mappings"]["_meta"]["slice_os"].get("build", {})
-        is_live = name in said["aliases"]
-        state = "live" if is_live else build.get("state", "retired")
-        made = int(said["settings"]["index"]["creation_date"]) / 1000
+        build = mappings["_meta"]["slice_os"].get("build", {})
+        is_live = name in aliases
+        state = "live" if is_live else typed({"state": "retired", **build}, state=str)[0]
+        made = int(settings["index"]["creation_date"]) / 1000
         documents, size = _size(Cluster(cluster.client, cluster.dialect, index))
         generations.append(
             Generation(
@@ -58,6 +61,7 @@ def list_generations(cluster: Cluster) -> list[Generation]:
     return generations
 
 
+@reads_answers
 def _size(cluster: Cluster) -> tuple[int, int]:
     """Return the documents and the bytes of a generation."""
     body = {"size": 0, "aggs": {"complete": {"value_count": {"field": "document_hash"}}}}
@@ -66,7 +70,7 @@ def _size(cluster: Cluster) -> tuple[int, int]:
         stats = cluster.ask("GET", "_stats/store")["_all"]["primaries"]
     except GoneError:  # deleted meanwhile, or closed
         return 0, 0
-    return int(counted), stats["store"]["size_in_bytes"]
+    return whole(counted), whole(stats["store"]["size_in_bytes"])
 
 
 def make_generation(cluster: Cluster, number: int, meta: IndexMeta, layout: Layout) -> Cluster:
@@ -88,7 +92,7 @@ def make_generation(cluster: Cluster, number: int, meta: IndexMeta, layout: Layo
 
 def note_build(cluster: Cluster, build: Mapping[str, Any] | None) -> None:
     """Note in a generation who builds it; None: nobody."""
-    meta = cluster.describe()[0]["_meta"]
+    meta = cluster.notes()
     ours = {name: value for name, value in meta["slice_os"].items() if name != "build"}
     if build is not None:
         ours["build"] = dict(build)
@@ -97,7 +101,7 @@ def note_build(cluster: Cluster, build: Mapping[str, Any] | None) -> None:
 
 def note_hold(cluster: Cluster, *, held: bool) -> None:
     """Note in a generation that writers are held off for a moment, or no longer."""
-    meta = cluster.describe()[0]["_meta"]
+    meta = cluster.notes()
     ours = {name: value for name, value in meta["slice_os"].items() if name != "held"}
     if held:
         ours["held"] = True
@@ -115,6 +119,7 @@ def lift_block(cluster: Cluster) -> None:
     cluster.put_settings({"blocks.write": None})
 
 
+@reads_answers
 def is_held(cluster: Cluster, refused: BlockedError) -> bool:
     """Tell whether a generation that has refused a write is to take it in a moment.
 
@@ -124,11 +129,11 @@ def is_held(cluster: Cluster, refused: BlockedError) -> bool:
     if "index write (api)" not in str(refused):  # it is another block
         return False
     check_live(cluster)
-    mappings, settings = cluster.describe()
-    lifted = "write" not in settings["index"].get("blocks", {})
-    return lifted or "held" in mappings["_meta"]["slice_os"]
+    lifted = "write" not in cluster.describe()[1]["index"].get("blocks", {})
+    return lifted or "held" in cluster.notes()["slice_os"]
 
 
+@reads_answers
 def check_live(cluster: Cluster) -> None:
     """Raise unless the alias names a generation.
 
@@ -161,7 +166,8 @@ def move_alias(cluster: Cluster, number: int) -> None:
     cluster.client.request("POST", "/_aliases", {"actions": actions})
 
 
+@reads_answers
 def changes(cluster: Cluster) -> object:
     """Return how much has been written to a generation and deleted from it."""
     stats = cluster.ask("GET", "_stats/indexing")["_all"]["primaries"]["indexing"]
-    return cluster.generations(), stats["index_total"], stats["delete_total"]
+    return cluster.generations(), whole(stats["index_total"]), whole(stats["delete_total"])

@@ -22,6 +22,7 @@ from slice_os.backends.base import (
 )
 from slice_os.backends.cluster.address import parse_location
 from slice_os.backends.cluster.client import Client
+from slice_os.backends.cluster.damaged import reading, reads_answers, typed, whole
 from slice_os.backends.cluster.dialect import Dialect, dialect_of
 from slice_os.backends.cluster.documents import Entry, stored_document, stored_metadata
 from slice_os.backends.cluster.generations import (
@@ -89,27 +90,28 @@ class ClusterBackend(Backend):
         address = parse_location(location)
         with ExitStack() as on_failure:
             client = on_failure.enter_context(Client(address, **options))
-            dialect = dialect_of(client)
-            found = client.request("GET", f"/{address.name}", ignore_unavailable="true")
-            if not found:
-                return None
-            if len(found) > 1:
-                raise LocationError(
-                    f"The alias {address.name} names {len(found)} indexes "
-                    f"({', '.join(sorted(found))}): let it name one."
-                )
-            ((index, said),) = found.items()
-            if index == address.name:
-                raise LocationError(whole_index(index, said))
-            if narrow := set(said["aliases"][address.name]) - {"is_write_index", "is_hidden"}:
-                raise LocationError(
-                    f"The alias {address.name} has a setting that slice-os does not go by "
-                    f"({', '.join(sorted(narrow))}): make it again without."
-                )
-            meta, layout = read_meta(index, said["mappings"], said["settings"], dialect)
-            has_exact = "exact" in said["mappings"]["properties"]["text"].get("fields", {})
-            uuid = said["settings"]["index"]["uuid"]
-            opened = cls(Cluster(client, dialect, index), meta, layout, has_exact, uuid)
+            with reading(client.url):
+                dialect = dialect_of(client)
+                found = client.request("GET", f"/{address.name}", ignore_unavailable="true")
+                if not found:
+                    return None
+                if len(found) > 1:
+                    raise LocationError(
+                        f"The alias {address.name} names {len(found)} indexes "
+                        f"({', '.join(sorted(found))}): let it name one."
+                    )
+                ((index, said),) = found.items()
+                if index == address.name:
+                    raise LocationError(whole_index(index, said))
+                if narrow := set(said["aliases"][address.name]) - {"is_write_index", "is_hidden"}:
+                    raise LocationError(
+                        f"The alias {address.name} has a setting that slice-os does not go by "
+                        f"({', '.join(sorted(narrow))}): make it again without."
+                    )
+                meta, layout = read_meta(index, said["mappings"], said["settings"], dialect)
+                has_exact = "exact" in said["mappings"]["properties"]["text"].get("fields", {})
+                uuid = said["settings"]["index"]["uuid"]
+                opened = cls(Cluster(client, dialect, index), meta, layout, has_exact, uuid)
             on_failure.pop_all()
         return opened
 
@@ -213,6 +215,7 @@ class ClusterBackend(Backend):
                 "index to a new location, or ask without quotes, must and must not ('--literal')."
             )
 
+    @reads_answers
     def status(self) -> IndexStatus:
         body = {
             "size": 0,
@@ -226,21 +229,21 @@ class ClusterBackend(Backend):
         self._cluster.refresh()
         found = self._cluster.search(body)
         stats = self._cluster.ask("GET", "_stats")["_all"]["primaries"]
-        passages = found["hits"]["total"]["value"]
+        passages = whole(found["hits"]["total"]["value"])
         counts = found["aggregations"]
-        complete, begun = int(counts["complete"]["value"]), int(counts["begun"]["doc_count"])
+        complete, begun = whole(counts["complete"]["value"]), whole(counts["begun"]["doc_count"])
         return IndexStatus(
             self.location,
             self._cluster.dialect.name,
             self.meta,
             complete,
             passages,
-            int(counts["words"]["value"]),
-            stats["store"]["size_in_bytes"],
+            whole(counts["words"]["value"]),
+            whole(stats["store"]["size_in_bytes"]),
             {
                 "incomplete_documents": max(begun - complete, 0),
                 "generation": self._cluster.index,
-                "spans": stats["docs"]["count"] - passages,
+                "spans": whole(stats["docs"]["count"]) - passages,
                 "tolerance": self.layout.tolerance,
                 "vectors": f"{self.layout.vector_type}, "
                 f"{self.layout.dimensions or self.meta.dimension} dimensions",
@@ -249,14 +252,16 @@ class ClusterBackend(Backend):
             },
         )
 
+    @reads_answers
     def roots(self) -> dict[str, str] | None:
-        roots: dict[str, str] | None = self._cluster.describe()[0]["_meta"]["slice_os"].get("roots")
-        return roots
+        ours = self._cluster.notes()["slice_os"]
+        return None if ours.get("roots") is None else typed(ours, roots=dict)[0]
 
     def sources(self) -> Iterator[tuple[str, str]]:
         self._cluster.refresh()
         return self._cluster.sources()
 
+    @reads_answers
     def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
         entries = self._cluster.entries(documents)
         self._known |= {document: entries.get(document, []) for document in documents}
@@ -266,6 +271,7 @@ class ClusterBackend(Backend):
         found = self._cluster.sources(filter_clauses(filters))
         return list(dict.fromkeys(document for document, _ in found))
 
+    @reads_answers
     def documents(
         self, filters: Sequence[Filter], size: int, offset: int = 0
     ) -> list[DocumentInfo]:
@@ -280,9 +286,9 @@ class ClusterBackend(Backend):
         return [
             DocumentInfo(
                 name,
-                first.get(name, {}).get("title", ""),
-                int(bucket["words"]["value"]),
-                bucket["doc_count"],
+                typed({"title": "", **first.get(name, {})}, title=str)[0],
+                whole(bucket["words"]["value"]),
+                whole(bucket["doc_count"]),
                 flat_metadata(stored_metadata(first.get(name, {}))),
             )
             for name, bucket in buckets.items()
@@ -297,8 +303,9 @@ class ClusterBackend(Backend):
             clauses.append({"range": {"passage": {"gte": numbers.start, "lt": numbers.stop}}})
         wanted = [*TEXT, "metadata", "unindexed"]
         found = list(self._cluster.fields({"bool": {"filter": clauses}}, wanted))
-        metadata = flat_metadata(stored_metadata(found[0])) if found else {}
-        return metadata, [stored_text(source) for source in found]
+        with reading(self._cluster.url):
+            metadata = flat_metadata(stored_metadata(found[0])) if found else {}
+            return metadata, [stored_text(source) for source in found]
 
     def passages(
         self,
@@ -319,17 +326,21 @@ class ClusterBackend(Backend):
         last = None if after is None else (*after, LAST)
         for page in self._cluster.pages(body, WORDS_PAGE, last):
             # Metadata as it was given: filters and hits have it flat.
-            for hit in page:
-                yield replace(stored_passage(hit), metadata=stored_metadata(hit["_source"]))
+            with reading(self._cluster.url):
+                found = [(stored_passage(hit), stored_metadata(hit["_source"])) for hit in page]
+            for stored, metadata in found:
+                yield replace(stored, metadata=metadata)
 
+    @reads_answers
     def has_field(self, name: str) -> bool:
         clauses = filter_clauses([Filter(name, "exists", "")])
         body = {"size": 0, "terminate_after": 1, "query": {"bool": {"filter": clauses}}}
-        return bool(self._cluster.search(body)["hits"]["total"]["value"])
+        return whole(self._cluster.search(body)["hits"]["total"]["value"]) > 0
 
     def fields(self) -> list[str]:
         return list(self._cluster.field_names())
 
+    @reads_answers
     def candidates(self, queries: Sequence[SearchQuery]) -> list[list[Candidate]]:
         for query in queries:
             self.check_wording(query.filters)
@@ -382,6 +393,7 @@ class ClusterBackend(Backend):
     def generations(self) -> list[Generation]:
         return list_generations(self._cluster)
 
+    @reads_answers
     def generation(self, number: int) -> ClusterBackend:
         index = GENERATION.format(self._cluster.address.name, number)
         cluster = Cluster(self._cluster.client, self._cluster.dialect, index)
@@ -430,6 +442,7 @@ class ClusterBackend(Backend):
         self._cluster.client.close()
 
 
+@reads_answers
 def _applied(client: Client) -> dict[str, Any] | None:
     """Return the encoder of the template that `templates apply` put there; None: there is none."""
     try:
@@ -438,8 +451,12 @@ def _applied(client: Client) -> dict[str, Any] | None:
         return None
     (one,) = found["index_templates"]
     mappings = one["index_template"].get("template", {}).get("mappings", {})
-    said: dict[str, Any] | None = mappings.get("_meta", {}).get("slice_os", {}).get("encoder")
-    return said
+    ours = mappings.get("_meta", {}).get("slice_os", {})
+    if "encoder" not in ours:
+        return None
+    encoder: dict[str, Any] = typed(ours, encoder=dict)[0]
+    typed(encoder, name=str, family=str)
+    return encoder
 
 
 def _make(client: Client, index: str, body: dict[str, Any]) -> bool:

@@ -10,6 +10,7 @@ import logging
 from typing import Any
 
 from slice_os.backends.cluster.answers import RETRY_TIMEOUT
+from slice_os.backends.cluster.damaged import reads_answers
 from slice_os.backends.cluster.disks import DiskWatch
 from slice_os.backends.cluster.requests import Cluster
 from slice_os.errors import ClusterError
@@ -18,16 +19,18 @@ _log = logging.getLogger(__name__)
 LOADING = {"refresh_interval": "-1", "number_of_replicas": 0}
 
 
+@reads_answers
 def put_replicas(cluster: Cluster, replicas: int) -> None:
     """Give an index so many replicas: now, or when the load that has taken them away is over."""
-    mappings, settings = cluster.describe()
-    before = mappings["_meta"]["slice_os"].get("loading")
+    meta = cluster.notes()
+    before = meta["slice_os"].get("loading")
     if before is not None:
-        _note(cluster, mappings["_meta"], {**before, "number_of_replicas": replicas})
-    elif int(settings["index"]["number_of_replicas"]) != replicas:
+        _note(cluster, meta, {**before, "number_of_replicas": replicas})
+    elif int(cluster.describe()[1]["index"]["number_of_replicas"]) != replicas:
         cluster.put_settings({"number_of_replicas": replicas})
 
 
+@reads_answers
 class Loading:
     """Changes the settings of an index that is empty, or that a killed run has left so."""
 
@@ -37,16 +40,16 @@ class Loading:
 
     def begin(self) -> None:
         """Note the settings, then change them."""
-        mappings, settings = self._cluster.describe()
-        before = mappings["_meta"]["slice_os"].get("loading")
+        meta = self._cluster.notes()
+        before = meta["slice_os"].get("loading")
         if before is None and not self._cluster.is_empty():
             return
-        index = settings["index"]
+        index = self._cluster.describe()[1]["index"]
         self._before = before or {
             "refresh_interval": index.get("refresh_interval"),
             "number_of_replicas": int(index["number_of_replicas"]),
         }
-        _note(self._cluster, mappings["_meta"], self._before)
+        _note(self._cluster, meta, self._before)
         self._cluster.put_settings(LOADING)
 
     def end(self, *, merge: bool) -> None:
@@ -54,7 +57,7 @@ class Loading:
         try:
             if self._before is not None:
                 self._cluster.put_settings(self._before, RETRY_TIMEOUT)
-                _note(self._cluster, self._cluster.describe()[0]["_meta"], None)
+                _note(self._cluster, self._cluster.notes(), None)
             self._cluster.refresh()
         except ClusterError as exc:
             _log.warning(

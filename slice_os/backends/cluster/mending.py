@@ -17,6 +17,7 @@ import orjson
 from slice_os.backends.base import IndexMeta
 from slice_os.backends.cluster import documents as made
 from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT, reason_of
+from slice_os.backends.cluster.damaged import reading, reads_answers
 from slice_os.backends.cluster.requests import Cluster
 from slice_os.backends.cluster.settings import Layout
 from slice_os.backends.cluster.template import ADDED, FORMAT
@@ -59,9 +60,10 @@ def complaint(source: Mapping[str, Any], layout: Layout) -> str:
 
 def count_crowded(cluster: Cluster) -> int:
     """Return how many passages `crowded` finds."""
-    return _count(cluster, crowded())
+    return cluster.total(crowded())
 
 
+@reads_answers
 def survey(cluster: Cluster, layout: Layout) -> Counter[str]:
     """Return how often `complaint` says what, of `PAGE` random ones of all that is not crowded."""
     rest = {"bool": {"must_not": [crowded()]}}
@@ -97,7 +99,7 @@ def mend(
         mended += _rewrite(cluster, layout, hits)
     cluster.refresh(WRITE_RETRY_TIMEOUT)
     if meta.format < FORMAT:
-        said = cluster.describe()[0]["_meta"]
+        said = cluster.notes()
         said["slice_os"]["format"] = FORMAT
         cluster.put_mapping({"_meta": said})
     return mended
@@ -114,20 +116,18 @@ def _unsound(
     if everything:
         rest = {"bool": {"must_not": [crowded()]}}
         searches.append({"query": rest, **cluster.dialect.whole_source})
-    total, done = sum(_count(cluster, one["query"]) for one in searches), 0
+    total, done = sum(cluster.total(one["query"]) for one in searches), 0
     for body in searches:
         for page in cluster.pages({**body, "seq_no_primary_term": True}, PAGE):
             whole = body.get("_source") is not NO_SPANS
-            yield [hit for hit in page if not whole or complaint(hit["_source"], layout)]
+            with reading(cluster.url):
+                odd = [hit for hit in page if not whole or complaint(hit["_source"], layout)]
+            yield odd
             done += len(page)
             on_progress(min(done / max(total, 1), 1.0))
 
 
-def _count(cluster: Cluster, query: Mapping[str, Any]) -> int:
-    body = {"query": query, "size": 0, "track_total_hits": True}
-    return int(cluster.search(body)["hits"]["total"]["value"])
-
-
+@reads_answers
 def _rewrite(cluster: Cluster, layout: Layout, hits: list[dict[str, Any]]) -> int:
     lines: list[bytes] = []
     for hit in hits:
@@ -144,10 +144,8 @@ def _rewrite(cluster: Cluster, layout: Layout, hits: list[dict[str, Any]]) -> in
     if not lines:
         return 0
     body = b"\n".join((*lines, b""))
-    answer = cluster.bulk(body, WRITE_RETRY_TIMEOUT)
     done = 0
-    for item in answer["items"]:
-        result = item["index"]
+    for result in cluster.bulk(body, len(hits), WRITE_RETRY_TIMEOUT):
         if "error" in result and result["status"] != 409:
             raise RefusedError(f"{cluster.url} refuses a passage: {reason_of(result)}.")
         done += "error" not in result

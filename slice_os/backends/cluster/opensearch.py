@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from slice_os import query
 from slice_os.backends.cluster.client import Client
+from slice_os.backends.cluster.damaged import reading
 from slice_os.backends.cluster.dialect import Asker, Dialect, Notes, dotted
 from slice_os.backends.cluster.settings import Engine, Layout
 from slice_os.errors import ClusterError, LocationError
@@ -67,7 +68,8 @@ class OpenSearch(Dialect):
             nodes = client.request("GET", "/_cat/nodes", format="json", h="name")
         except ClusterError:  # it may not be ours to know
             return False
-        having = {row["name"] for row in rows if row["component"] == HYBRID}
+        with reading(client.url):
+            having = {row["name"] for row in rows if row["component"] == HYBRID}
         return len(having) == len(nodes)
 
     def examine(self, asker: Asker, notes: Notes) -> None:

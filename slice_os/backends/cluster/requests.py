@@ -23,6 +23,7 @@ from slice_os.backends.cluster.answers import (
     state_of,
 )
 from slice_os.backends.cluster.client import Client
+from slice_os.backends.cluster.damaged import reads_answers, typed, whole
 from slice_os.backends.cluster.dialect import Dialect
 from slice_os.backends.cluster.documents import Entry
 from slice_os.errors import BusyError, ClusterError, ClusterTimeoutError, RefusedError
@@ -37,16 +38,19 @@ WORDS_PAGE = 100
 KEEP_ALIVE = "1h"
 LARGEST_SEGMENT = 5_000_000_000
 """index.merge.policy.max_merged_segment: larger segments are merged only when asked for."""
-_ENTRY = (
-    "document", "passage", "content_hash", "stamp", "document_hash", "document_digest",
-    "word_count",
-)  # fmt: skip
+DONE = (200, 201, 404)
+"""What _bulk says of an operation that is done; what is to be deleted may be gone."""
+_ENTRY = {
+    "document": str, "passage": int, "content_hash": str, "stamp": str, "document_hash": str,
+    "document_digest": str, "word_count": int,
+}  # fmt: skip
 
 
 class IncompleteError(BusyError):
     """Some shards are away, so that an answer is not the whole."""
 
 
+@reads_answers
 class Cluster:
     """Requests to one index (a generation) of a cluster; errors are `ClusterError`."""
 
@@ -87,6 +91,7 @@ class Cluster:
             answer = self.client.request(method, path, body, retry_timeout=retry_timeout, **params)
             for one in answer.get("responses", (answer,)):
                 check_whole(one, self.url)
+                typed(one["_shards"], total=int, successful=int, failed=int)
             return dict(answer)
 
         return Retrying(
@@ -105,7 +110,8 @@ class Cluster:
     ) -> list[dict[str, Any]]:
         """Return the answers of several searches in one request; each has the header."""
         lines = [line for body in bodies for line in (header or {}, self.dialect.adapt(body))]
-        return list(self._whole("POST", f"/{self.index}/_msearch", lines, **params)["responses"])
+        answer = self._whole("POST", f"/{self.index}/_msearch", lines, **params)
+        return [one for _, one in zip(bodies, answer["responses"], strict=True)]
 
     def pages(
         self, body: dict[str, Any], size: int = PAGE, after: Sequence[Any] | None = None
@@ -117,7 +123,7 @@ class Cluster:
         pit = self._open_pit()
         body = {"sort": ["_shard_doc"], **body, "pit": {"id": pit, "keep_alive": KEEP_ALIVE}}
         try:
-            yield from self._pages(body, size, after)
+            yield from self._pages(body, size, after, is_fixed=True)
         finally:
             self._close_pit(pit)
 
@@ -127,16 +133,29 @@ class Cluster:
         size: int,
         after: Sequence[Any] | None,
         retry_timeout: float = RETRY_TIMEOUT,
+        *,
+        is_fixed: bool = False,
     ) -> Iterator[list[dict[str, Any]]]:
-        body = {**body, "size": size, "track_total_hits": False}
+        """Yield pages; of what nobody changes meanwhile, they are as many hits as were counted."""
+        total: int | None = None
+        found = 0
         while True:
-            page = body if after is None else {**body, "search_after": after}
-            hits = self.search(page, retry_timeout)["hits"]["hits"]
+            counted = after is None
+            page = {**body, "size": size, "track_total_hits": counted}
+            answer = self.search(
+                page if counted else {**page, "search_after": after}, retry_timeout
+            )
+            hits = answer["hits"]["hits"]
+            found += len(hits)
+            if counted:
+                total = whole(answer["hits"]["total"]["value"])
+            if len(hits) < size and total not in (None, found) and (counted or is_fixed):
+                raise ValueError(f"{total} hits are counted and {found} there")
             if hits:
                 yield hits
             if len(hits) < size:
                 return
-            after = hits[-1]["sort"]
+            after = typed(hits[-1], sort=list)[0]
 
     def _open_pit(self) -> str:
         """Return a point in time: what keeps one state of the index."""
@@ -145,7 +164,7 @@ class Cluster:
         def attempt() -> str:
             path = f"/{self.index}/{dialect.pit_path}"
             answer = self.client.request("POST", path, keep_alive=KEEP_ALIVE)
-            pit: str = answer[dialect.pit_field]
+            pit: str = typed(answer, **{dialect.pit_field: str})[0]
             try:
                 check_whole(answer, self.url)
             except IncompleteError:
@@ -173,17 +192,18 @@ class Cluster:
         query = {"bool": {"filter": [{"terms": {"document": list(set(documents))}}]}}
         body = {"query": query, "_source": False, "docvalue_fields": list(_ENTRY)}
         for hit in self._in_order(body, WRITE_RETRY_TIMEOUT):
-            document, number, content, stamp, hash_, digest, words = (
-                hit["fields"].get(name, (None,))[0] for name in _ENTRY
-            )
-            entry = Entry(hit["_id"], number, content, stamp, hash_, digest, words)
-            found.setdefault(document, []).append(entry)
+            typed(hit, _id=str, fields=dict)
+            values = [hit["fields"].get(name, (None,))[0] for name in _ENTRY]
+            for value, (name, kind) in zip(values, _ENTRY.items(), strict=True):
+                if value is not None:  # what somebody else has put there lacks some
+                    typed({name: value}, **{name: kind})
+            found.setdefault(values[0], []).append(Entry(hit["_id"], *values[1:]))
         return found
 
     def fields(self, query: dict[str, Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield the given fields of all passages that a query finds, in their order."""
         for hit in self._in_order({"query": query, "_source": list(names)}):
-            yield hit["_source"]
+            yield typed(hit, _source=dict)[0]
 
     def _in_order(
         self, body: dict[str, Any], retry_timeout: float = RETRY_TIMEOUT
@@ -204,7 +224,7 @@ class Cluster:
                 "_source": ["words"],
             }
             for hit in self.search(body)["hits"]["hits"]:
-                found[hit["_id"]] = hit["_source"]["words"]
+                (found[hit["_id"]],) = typed(hit["_source"], words=str)
         return found
 
     def sources(self, filters: Sequence[dict[str, Any]] = ()) -> Iterator[tuple[str, str]]:
@@ -228,11 +248,17 @@ class Cluster:
                 "query": {"bool": {"filter": list(filters)}},
                 "aggs": {"documents": {"composite": composite, "aggs": words}},
             }
-            found = self.search(body)["aggregations"]["documents"]
-            yield from found["buckets"]
-            if "after_key" not in found:
+            buckets = self.search(body)["aggregations"]["documents"]["buckets"]
+            for bucket in buckets:
+                typed(
+                    {**bucket["key"], "source": bucket["key"]["source"] or ""},
+                    document=str,
+                    source=str,
+                )
+            yield from buckets
+            if not buckets:
                 return
-            after = found["after_key"]
+            after = buckets[-1]["key"]
 
     def field_names(self) -> Iterator[str]:
         """Yield the names of all fields of metadata, each by a search for the next."""
@@ -260,7 +286,8 @@ class Cluster:
             ignore_unavailable="true",
             filter_path="*.settings.index.uuid",
         )
-        return {name: one["settings"]["index"]["uuid"] for name, one in answer.items()}
+        settings = {name: one["settings"]["index"] for name, one in answer.items()}
+        return {name: typed(one, uuid=str)[0] for name, one in settings.items()}
 
     def fuller(self) -> str | None:
         """Return the generation that holds documents where this one holds none, if there is one."""
@@ -279,7 +306,12 @@ class Cluster:
     def count(self, retry_timeout: float = RETRY_TIMEOUT) -> int:
         """Return how many passages the index holds."""
         path = f"/{self.index}/_count"
-        return int(self._whole("GET", path, retry_timeout=retry_timeout)["count"])
+        return whole(self._whole("GET", path, retry_timeout=retry_timeout)["count"])
+
+    def total(self, query: Mapping[str, Any]) -> int:
+        """Return how many passages a query finds."""
+        body = {"query": query, "size": 0, "track_total_hits": True}
+        return whole(self.search(body)["hits"]["total"]["value"])
 
     def is_empty(self) -> bool:
         """Tell whether the index holds nothing."""
@@ -287,8 +319,19 @@ class Cluster:
 
     def describe(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the index's mappings and settings."""
-        answer = self.ask("GET")[self.index]
-        return answer["mappings"], answer["settings"]
+        mappings, settings = typed(self.ask("GET")[self.index], mappings=dict, settings=dict)
+        typed(settings, index=dict)
+        return mappings, settings
+
+    def notes(self) -> dict[str, Any]:
+        """Return the mapping's _meta: what slice-os notes of the index is its `slice_os`.
+
+        Who changes it writes it back whole, so it has to be sound.
+        """
+        meta: dict[str, Any] = self.describe()[0]["_meta"]
+        (ours,) = typed(meta, slice_os=dict)
+        typed(ours, format=int, encoder=dict, max_words=int, passage_words=int, vector=dict)
+        return meta
 
     def put_settings(
         self, settings: dict[str, Any], retry_timeout: float = WRITE_RETRY_TIMEOUT
@@ -300,10 +343,12 @@ class Cluster:
         """Add fields to the mapping, or replace its _meta."""
         self.ask("PUT", "_mapping", body, WRITE_RETRY_TIMEOUT)
 
-    def bulk(self, lines: Any, retry_timeout: float, **options: Any) -> dict[str, Any]:
-        """Return the answer of _bulk, which says of each operation what became of it."""
+    def bulk(
+        self, lines: Any, count: int, retry_timeout: float, **options: Any
+    ) -> list[dict[str, Any]]:
+        """Send so many operations; return what became of each: its `status`, maybe an `error`."""
         path = f"/{self.index}/_bulk"
-        answer: dict[str, Any] = self.client.request(
+        answer = self.client.request(
             "POST",
             path,
             lines,
@@ -311,7 +356,14 @@ class Cluster:
             filter_path="items.*.status,items.*.error",
             **options,
         )
-        return answer
+        results = [result for item in answer["items"] for result in item.values()]
+        if len(results) != count:
+            raise ValueError(f"{count} operations and {len(results)} items")
+        for result in results:
+            (status,) = typed(result, status=int)
+            if "error" not in result and status not in (*DONE, *BUSY):
+                raise ValueError(f"the status {status} of an operation")
+        return results
 
     def merge(self) -> None:
         """Have the cluster merge the segments of each shard, and do not wait for it.
@@ -320,10 +372,10 @@ class Cluster:
         in what a cluster merges by itself later on.
         """
         stats = self.ask("GET", "_stats/segments,store")
-        shards = max(stats["_shards"]["successful"], 1)
+        shards = max(whole(stats["_shards"]["successful"]), 1)
         first = stats["_all"]["primaries"]
-        most = 1 + first["store"]["size_in_bytes"] // (shards * LARGEST_SEGMENT)
-        if first["segments"]["count"] > shards * most:
+        most = 1 + whole(first["store"]["size_in_bytes"]) // (shards * LARGEST_SEGMENT)
+        if whole(first["segments"]["count"]) > shards * most:
             self.ask("POST", "_forcemerge", wait_for_completion="false", max_num_segments=most)
 
     def refresh(self, retry_timeout: float = RETRY_TIMEOUT) -> None:

@@ -11,6 +11,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from slice_os.backends.base import Candidate, IndexMeta, SearchQuery, StoredPassage
+from slice_os.backends.cluster.damaged import number, reads_answers, typed
 from slice_os.backends.cluster.documents import packed_passage, stored_metadata
 from slice_os.backends.cluster.requests import WORDS_PAGE, Cluster
 from slice_os.backends.cluster.settings import Layout
@@ -61,13 +62,15 @@ class _Key(NamedTuple):
     @classmethod
     def of(cls, hit: Mapping[str, Any]) -> _Key:
         """Return the key of a hit that was asked for `KEYS`."""
-        return cls(hit["fields"]["document"][0], hit["fields"]["passage"][0])
+        values = {name: hit["fields"][name][0] for name in cls._fields}
+        return cls(*typed(values, document=str, passage=int))
 
     def clause(self) -> dict[str, Any]:
         """Return the query that finds the passage."""
         return {"bool": {"filter": [{"term": {n: v}} for n, v in self._asdict().items()]}}
 
 
+@reads_answers
 class Retriever:
     """Finds the candidates of one index."""
 
@@ -122,14 +125,7 @@ class Retriever:
             weight = query.weight
             body = self._dialect.hybrid_query(text, query.vector, weight=weight, **options)
         hits = self._cluster.search({**body, "_source": STORED}, **params)["hits"]["hits"]
-        return [
-            Candidate(
-                hit["_score"],
-                stored_passage(hit),
-                (hit.get("matched_queries") or {}).get("lexical"),
-            )
-            for hit in hits
-        ]
+        return [Candidate(number(hit["_score"]), stored_passage(hit), _named(hit)) for hit in hits]
 
     def _saturated(
         self, query: SearchQuery, text: str, options: dict[str, Any], header: dict[str, Any]
@@ -145,10 +141,10 @@ class Retriever:
                 [{**body, **KEYS} for body in bodies], header, include_named_queries_score="true"
             )
         )
-        degrees = {_Key.of(hit): hit["_score"] for hit in by_meaning}
-        named = {_Key.of(hit): named_score(hit) for hit in by_meaning}
+        degrees = {_Key.of(hit): number(hit["_score"]) for hit in by_meaning}
+        named = {_Key.of(hit): _named(hit) for hit in by_meaning}
         lexical = {key: score for key, score in named.items() if score is not None}
-        lexical |= {_Key.of(hit): hit["_score"] for hit in by_words}
+        lexical |= {_Key.of(hit): number(hit["_score"]) for hit in by_words}
         fused = fuse_found(lexical, degrees, query.fusion, query.weight)
         return self._page(query, fused, lexical)
 
@@ -159,7 +155,7 @@ class Retriever:
             options |= {"size": len(ranks), "offset": ranks.start}
             body = self._dialect.lexical_query(text, **options)
             hits = self._cluster.search({**body, "_source": STORED})["hits"]["hits"]
-            return [Candidate(hit["_score"], stored_passage(hit)) for hit in hits]
+            return [Candidate(number(hit["_score"]), stored_passage(hit)) for hit in hits]
         body = self._dialect.lexical_query(text, **options)
         body |= {"sort": [{"_score": "desc"}, "_shard_doc"], **KEYS}
         ranked: list[dict[str, Any]] = []
@@ -171,7 +167,7 @@ class Retriever:
                 break
         stored = self._stored([_Key.of(hit) for hit in ranked])
         return [
-            Candidate(hit["_score"], stored[key])
+            Candidate(number(hit["_score"]), stored[key])
             for hit in ranked
             if (key := _Key.of(hit)) in stored  # one may have been deleted meanwhile
         ]
@@ -184,7 +180,7 @@ class Retriever:
             self._dialect.span_query(query.vector, k=query.depth, **options, **self._vectors),
         ]
         lexical, dense = (
-            {_Key.of(hit): hit["_score"] for hit in answer["hits"]["hits"]}
+            {_Key.of(hit): number(hit["_score"]) for hit in answer["hits"]["hits"]}
             for answer in self._cluster.msearch([{**body, **KEYS} for body in bodies])
         )
         degrees = dict(list(dense.items())[: query.depth])  # k passages of every shard have come
@@ -225,7 +221,7 @@ class Retriever:
 
 def stored_passage(hit: Mapping[str, Any]) -> StoredPassage:
     """Return the passage of a hit that was asked for the fields `STORED`."""
-    source = hit["_source"]
+    (source,) = typed(hit, _source=dict)
     if "words" not in source:
         raise IndexDamagedError(
             f"The passage {hit['_id']} of {hit['_index']} holds no word vectors, so slice-os did "
@@ -237,14 +233,15 @@ def stored_passage(hit: Mapping[str, Any]) -> StoredPassage:
 
 def stored_text(source: Mapping[str, Any]) -> Passage:
     """Return a passage without its words from the fields `TEXT`."""
-    return Passage(
-        source["document"],
-        source["passage"],
-        source["start"],
-        source["end"],
-        source["text"],
-        source.get("title", ""),
+    found = typed(
+        {"title": "", **source}, document=str, passage=int, start=int, end=int, text=str, title=str
     )
+    return Passage(*found)
+
+
+def _named(hit: Mapping[str, Any]) -> float | None:
+    score = named_score(hit)
+    return None if score is None else number(score)
 
 
 def _text(query: str) -> str:

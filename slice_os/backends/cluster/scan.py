@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from slice_os.backends.base import MiningQuery, StoredPassage
+from slice_os.backends.cluster.damaged import number, reading, reads_answers, whole
 from slice_os.backends.cluster.requests import WORDS_PAGE, Cluster
 from slice_os.backends.cluster.retrieve import STORED, stored_passage
 from slice_os.backends.cluster.settings import Layout
@@ -35,6 +36,7 @@ phrase, to search the graph for a phrase, and to have a passage named for it."""
 Pages = Generator[list[dict[str, Any]], None, None]
 
 
+@reads_answers
 def usual_tolerance(cluster: Cluster, layout: Layout) -> float:
     """Return a tolerance that the stored spans of 99 % of an index's passages keep."""
     # Passages of format 1, without the field, all keep that of the index.
@@ -42,7 +44,9 @@ def usual_tolerance(cluster: Cluster, layout: Layout) -> float:
     body = {"size": 0, "aggs": {"kept": {"percentiles": each}}}
     found = cluster.search(body)["aggregations"]["kept"]["values"]["1.0"]
     # Down to a step, since it may lie between two.
-    return layout.tolerance if found is None else max(math.floor(found * 100 + 0.1) / 100, 0.01)
+    if found is None:
+        return layout.tolerance
+    return max(math.floor(number(found) * 100 + 0.1) / 100, 0.01)
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ class Scan:
     query: MiningQuery
     on_progress: Callable[[float], object]
 
+    @reads_answers
     def graph_pays(self) -> bool:
         """Tell whether the graph is quicker than reading every word: a sample of passages says it.
 
@@ -66,7 +71,7 @@ class Scan:
         sample = [stored_passage(hit) for hit in hits["hits"]]
         widened = np.array([cosine(least) for least in self._radii()], np.float32)
         named = [len(phrases) for _, phrases in self._reaching(sample, widened)]
-        passages, count = hits["total"]["value"], len(self.query.vectors)
+        passages, count = whole(hits["total"]["value"]), len(self.query.vectors)
         each = READ + COMPARED * count
         by_graph = each * len(named) + NAMED * sum(named)
         times = passages / max(len(sample), 1)
@@ -81,11 +86,14 @@ class Scan:
         count = len(self.query.vectors)
         for first in range(0, count, PHRASES):
             some = range(first, min(first + PHRASES, count))
-            for answer in self._lists(some):
-                if _is_full(answer, WINDOW):
-                    yield from self.every_word(begun=first / count / 2)
-                    return
-                named |= dict.fromkeys(hit["_id"] for hit in answer["hits"]["hits"])
+            answers = self._lists(some)
+            with reading(self.cluster.url):
+                full = any(_is_full(answer, WINDOW) for answer in answers)
+                found = [hit["_id"] for answer in answers for hit in answer["hits"]["hits"]]
+                named |= dict.fromkeys(found)
+            if full:
+                yield from self.every_word(begun=first / count / 2)
+                return
             self.on_progress(some.stop / count / 2)
         yield from self._matching(self._read(list(named)), len(named), begun=0.5)
 
@@ -95,11 +103,11 @@ class Scan:
         From one state of the index, whatever is written meanwhile. `begun` is the share of the
         work that was done before.
         """
-        counted = {"size": 0, "track_total_hits": True, **self._everything()}
-        passages = self.cluster.search(counted)["hits"]["total"]["value"]
+        passages = self.cluster.total(self._everything()["query"])
         pages = self.cluster.pages({**self._everything(), "_source": STORED}, WORDS_PAGE)
         yield from self._matching(pages, passages, begun)
 
+    @reads_answers
     def _lists(self, phrases: Sequence[int], at: int = 0) -> list[dict[str, Any]]:
         """Return for each phrase what a search names, by a longer list if a short one is full."""
         windows = self.cluster.dialect.windows
@@ -111,6 +119,7 @@ class Scan:
                 answers[n] = answer
         return answers
 
+    @reads_answers
     def _read(self, ids: Sequence[str]) -> Pages:
         for first in range(0, len(ids), WORDS_PAGE):
             some = {"query": {"ids": {"values": ids[first : first + WORDS_PAGE]}}}
@@ -159,7 +168,9 @@ class Scan:
             coming = ahead.submit(next, pages, None)
             while (page := coming.result()) is not None:
                 coming = ahead.submit(next, pages, None)
-                yield from self._reaching([stored_passage(hit) for hit in page], self.query.cosines)
+                with reading(self.cluster.url):
+                    some = [stored_passage(hit) for hit in page]
+                yield from self._reaching(some, self.query.cosines)
                 done += len(page)
                 # More may have been written since they were counted.
                 self.on_progress(begun + (1 - begun) * min(done / max(passages, 1), 1.0))
@@ -184,4 +195,4 @@ class Scan:
 
 def _is_full(answer: dict[str, Any], window: int) -> bool:
     """Tell whether a search may have found more than it could name."""
-    return bool(answer["hits"]["total"]["value"] >= window)
+    return whole(answer["hits"]["total"]["value"]) >= window

@@ -9,6 +9,7 @@ from typing import Any
 
 from slice_os.backends.cluster.address import parse_location
 from slice_os.backends.cluster.client import Client
+from slice_os.backends.cluster.damaged import reading, reads_answers, typed
 from slice_os.backends.cluster.dialect import dialect_of
 from slice_os.backends.cluster.documents import stored_metadata
 from slice_os.backends.cluster.requests import Cluster
@@ -56,7 +57,9 @@ class IndexCorpus:
                         place = f"{self._cluster.address}/_doc/{hit['_id']}"
                         self._on_reject(Reject(place, str(exc)))
 
+    @reads_answers
     def _document(self, hit: dict[str, Any]) -> Document:
+        typed(hit, _id=str)
         if "_source" not in hit:
             raise CorpusError("the index does not keep the _source of its documents")
         row = {**dict(flatten(hit["_source"])), "_id": hit["_id"]}
@@ -75,23 +78,32 @@ class OwnCorpus(IndexCorpus):
     def __iter__(self) -> Iterator[Document]:
         order = [{"document": "asc"}, {"passage": "asc"}, "_shard_doc"]
         wanted = {"query": {"match_all": {}}, "sort": order, "_source": _PASSAGE}
+        for name, document in self._put_together(wanted):
+            if document is not None:
+                yield document
+            else:
+                self.rejects += 1
+                if self._on_reject is not None:
+                    place = f"{self._cluster.address}#{name}"
+                    self._on_reject(Reject(place, "the index does not hold all of it"))
+
+    @reads_answers
+    def _put_together(self, wanted: dict[str, Any]) -> Iterator[tuple[str, Document | None]]:
+        """Yield the documents by their ids; None is one of which passages are missing."""
         hits = (hit["_source"] for page in self._cluster.pages(wanted, PAGE) for hit in page)
         for name, some in groupby(hits, key=itemgetter("document")):
             sources = list(some)
             self.bytes_done += len(sources)
             last = sources[-1]
             whole = [one["passage"] for one in sources] == list(range(len(sources)))
-            if whole and "document_hash" in last:
-                text, metadata = joined(list(map(stored_text, sources))), stored_metadata(last)
-                # White space before the first passage is in none.
-                text = "\n" * sources[0]["start"] + text
-                title, source = last.get("title", ""), last.get("source", "")
-                yield Document(name, text, title, metadata, source)
-            else:
-                self.rejects += 1
-                if self._on_reject is not None:
-                    place = f"{self._cluster.address}#{name}"
-                    self._on_reject(Reject(place, "the index does not hold all of it"))
+            if not whole or "document_hash" not in last:
+                yield name, None
+                continue
+            text, metadata = joined(list(map(stored_text, sources))), stored_metadata(last)
+            # White space before the first passage is in none.
+            text = "\n" * sources[0]["start"] + text
+            title, source = typed({"title": "", "source": "", **last}, title=str, source=str)
+            yield name, Document(name, text, title, metadata, source)
 
 
 def read_index(
@@ -126,9 +138,12 @@ def read_index(
         raise LocationError(
             f"There is no index {address.name} at {address.url}: check its name."
         ) from exc
-    if any("slice_os" in (one["mappings"].get("_meta") or {}) for one in found.values()):
+    with reading(address.url):
+        mappings = [typed(one, mappings=dict)[0] for one in found.values()]
+        is_ours = any("slice_os" in (one.get("_meta") or {}) for one in mappings)
+        mapped = [name for one in mappings for name in one.get("properties", {})]
+    if is_ours:
         return OwnCorpus(cluster, fields, None, on_reject)
-    mapped = [name for one in found.values() for name in one["mappings"].get("properties", {})]
     usual = next((name for name in TEXT_FIELDS if name in mapped), None)
     if mapped and not (fields.text or usual):
         raise LocationError(

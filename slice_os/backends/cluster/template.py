@@ -10,6 +10,7 @@ from typing import Any
 import regex
 
 from slice_os.backends.base import IndexMeta
+from slice_os.backends.cluster.damaged import number, typed
 from slice_os.backends.cluster.dialect import Dialect
 from slice_os.backends.cluster.settings import Layout
 from slice_os.errors import LocationError
@@ -159,17 +160,12 @@ def read_meta(
         encoder, vector = said["encoder"], said["vector"]
         field = mappings["properties"]["spans"]["properties"]["vector"]
         dimension, kind, engine = dialect.read_vector(field)
-        meta = IndexMeta(
-            encoder["name"],
-            encoder["family"],
-            encoder["dimension"],
-            said["max_words"],
-            said["passage_words"],
-            said["format"],
-            None if said.get("store") is None else tuple(said["store"]),
-        )
+        name, family, size = typed(encoder, name=str, family=str, dimension=int)
+        words, most, version = typed(said, max_words=int, passage_words=int, format=int)
+        store = None if said.get("store") is None else tuple(said["store"])
+        meta = IndexMeta(name, family, size, words, most, version, store)
         layout = Layout(
-            said["tolerance"],
+            number(said["tolerance"]),
             vector["type"],
             None if vector["dimension"] == meta.dimension else vector["dimension"],
             engine,
@@ -183,7 +179,7 @@ def read_meta(
         if meta.format < FORMAT:
             mappings = {**mappings, "properties": {**ADDED, **mappings["properties"]}}
         odd = _odd(ours, mappings)
-    except (KeyError, TypeError, ValueError) as exc:
+    except (AttributeError, KeyError, TypeError, ValueError) as exc:
         raise LocationError(
             f"The mapping of {index} is not the one that slice-os makes ({exc} is not as it should "
             "be): index to a new name."

@@ -17,6 +17,7 @@ from slice_os.backends.base import IndexMeta, Writer
 from slice_os.backends.cluster import documents as made
 from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT
 from slice_os.backends.cluster.bulk import BulkSender, Operation
+from slice_os.backends.cluster.damaged import reads_answers
 from slice_os.backends.cluster.generations import check_live
 from slice_os.backends.cluster.loading import Loading
 from slice_os.backends.cluster.requests import WORDS_PAGE, Cluster
@@ -93,6 +94,7 @@ class ClusterWriter(Writer):
         self._known.pop(document, None)
         return self._see(document)
 
+    @reads_answers
     def begin(self, document: Document) -> bool:
         known = self._known.pop(document.id, None)
         if not self._see(document.id):
@@ -231,11 +233,12 @@ class ClusterWriter(Writer):
 
     def remember(self, roots: Mapping[str, str]) -> None:
         self._roots = roots
-        meta = self._cluster.describe()[0]["_meta"]
+        meta = self._cluster.notes()
         ours = {**meta["slice_os"], "roots": dict(roots)}
         if ours != meta["slice_os"]:
             self._cluster.put_mapping({"_meta": {**meta, "slice_os": ours}})
 
+    @reads_answers
     def _check_roots(self) -> None:
         """Put the roots back that another writer has overwritten: a cluster keeps _meta whole.
 
@@ -244,7 +247,7 @@ class ClusterWriter(Writer):
         """
         if not self._roots:
             return
-        known = self._cluster.describe()[0]["_meta"]["slice_os"].get("roots") or {}
+        known = self._cluster.notes()["slice_os"].get("roots") or {}
         for prefix, folder in self._roots.items():
             if known.get(prefix, folder) != folder:
                 raise RefusedError(
