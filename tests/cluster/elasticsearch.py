@@ -59,9 +59,9 @@ class Elasticsearch(Server):
             if jar.name in in_lib:
                 jar.unlink()
         (netty,) = (home / NETTY).glob("transport-netty4-*.jar")
-        with zipfile.ZipFile(netty) as jar:
+        with zipfile.ZipFile(netty) as archive:
             for file in ("plugin-descriptor.properties", "entitlement-policy.yaml"):
-                said = jar.read(f"META-INF/es-plugins/transport-netty4/{file}").decode()
+                said = archive.read(f"META-INF/es-plugins/transport-netty4/{file}").decode()
                 # Its jar is on the class path of a loader of its own, not a Java module.
                 lines = [one for one in said.splitlines() if not one.startswith("modulename")]
                 (home / NETTY / file).write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -106,8 +106,8 @@ def _javac(home: Path, source: Path, output: Path) -> None:
             f"{javac} is missing, and a node of Elasticsearch needs it: install a JDK, not a JRE "
             "(`apt install openjdk-21-jdk-headless`), or set JAVA_HOME."
         )
-    command = [javac, "-nowarn", "-proc:none", "-cp", f"{home}/lib/*", "-d", output, source]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [str(javac), "-nowarn", "-proc:none", "-cp", f"{home}/lib/*", "-d", str(output)]
+    done = subprocess.run([*command, str(source)], capture_output=True, text=True, check=False)
     if done.returncode:
         shutil.rmtree(output, ignore_errors=True)
         raise ClusterError(f"{source.name} does not compile:\n{done.stderr[-3000:]}")
