@@ -138,13 +138,14 @@ def mine_phrases(
         exact,
     )
     for stored, found in backend.scan(asked, on_progress):
-        passage = _Passage.of(stored)
         words = stored.passage.title, stored.passage.text
         by_name: dict[int, list[_Phrase]] = {}
         for k in found:
             if all(one.holds(*words) for one in phrases[k].query.wording):
                 by_name.setdefault(typed[k][0], []).append(phrases[k])
+        passage = _Passage.of(stored) if by_name else None
         for n, some in by_name.items():
+            assert passage is not None
             if verify:
                 spans = _verified(passage, some, counters[n], threshold, encoder)
             else:

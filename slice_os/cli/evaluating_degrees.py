@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NoReturn
 
 import click
-from tqdm import tqdm
 
 from slice_os.cli.options import device_option, encoder_option, json_option
-from slice_os.cli.output import counted, echo_columns, echo_json
+from slice_os.cli.output import counted, echo_columns, echo_json, text_bar
 
 
 @click.command(
@@ -32,14 +30,7 @@ def degrees(file: Path, encoder: str | None, device: str, as_json: bool) -> None
     """
     from slice_os.evaluation.degrees import evaluate_degrees
 
-    bar: tqdm[NoReturn] = tqdm(unit="text", disable=None)
-    with bar:
-
-        def show(name: str, done: int, count: int) -> None:
-            bar.set_description(name, refresh=False)
-            bar.total = count
-            bar.update(done - bar.n)
-
+    with text_bar() as show:
         report = evaluate_degrees(file, encoder=encoder, device=device, progress=show)
     if as_json:
         echo_json(report.to_dict())

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
-from tqdm import tqdm
 
 from slice_os.cli.evaluating import renamed
 from slice_os.cli.options import POSITIVE, device_option, encoder_option, json_option
-from slice_os.cli.output import counted, echo_columns, echo_json
+from slice_os.cli.output import counted, echo_columns, echo_json, text_bar
 from slice_os.evaluation.scorers import DEFAULT_SCORERS, SCORERS
 from slice_os.spans import MAX_WORDS
 
@@ -110,14 +109,7 @@ def context(
         check_picture(plot)  # before the work
 
     wanted = [*(scorers or DEFAULT_SCORERS), *(["n-grams"] if with_n_grams else [])]
-    bar: tqdm[NoReturn] = tqdm(unit="text", disable=None)
-    with bar:
-
-        def show(name: str, done: int, count: int) -> None:
-            bar.set_description(name, refresh=False)
-            bar.total = count
-            bar.update(done - bar.n)
-
+    with text_bar() as show:
         report = evaluate_context(
             file,
             encoder=encoders or None,

@@ -7,7 +7,8 @@ import math
 import os
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
@@ -144,6 +145,19 @@ def progress_bar(total: float | None) -> tqdm[NoReturn]:
     form = "{percentage:3.0f}% |{bar:20}| {desc}, {remaining} left"
     hidden = True if is_json() else None  # None: where there is no terminal
     return tqdm(total=total, delay=1, leave=False, disable=hidden, bar_format=form)
+
+
+@contextmanager
+def text_bar() -> Iterator[Callable[[str, int, int], None]]:
+    """Give a function that shows on a terminal which texts are read, how many, and of how many."""
+    with tqdm(unit="text", disable=None) as bar:
+
+        def show(name: str, done: int, count: int) -> None:
+            bar.set_description(name, refresh=False)
+            bar.total = count
+            bar.update(done - bar.n)
+
+        yield show
 
 
 def echo_table(rows: Sequence[tuple[str, object]]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.files import write_lines
-from slice_os.evaluation.labels import NO, YES
+from slice_os.evaluation.labels import read_label
 from slice_os.evaluation.rows import read_rows
 from slice_os.files import whole
 
@@ -69,12 +69,7 @@ def read_sheets(
     for sheet in sheets:
         given = {}
         for line, values in read_rows(sheet):
-            said = str(values.get(ANSWER, "-")).strip().lower()
-            if said not in YES + NO:
-                raise EvaluationError(
-                    f"{sheet}, line {line}: the column {ANSWER} says {said!r}: write yes or no."
-                )
-            given[_key(values)] = None if not said else said in YES
+            given[_key(values)] = read_label(sheet, line, values, ANSWER)
         if strange := given.keys() - set(map(_key, rows)):
             raise EvaluationError(
                 f"{sheet} has {len(strange)} rows that {context} does not have: give the sheet "

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,20 @@ class Labels:
     missing: int = 0
 
 
+def read_label(path: str | Path, line: int, values: Mapping[str, Any], column: str) -> bool | None:
+    """Return what somebody wrote into a column of a row; None where it is empty.
+
+    Raises:
+        EvaluationError: That is neither yes nor no.
+    """
+    said = str(values.get(column, "-")).strip().lower()
+    if said not in YES + NO:
+        raise EvaluationError(
+            f"{path}, line {line}: the column {column} says {said!r}: write yes or no."
+        )
+    return said in YES if said else None
+
+
 def read_labels(path: str | Path) -> Labels:
     """Read a file that somebody labelled: columns degree, correct (yes or no), perhaps weight.
 
@@ -67,15 +81,11 @@ def read_labels(path: str | Path) -> Labels:
     """
     degrees, correct, weights = [], [], []
     for line, values in read_rows(path):
-        label = str(values.get("correct", "")).strip().lower()
-        if "correct" not in values or label not in YES + NO:
-            raise EvaluationError(
-                f"{path}, line {line}: the column correct says {label!r}: write yes or no."
-            )
-        if not label:
+        label = read_label(path, line, values, "correct")
+        if label is None:
             continue
         degrees.append(score(path, line, values, ("degree",), (0.0, 1.0)))
-        correct.append(label in YES)
+        correct.append(label)
         known = "weight" in values
         weights.append(score(path, line, values, ("weight",), (0.0, 1e12)) if known else 1.0)
     if not degrees:

@@ -22,8 +22,7 @@ from slice_os.spans import (
     fit_window,
     full_range,
     length_window,
-    phrasing,
-    pick,
+    preferred,
     span_cosines,
     span_norms,
     verified_degrees,
@@ -127,23 +126,20 @@ class Encoded:
         found: list[list[tuple[ShownSpan, str]]] = []
         for row, window in enumerate(self.windows):
             words, passage = self.words[row], self.passages[row]
-            said = phrasing(passage, words.starts, words.ends, window.stop - 1)
-            lengths = range(1, window.stop)
-            cosines = said.within(self.cosines(row, lengths), window)
+            cosines = self.cosines(row, range(1, window.stop))
             found.append(
                 [
                     (
-                        ShownSpan(
-                            int(words.starts[i]), int(words.ends[j - 1]), 0.0,
-                            float(said.costs[j - i - 1, i]) / 2,
-                        ),
+                        ShownSpan(int(words.starts[i]), int(words.ends[j - 1]), 0.0, cost),
                         self.text(row, i, j),
                     )
-                    for i, j, _ in pick(cosines, lengths, costs=said.costs)
+                    for (i, j, _), cost in preferred(
+                        passage, words.starts, words.ends, cosines, window
+                    )
                 ]
                 if len(words)
                 else []
-            )  # fmt: skip
+            )
         alone = iter(self.encoder.encode([text for spans in found for _, text in spans]))
         return [
             max(

@@ -14,8 +14,7 @@ from slice_os.spans import (
     ScoredSpan,
     contributions,
     degree,
-    phrasing,
-    pick,
+    preferred,
     verified_degrees,
 )
 
@@ -60,14 +59,10 @@ class _Found(NamedTuple):
 
 
 def _best(ranked: Ranked, spans: int) -> list[_Found]:
-    packed, window = ranked.stored.packed, ranked.window
-    said = phrasing(ranked.stored.passage.text, packed.starts, packed.ends, window.stop - 1)
-    lengths = range(1, window.stop)
-    cosines = said.within(packed.scored(ranked.word_scores, lengths), window)
-    return [
-        _Found(_match(ranked, span), float(said.costs[span.j - span.i - 1, span.i]) / 2)
-        for span in pick(cosines, lengths, spans, said.costs)
-    ]
+    text, packed, window = ranked.stored.passage.text, ranked.stored.packed, ranked.window
+    cosines = packed.scored(ranked.word_scores, range(1, window.stop))
+    found = preferred(text, packed.starts, packed.ends, cosines, window, spans)
+    return [_Found(_match(ranked, span), cost) for span, cost in found]
 
 
 def _match(ranked: Ranked, span: ScoredSpan) -> SpanMatch:

@@ -20,6 +20,7 @@ from slice_os.spans.norms import span_norms as span_norms
 from slice_os.spans.packed import PackedPassage as PackedPassage
 from slice_os.spans.phrasing import Phrasing as Phrasing
 from slice_os.spans.phrasing import phrasing as phrasing
+from slice_os.spans.phrasing import preferred as preferred
 from slice_os.spans.reach import reaching as reaching
 from slice_os.spans.scores import contributions as contributions
 from slice_os.spans.scores import cosine as cosine

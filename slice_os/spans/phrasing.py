@@ -16,6 +16,9 @@ import numpy.typing as npt
 
 from slice_os.corpus import sentence_ends
 from slice_os.records import Float32
+from slice_os.spans.enumeration import full_range
+from slice_os.spans.selection import ScoredSpan
+from slice_os.spans.verify import SPANS, pick
 
 CROSSING = 0.1
 """The degree that may be given up for a span within one sentence, line or bullet."""
@@ -78,3 +81,20 @@ def phrasing(text: str, starts: npt.NDArray[Any], ends: npt.NDArray[Any], longes
     dangling |= np.array([word in _BEGINNING for word in words], bool)
     costs = 2 * np.where(crossing, CROSSING, np.where(dangling, DANGLING, 0))
     return Phrasing(costs.astype(np.float32), ending[first] & ending[last])
+
+
+def preferred(
+    text: str,
+    starts: npt.NDArray[Any],
+    ends: npt.NDArray[Any],
+    cosines: Float32,
+    window: range,
+    count: int = SPANS,
+) -> list[tuple[ScoredSpan, float]]:
+    """Return the spans of a passage to verify, best first, each with its cost as a degree.
+
+    `cosines` ``[L, N]`` are those of spans of 1 to L words, the last length of the window.
+    """
+    said = phrasing(text, starts, ends, len(cosines))
+    found = pick(said.within(cosines, window), full_range(len(cosines)), count, said.costs)
+    return [(span, float(said.costs[span.j - span.i - 1, span.i]) / 2) for span in found]

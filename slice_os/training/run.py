@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import platform
 import shutil
 from collections.abc import Mapping
@@ -18,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from slice_os.errors import TrainingError
+from slice_os.files import whole, write_whole
 
 STATE, LOG, ABOUT, BEST, LAST = "state.pt", "log.jsonl", "run.json", "best", "last"
-_OWN = {f".{name}.{end}" for name in (STATE, ABOUT, BEST, LAST) for end in ("partial", "old")}
+_OWN = {f".{name}.{end}" for name in (BEST, LAST) for end in ("partial", "old")}
+_OWN |= {f".partial-{name}" for name in (STATE, ABOUT)}
 _PACKAGES = ("slice-os", "torch", "transformers", "accelerate", "tokenizers", "numpy")
 
 
@@ -84,7 +85,8 @@ class RunFolder:
             if {path.name for path in folder.iterdir()} - _OWN - {ABOUT, LOG}:
                 raise TrainingError(f"{folder} is not empty and holds no run: give another folder.")
             (folder / LOG).unlink(missing_ok=True)
-            self._write(ABOUT, json.dumps({"made_of": about, "with": _versions()}, indent=2))
+            said = {"made_of": about, "with": _versions()}
+            write_whole(known, json.dumps(said, indent=2))
         except OSError as exc:
             raise TrainingError(f"{folder} cannot be written ({exc.strerror}).") from exc
         except ValueError as exc:
@@ -117,15 +119,10 @@ class RunFolder:
         """
         import torch
 
-        partial = self.folder / f".{STATE}.partial"
         try:
-            with partial.open("wb") as file:
-                torch.save(state, file)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(self.folder / STATE)
+            with whole(self.folder / STATE) as partial:
+                torch.save(state, partial)
         except (OSError, RuntimeError) as exc:  # torch's writer raises RuntimeError on a full disk
-            partial.unlink(missing_ok=True)
             raise TrainingError(
                 f"The state of the run cannot be written to {self.folder} ({exc}): make room; the "
                 "run goes on from the state before it."
@@ -160,11 +157,6 @@ class RunFolder:
         """Add a line to the log; a resumed run repeats the steps since its last saved state."""
         with contextlib.suppress(OSError), (self.folder / LOG).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
-
-    def _write(self, name: str, text: str) -> None:
-        partial = self.folder / f".{name}.partial"
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(self.folder / name)
 
 
 def data_hash(path: Path) -> str:

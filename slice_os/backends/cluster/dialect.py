@@ -6,7 +6,7 @@ A dialect is a module beside this one and a row of `DIALECTS`; the server says w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -55,6 +55,7 @@ class Dialect(ABC):
         name: What `status` calls the backend.
         title: What people call it.
         oldest: The first version that can search spans.
+        tested: The oldest version that slice-os is tested with.
         denial: What stands in its refusals of what an account may not do.
         template: The file of index_templates/ that its indexes are made from.
         engines: What may search the span vectors; the first, unless a layout says another.
@@ -71,6 +72,7 @@ class Dialect(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     oldest: ClassVar[Version]
+    tested: ClassVar[Version]
     denial: ClassVar[str]
     template: ClassVar[str]
     engines: ClassVar[tuple[Engine, ...]]
@@ -132,6 +134,31 @@ class Dialect(ABC):
     @abstractmethod
     def examine(self, asker: Asker, notes: Notes) -> None:
         """Note what there is to say of the server, and of what only this kind has."""
+
+    def check_version(self, notes: Notes) -> None:
+        """Note what the version can do for us."""
+        if self.version is None:
+            return
+        said = f"{self.title} {dotted(self.version)}"
+        if self.version < self.tested:
+            notes.find(
+                "notice",
+                f"{said} is older than {dotted(self.tested)}, which slice-os is tested with",
+                "try your searches, or upgrade.",
+            )
+        else:
+            notes.find("ok", f"{said} can do all that slice-os asks for.")
+
+
+def check_nodes(nodes: Iterable[Mapping[str, Any]], notes: Notes) -> None:
+    """Note if nodes have different versions."""
+    versions = sorted({node["version"] for node in nodes})
+    if len(versions) > 1:
+        notes.find(
+            "warning",
+            f"The nodes have different versions: {', '.join(versions)}",
+            "finish the upgrade before you index.",
+        )
 
 
 def dialect_of(client: Client) -> Dialect:

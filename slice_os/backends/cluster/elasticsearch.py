@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from slice_os import query
 from slice_os.backends.cluster.client import Client
-from slice_os.backends.cluster.dialect import Asker, Dialect, Notes, Version, dotted
+from slice_os.backends.cluster.dialect import Asker, Dialect, Notes, Version, check_nodes, dotted
 from slice_os.backends.cluster.settings import Engine, Layout
 from slice_os.errors import LocationError
 
@@ -25,7 +25,6 @@ PATIENT = (9, 2)
 """A search may give its graph up early, and later versions do so unless told: on nested vectors it
 then misses many of the 200 nearest passages, for some queries nearly half (seen on 9.5.3)."""
 _EARLY = "hnsw_enable_early_termination"
-TESTED = ((8, 19), (9, 5))
 NEWEST = (99,)
 """A server that does not say its version is taken for the newest."""
 HEAP_SHARE = 0.5
@@ -36,7 +35,7 @@ class Elasticsearch(Dialect):
     """See `Dialect`."""
 
     name, title = "elasticsearch", "Elasticsearch"
-    oldest = (8, 14)
+    oldest, tested = (8, 14), (8, 19)
     denial = "is unauthorized for "
     template = "elasticsearch/passages.json"
     engines = ("hnsw", "int8_hnsw", "bbq_hnsw", "bbq_disk")
@@ -99,7 +98,8 @@ class Elasticsearch(Dialect):
         return _without_k(body) if self._version < NEAREST else body
 
     def examine(self, asker: Asker, notes: Notes) -> None:
-        _check_version(self.version, notes)
+        self.check_version(notes)
+        notes.facts["fusions"] = "saturation, rrf, min_max: two searches fused by slice-os"
         _check_nodes(asker, notes)
         name = asker.address.name
         if name:
@@ -122,34 +122,11 @@ def _without_k(part: Any) -> Any:
     return {name: _without_k(one) for name, one in part.items()}
 
 
-def _check_version(version: Version | None, notes: Notes) -> None:
-    """Say what the version can do for us."""
-    if version is None:
-        return
-    number = dotted(version)
-    if version < TESTED[0]:
-        notes.find(
-            "notice",
-            f"Elasticsearch {number} is older than {dotted(TESTED[0])}, which slice-os is tested "
-            "with",
-            "try your searches, or upgrade.",
-        )
-    else:
-        notes.find("ok", f"Elasticsearch {number} can do all that slice-os asks for.")
-    notes.facts["fusions"] = "saturation, rrf, min_max: two searches fused by slice-os"
-
-
 def _check_nodes(asker: Asker, notes: Notes) -> None:
     """Say if versions differ, breakers have tripped, or the heap leaves vectors no memory."""
     said = asker.get("/_nodes/stats/breaker,jvm,os") or {}
     info = asker.get("/_nodes/_all/jvm", filter_path="nodes.*.version") or {}
-    versions = sorted({node["version"] for node in info.get("nodes", {}).values()})
-    if len(versions) > 1:
-        notes.find(
-            "warning",
-            f"The nodes have different versions: {', '.join(versions)}",
-            "finish the upgrade before you index.",
-        )
+    check_nodes(info.get("nodes", {}).values(), notes)
     for node in said.get("nodes", {}).values():
         tripped = sum(one.get("tripped", 0) for one in node.get("breakers", {}).values())
         if tripped:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from slice_os import query
 from slice_os.backends.cluster.client import Client
 from slice_os.backends.cluster.damaged import reading
-from slice_os.backends.cluster.dialect import Asker, Dialect, Notes, dotted
+from slice_os.backends.cluster.dialect import Asker, Dialect, Notes, check_nodes, dotted
 from slice_os.backends.cluster.settings import Engine, Layout
 from slice_os.errors import ClusterError, LocationError
 
@@ -17,7 +17,6 @@ KNN, HYBRID = "opensearch-knn", "opensearch-neural-search"
 """The plugin that searches vectors, and the one that fuses queries."""
 PAGED = (3, 3)
 """Pages of everything are sorted by `_shard_doc`."""
-TESTED = (3, 6)
 
 
 class OpenSearch(Dialect):
@@ -25,6 +24,7 @@ class OpenSearch(Dialect):
 
     name, title = "opensearch", "OpenSearch"
     oldest = (2, 19)  # searches ask for `expand_nested_docs` and `pagination_depth`
+    tested = (3, 6)
     denial = "no permissions for ["
     template = "opensearch/passages.json"
     engines = ("lucene", "faiss")
@@ -78,26 +78,16 @@ class OpenSearch(Dialect):
             _graphs(asker.get("/_plugins/_knn/stats"), notes)
 
     def check_version(self, notes: Notes) -> None:
-        """Say what the version can do for us."""
-        if self.version is None:
-            return
-        number = dotted(self.version)
-        if self.version < PAGED:
+        if self.version is not None and self.version < PAGED:
             notes.find(
                 "warning",
-                f"OpenSearch {number} cannot sort by _shard_doc: mining that reads every word ("
-                "low thresholds, --exact), '--from-index' and lexical pages past 10,000 hits fail",
-                f"upgrade to {dotted(TESTED)} or newer.",
-            )
-        elif self.version < TESTED:
-            notes.find(
-                "notice",
-                f"OpenSearch {number} is older than {dotted(TESTED)}, which slice-os is tested "
-                "with",
-                "try your filters, or upgrade.",
+                f"OpenSearch {dotted(self.version)} cannot sort by _shard_doc: mining that reads "
+                "every word (low thresholds, --exact), '--from-index' and lexical pages past "
+                "10,000 hits fail",
+                f"upgrade to {dotted(self.tested)} or newer.",
             )
         else:
-            notes.find("ok", f"OpenSearch {number} can do all that slice-os asks for.")
+            super().check_version(notes)
 
 
 def _plugins(asker: Asker, notes: Notes) -> set[str]:
@@ -108,13 +98,7 @@ def _plugins(asker: Asker, notes: Notes) -> set[str]:
     nodes = answer["nodes"].values()
     by_node = {node["name"]: {one["name"] for one in node["plugins"]} for node in nodes}
     notes.facts["plugins"] = sorted(set().union(*by_node.values()))
-    versions = sorted({node["version"] for node in nodes})
-    if len(versions) > 1:
-        notes.find(
-            "warning",
-            f"The nodes have different versions: {', '.join(versions)}",
-            "finish the upgrade before you index.",
-        )
+    check_nodes(nodes, notes)
     lacking = {
         plugin: [name for name, has in by_node.items() if plugin not in has]
         for plugin in (KNN, HYBRID)

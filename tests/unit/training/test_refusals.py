@@ -128,7 +128,7 @@ def test_what_was_corrected_begins_in_the_same_folder(room, tmp_path):
     recipe.write_text(text.replace('base = "base"', 'base = "half"'))
     with pytest.raises(ExportError, match=r"no config\.json"):
         slice_os.train(recipe, tmp_path / "run")
-    (tmp_path / "run/.run.json.partial").touch()  # left by a kill or a full disk
+    (tmp_path / "run/.partial-run.json").touch()  # left by a kill or a full disk
     recipe.write_text(text)
     assert slice_os.train(recipe, tmp_path / "run").step == 4
 
