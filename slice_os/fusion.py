@@ -9,10 +9,14 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from slice_os.errors import QueryError
 
 Ref = TypeVar("Ref", bound=Hashable)
 Scores = Mapping[Ref, float]
+Number = TypeVar("Number", float, npt.NDArray[np.float64])
 
 LATE = 0.3
 """The share of late interaction in a dense score (`spans.late_interaction`), unless a search says
@@ -25,19 +29,21 @@ LOWEST_NORMAL = 0.001
 """What OpenSearch's min_max normalisation gives the smallest score instead of 0."""
 
 
-def saturation(dense: Scores[Ref], lexical: Scores[Ref], weight: float) -> dict[Ref, float]:
+def saturated(dense: Number, lexical: Number, weight: float) -> Number:
     """Return (1 - weight) * d + weight * s / (s + 10), d the dense and s the BM25 score.
 
-    The only fusion whose value means the same across queries: it is in [0, 1].
+    Of one passage, or arrays ``[n]`` of many; a missing score is 0. The only fusion whose value
+    means the same across queries: it is in [0, 1].
     """
+    return (1 - weight) * dense + weight * lexical / (lexical + SATURATION_PIVOT)
+
+
+def saturation(dense: Scores[Ref], lexical: Scores[Ref], weight: float) -> dict[Ref, float]:
+    """Return the `saturated` score of each passage."""
     return {
-        ref: (1 - weight) * dense.get(ref, 0.0) + weight * _saturated(lexical.get(ref, 0.0))
+        ref: saturated(dense.get(ref, 0.0), lexical.get(ref, 0.0), weight)
         for ref in {**dense, **lexical}
     }
-
-
-def _saturated(score: float) -> float:
-    return score / (score + SATURATION_PIVOT) if score > 0 else 0.0
 
 
 def rrf(dense: Scores[Ref], lexical: Scores[Ref], weight: float | None) -> dict[Ref, float]:
@@ -75,14 +81,19 @@ class Fusion:
 
     fuse: Callable[..., dict[Any, float]]
     weight: float | None
-    whole_corpus: bool
-    """Whether every passage's degree counts, or only those of the dense results."""
+    of_one: Callable[..., Any] | None = None
+    """The score of a passage by its own two, if ranks do not matter: then every degree counts."""
+
+    @property
+    def whole_corpus(self) -> bool:
+        """Whether every passage's degree counts, or only those of the dense results."""
+        return self.of_one is not None
 
 
 FUSIONS: Mapping[str, Fusion] = {
-    "saturation": Fusion(saturation, 0.2, whole_corpus=True),
-    "min_max": Fusion(min_max, 0.5, whole_corpus=False),
-    "rrf": Fusion(rrf, None, whole_corpus=False),
+    "saturation": Fusion(saturation, 0.2, saturated),
+    "min_max": Fusion(min_max, 0.5),
+    "rrf": Fusion(rrf, None),
 }
 DEFAULT_FUSION = "saturation"
 

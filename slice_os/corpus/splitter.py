@@ -27,6 +27,7 @@ _JOINED, _WORD, _CLAUSE, _SENTENCE, _LINE, _BLANK = range(-1, 5)
 """What a word ends: the higher, the better a cut after it; after `_JOINED` there should be none."""
 
 _RUN = re.compile(r"\S+")
+_JOINS = re.compile(re.escape(JOIN))
 # One character is the nearest thing to a word that can be counted without a dictionary.
 _UNSPACED = regex.compile(
     r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]", regex.V1
@@ -101,9 +102,16 @@ def sentence_ends(text: str, ends: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     a bullet, a speaker's name, a fence of code and after a heading do.
     """
     flowing = flow(text)
-    last = [word.end for word in _words(flowing) if word.ends >= _SENTENCE]
+    cased = is_cased(flowing)
+    last, former = [], _BLANK
+    for (start, end), (following, _) in pairwise(_runs(flowing)):
+        # Most words are letters before a space, and end no sentence.
+        inside = flowing[end - 1].isalpha() and flowing[end:following] == " "
+        former = _WORD if inside else _ending(flowing, (start, end), following, former, cased)
+        if former >= _SENTENCE:
+            last.append(end)
     last += [one.start() for one in _BEGUN.finditer(text)]
-    last += [at for at, character in enumerate(flowing) if character == JOIN]
+    last += [one.start() for one in _JOINS.finditer(flowing)]
     found = np.zeros(len(ends) + 1, bool)
     found[np.searchsorted(ends, last, side="right")] = True
     found[[0, -1]] = True
@@ -168,7 +176,7 @@ def _words(text: str) -> Iterator[_Word]:
 
 def _runs(text: str) -> Iterator[tuple[int, int]]:
     """Yield where words are: runs without a space and, of scripts without spaces, characters."""
-    plain = text.isascii()
+    plain = text.isascii() or not _UNSPACED.search(text)
     for found in _RUN.finditer(text):
         start, end = found.span()
         if plain or not (alone := [one.start() for one in _UNSPACED.finditer(found[0])]):

@@ -117,13 +117,13 @@ def _whole(ranks: range, block: int) -> range:
 
 def _rerank(query: SearchQuery, passages: Sequence[Ranked]) -> list[Ranked]:
     """Score passages again and sort them."""
-    scores = {n: dense_score(query, one) for n, one in enumerate(passages)}
+    scores = np.array([dense_score(query, one) for one in passages], float)
     if query.mode == "hybrid":
         fusion, weight = get_fusion(query.fusion, query.weight)
-        lexical = {n: one.bm25 for n, one in enumerate(passages) if one.bm25 is not None}
-        scores = fusion.fuse(scores, lexical, weight)
-    for n, one in enumerate(passages):
-        one.score = scores[n]
+        lexical = np.array([one.bm25 or 0 for one in passages], float)
+        scores = fusion.of_one(scores, lexical, weight) if fusion.of_one else scores
+    for one, score in zip(passages, scores.tolist(), strict=True):
+        one.score = score
     return sorted(passages, key=lambda one: -one.score)
 
 

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from slice_os.corpus import sentence_ends
 from slice_os.records import Float32
-from slice_os.spans.enumeration import full_range
 from slice_os.spans.selection import ScoredSpan
 from slice_os.spans.verify import SPANS, pick
 
@@ -69,10 +68,8 @@ def phrasing(text: str, starts: npt.NDArray[Any], ends: npt.NDArray[Any], longes
     """
     count = len(starts)
     ending = sentence_ends(text, ends)
-    words = [
-        _NO_WORD.sub("", text[start:end]).lower()
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-    ]
+    said = [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    words = [(one if one.isalpha() else _NO_WORD.sub("", one)).lower() for one in said]
     first = np.arange(count)
     last = np.minimum(first + np.arange(1, longest + 1)[:, None], count)  # half-open
     passed = np.cumsum(ending)
@@ -96,5 +93,6 @@ def preferred(
     `cosines` ``[L, N]`` are those of spans of 1 to L words, the last length of the window.
     """
     said = phrasing(text, starts, ends, len(cosines))
-    found = pick(said.within(cosines, window), full_range(len(cosines)), count, said.costs)
+    lengths = range(1, len(cosines) + 1)
+    found = pick(said.within(cosines, window), lengths, count, said.costs)
     return [(span, float(said.costs[span.j - span.i - 1, span.i]) / 2) for span in found]

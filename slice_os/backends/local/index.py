@@ -320,7 +320,7 @@ class LocalBackend(Backend, Forkable):
             return list(reaching(segment.bounds, read, vectors, lengths, cosines))
 
         with self._own_state() as (database, segments), ExitStack() as stack:
-            left_out = unseen(database, query.filters)
+            left_out = set(unseen(database, query.filters))
             # Threads of its own do not keep searches waiting.
             pool = _pool()
             stack.callback(pool.shutdown, cancel_futures=True)
@@ -328,9 +328,8 @@ class LocalBackend(Backend, Forkable):
             found = pool.map(reached, segments.values())
             done, words = 0, sum(len(segment.starts) for segment in segments.values())
             for (number, segment), passages in zip(segments.items(), found, strict=True):
-                excluded = set(left_out.get(number, ()))
                 for ordinal, phrases in passages:
-                    if ordinal not in excluded:
+                    if (number, ordinal) not in left_out:
                         (stored,) = fetch(database, segments, [(number, ordinal)])
                         yield stored, phrases
                 done += len(segment.starts)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import regex
 
 from slice_os.backends.local.schema import AT, filter_clause
+from slice_os.backends.local.segment import Segment
 from slice_os.filters import Condition, Filter
 from slice_os.lexical import (
     K1,
@@ -39,27 +40,53 @@ MANY = 8
 """With more queries it is quicker to know where all passages are than to look some up for each."""
 
 
+class Places:
+    """All passages, numbered through: those of the first segment, of the second, and so on."""
+
+    def __init__(self, segments: Mapping[int, Segment]) -> None:
+        """Take the segments by their numbers."""
+        self.numbers = np.array(sorted(segments), np.int64)
+        counts = [len(segments[number].bounds) - 1 for number in self.numbers.tolist()]
+        self._first = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+
+    def of(self, refs: Sequence[Ref] | Int64) -> Int64:
+        """Return the places of some passages ``[n]``."""
+        numbers, ordinals = np.array(refs, np.int64).reshape(-1, 2).T
+        found: Int64 = self._first[np.searchsorted(self.numbers, numbers)] + ordinals
+        return found
+
+    def refs(self, places: Sequence[int]) -> list[Ref]:
+        """Return the passages at some places."""
+        at = np.searchsorted(self._first, places, side="right") - 1
+        ordinals = np.array(places, np.int64) - self._first[at]
+        return list(zip(self.numbers[at].tolist(), ordinals.tolist(), strict=True))
+
+
 class Postings:
     """The postings of one state of an index; those of a term are read once for all queries."""
 
-    def __init__(self, database: sqlite3.Connection, queries: int) -> None:
+    def __init__(self, database: sqlite3.Connection, places: Places, queries: int) -> None:
         """Read the postings of as many queries; for many, where all passages are, once."""
         self._database = database
-        self._refs: dict[int, Ref] = {}
+        self._of = places
+        self._keys, self._places = np.empty((2, 0), np.int64)
         if queries > MANY:
-            rows = database.execute("SELECT key, segment, ordinal FROM passages WHERE NOT pending")
-            self._refs = {key: (segment, ordinal) for key, segment, ordinal in rows}
-        self._keys = {ref: key for key, ref in self._refs.items()}
+            query = "SELECT key, segment, ordinal FROM passages WHERE NOT pending ORDER BY key"
+            rows = np.array(database.execute(query).fetchall(), np.int64).reshape(-1, 3)
+            self._keys, self._places = rows[:, 0], places.of(rows[:, 1:])
+        self._by_place = np.argsort(self._places)
         self._terms: dict[str, tuple[Int64, Float64]] = {}
         self._allowed: dict[tuple[Condition, ...], Int64] = {}
-        (self._passages,) = database.execute(
-            "SELECT (SELECT total(passages) FROM segments) - (SELECT count(*) FROM hidden)"
+        self._passages, self._last = database.execute(
+            "SELECT (SELECT total(passages) FROM segments) - (SELECT count(*) FROM hidden),"
+            " (SELECT ifnull(max(key), 0) FROM passages)"
         ).fetchone()
 
     def scores(self, text: str, filters: Sequence[Condition]) -> tuple[Int64, Float64]:
-        """Return the keys of all passages that hold a term of a query, and their scores.
+        """Return the keys of all passages that hold a term of a query, and scores by key.
 
-        Both ``[n]``, the best first; equal scores by key, so that pages do not overlap.
+        The keys ``[n]`` stand best first; equal scores by key, so that pages do not overlap. Of
+        what is not among them the score is 0.
         """
         found = [(term, count, *self._postings(term)) for term, count in terms(text).items()]
         rarest = sorted((len(keys), term) for term, _, keys, _ in found if len(keys))[:MAX_TERMS]
@@ -67,14 +94,18 @@ class Postings:
         weighted = [
             (keys, count * scores) for term, count, keys, scores in found if term in kept
         ] or [(np.empty(0, np.int64), np.empty(0))]
-        keys, at = np.unique(np.concatenate([keys for keys, _ in weighted]), return_inverse=True)
-        each = np.concatenate([some for _, some in weighted])
-        scores: Float64 = np.bincount(at, each, len(keys)).astype(np.float64)
+        scores: Float64 = np.bincount(
+            np.concatenate([keys for keys, _ in weighted]),
+            np.concatenate([some for _, some in weighted]),
+            self._last + 1,
+        )
         if filters:
-            here = np.isin(keys, self._meeting(tuple(filters)))
-            keys, scores = keys[here], scores[here]
-        order = np.lexsort((keys, -scores))
-        return keys[order], scores[order]
+            meeting = self._meeting(tuple(filters))
+            kept_scores = scores[meeting]
+            scores = np.zeros_like(scores)
+            scores[meeting] = kept_scores
+        keys = np.flatnonzero(scores)
+        return keys[np.argsort(-scores[keys], kind="stable")], scores
 
     def _postings(self, term: str) -> tuple[Int64, Float64]:
         """Return the keys of the passages that hold a term, and what it adds to their scores."""
@@ -102,22 +133,24 @@ class Postings:
             self._allowed[filters] = np.array([key for (key,) in rows], np.int64)
         return self._allowed[filters]
 
-    def refs(self, keys: Int64) -> list[Ref]:
-        """Return where the words of some passages are, by their keys."""
-        if self._refs:
-            return [self._refs[key] for key in keys.tolist()]
+    def places(self, keys: Int64) -> Int64:
+        """Return the places of some passages, by their keys."""
+        if len(self._keys):
+            return self._places[np.searchsorted(self._keys, keys)]
         query = (
             "SELECT p.segment, p.ordinal FROM json_each(?) wanted"
             " CROSS JOIN passages p ON p.key = wanted.value ORDER BY wanted.key"
         )
-        return self._database.execute(query, (json.dumps(keys.tolist()),)).fetchall()
+        return self._of.of(self._database.execute(query, (json.dumps(keys.tolist()),)).fetchall())
 
-    def keys(self, refs: Sequence[Ref]) -> list[int]:
-        """Return the keys of the passages whose words are at some places."""
-        if self._keys:
-            return [self._keys[ref] for ref in refs]
+    def keys(self, places: Int64) -> Int64:
+        """Return the keys of the passages at some places."""
+        if len(self._keys):
+            at = np.searchsorted(self._places, places, sorter=self._by_place)
+            return self._keys[self._by_place[at]]
         query = f"SELECT p.key FROM {AT} ORDER BY place.key"
-        return [key for (key,) in self._database.execute(query, (json.dumps(refs),))]
+        rows = self._database.execute(query, (json.dumps(self._of.refs(places.tolist())),))
+        return np.array(rows.fetchall(), np.int64).reshape(-1)
 
 
 def wording_clause(conditions: Sequence[Condition]) -> tuple[str, list[str]]:

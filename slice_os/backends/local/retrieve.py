@@ -6,12 +6,11 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
-from heapq import nsmallest
 
 import numpy as np
 
 from slice_os.backends.base import Candidate, SearchQuery, StoredPassage
-from slice_os.backends.local.lexical import Float64, Int64, Postings, Ref, wording_clause
+from slice_os.backends.local.lexical import Float64, Int64, Places, Postings, Ref, wording_clause
 from slice_os.backends.local.scan import best_cosines
 from slice_os.backends.local.schema import AT, filter_clause
 from slice_os.backends.local.segment import Segment
@@ -27,37 +26,38 @@ def candidates(
     database: sqlite3.Connection, segments: Segments, pool: Executor, queries: Sequence[SearchQuery]
 ) -> list[list[Candidate]]:
     """Return the ranks that each query asks for, best first; `pool` scans the segments."""
-    scanned: dict[int, Future[Float32]] = {}
+    scanned: list[Future[Float32]] = []
     rows: dict[int, int] = {}
+    places = Places(segments)
     if dense := [n for n, query in enumerate(queries) if query.mode != "lexical"]:
         vectors = np.array([queries[n].vector for n in dense])
         lengths = [queries[n].lengths for n in dense]
         rows = {n: row for row, n in enumerate(dense)}
-        for number, segment in segments.items():
-            scanned[number] = pool.submit(best_cosines, segment, vectors, lengths)
-    postings = Postings(database, len(queries))
+        scanned = [
+            pool.submit(best_cosines, segments[number], vectors, lengths)
+            for number in places.numbers.tolist()
+        ]
+    postings = Postings(database, places, len(queries))
     lexical = [  # while the pool scans
         None if query.mode == "dense" else postings.scores(query.text, query.filters)
         for query in queries
     ]
-    cosines = {number: one.result() for number, one in scanned.items()}
-    left_out: dict[tuple[Condition, ...], dict[int, list[int]]] = {}
+    cosines = [one.result() for one in scanned]
+    left_out: dict[tuple[Condition, ...], Int64] = {}
     found = []
     for n, (query, scores) in enumerate(zip(queries, lexical, strict=True)):
-        degrees: dict[int, Float32] = {}
-        if n in rows:
+        degrees = np.empty(0)
+        if n in rows and cosines:
             filters = tuple(query.filters)
             if filters not in left_out:
-                left_out[filters] = unseen(database, filters)
-            # -1 where it may not be seen.
-            degrees = {number: degree(some[rows[n]]) for number, some in cosines.items()}
-            for number, ordinals in left_out[filters].items():
-                degrees[number][ordinals] = -1
+                left_out[filters] = places.of(unseen(database, filters))
+            degrees = degree(np.concatenate([some[rows[n]] for some in cosines])).astype(float)
+            degrees[left_out[filters]] = np.nan
         ranked = _ranked(postings, query, scores, degrees)[query.ranks.start : query.ranks.stop]
-        passages = fetch(database, segments, [ref for ref, *_ in ranked])
+        passages = fetch(database, segments, places.refs([place for place, *_ in ranked]))
         found.append(
             [
-                Candidate(score, stored, bm25)
+                Candidate(score, stored, None if np.isnan(bm25) else bm25)
                 for (_, score, bm25), stored in zip(ranked, passages, strict=True)
             ]
         )
@@ -65,34 +65,33 @@ def candidates(
 
 
 def _ranked(
-    postings: Postings,
-    query: SearchQuery,
-    lexical: tuple[Int64, Float64] | None,
-    degrees: dict[int, Float32],
-) -> list[tuple[Ref, float, float | None]]:
-    """Return the passages that a query finds, their scores and BM25 scores, best first."""
+    postings: Postings, query: SearchQuery, lexical: tuple[Int64, Float64] | None, degrees: Float64
+) -> list[tuple[int, float, float]]:
+    """Return the places that a query finds, their scores and BM25 scores (or NaN), best first."""
     depth = max(query.depth, query.ranks.stop)
-    bm25: dict[Ref, float] = {}
-    dense = _top(degrees, depth) if degrees else {}
-    scores: Mapping[Ref, float] = dense
-    if lexical is not None:
-        keys, values = lexical
-        bm25 = dict(zip(postings.refs(keys[:depth]), values[:depth].tolist(), strict=True))
-        scores = bm25
+    keys, values = lexical or (np.empty(0, np.int64), np.empty(0))
+    matching = postings.places(keys[:depth])
+    top = _top(degrees, depth)
+    places = np.union1d(top, matching)
+    bm25 = np.full(len(places), np.nan)
+    bm25[np.searchsorted(places, matching)] = values[keys[:depth]]
+    scores = bm25 if query.mode == "lexical" else degrees[places]
     if query.mode == "hybrid":
         fusion, weight = get_fusion(query.fusion, query.weight)
-        if fusion.whole_corpus:
+        if fusion.of_one:
             if len(keys) > depth:  # the best by degree may have a BM25 score too
-                missing = [ref for ref in dense if ref not in bm25]
-                wanted = np.array(postings.keys(missing), np.int64)
-                order = np.argsort(keys)
-                at = order[np.searchsorted(keys, wanted, sorter=order) - len(order)]
-                for n in np.flatnonzero(keys[at] == wanted).tolist():
-                    bm25[missing[n]] = float(values[at[n]])
-            dense |= {(s, o): float(degrees[s][o]) for s, o in bm25}
-        scores = fusion.fuse(dense, bm25, weight)
-    ranked = nsmallest(query.ranks.stop, scores, key=lambda ref: (-scores[ref], ref))
-    return [(ref, scores[ref], bm25.get(ref)) for ref in ranked]
+                lacking = np.flatnonzero(np.isnan(bm25))
+                found = values[postings.keys(places[lacking])]
+                bm25[lacking] = np.where(found > 0, found, np.nan)
+            scores = fusion.of_one(np.nan_to_num(scores), np.nan_to_num(bm25), weight)
+        else:
+            dense = dict(zip(top.tolist(), degrees[top].tolist(), strict=True))
+            bm25s = values[keys[:depth]].tolist()
+            words = dict(zip(matching.tolist(), bm25s, strict=True))
+            fused = fusion.fuse(dense, words, weight)
+            scores = np.array([fused[place] for place in places.tolist()], float)
+    best = np.lexsort((places, -scores))[: query.ranks.stop]
+    return list(zip(places[best].tolist(), scores[best].tolist(), bm25[best].tolist(), strict=True))
 
 
 def fetch(
@@ -110,8 +109,8 @@ def fetch(
     ]
 
 
-def unseen(database: sqlite3.Connection, filters: Sequence[Condition]) -> dict[int, list[int]]:
-    """Return the ordinals, by segment, that are hidden or that a filter excludes."""
+def unseen(database: sqlite3.Connection, filters: Sequence[Condition]) -> list[Ref]:
+    """Return the passages that are hidden or that a filter excludes."""
     query = "SELECT segment, ordinal FROM hidden"
     parameters: list[str] = []
     if filters:
@@ -122,24 +121,12 @@ def unseen(database: sqlite3.Connection, filters: Sequence[Condition]) -> dict[i
             f" (SELECT key FROM documents d WHERE NOT ({condition})) OR NOT ({words})"
         )
         parameters += phrases
-    found: dict[int, list[int]] = {}
-    for segment, ordinal in database.execute(query, parameters):
-        found.setdefault(segment, []).append(ordinal)
-    return found
+    return database.execute(query, parameters).fetchall()
 
 
-def _top(degrees: dict[int, Float32], depth: int) -> dict[Ref, float]:
-    """Return the `depth` highest degrees."""
-    if not degrees:
-        return {}
-    numbers = np.repeat(list(degrees), [len(d) for d in degrees.values()])
-    ordinals = np.concatenate([np.arange(len(d)) for d in degrees.values()])
-    values = np.concatenate(list(degrees.values()))
-    if len(values) > depth:
-        best = np.argpartition(-values, depth - 1)[:depth]
-        numbers, ordinals, values = numbers[best], ordinals[best], values[best]
-    seen = values >= 0
-    return {
-        (int(n), int(o)): float(v)
-        for n, o, v in zip(numbers[seen], ordinals[seen], values[seen], strict=True)
-    }
+def _top(degrees: Float64, depth: int) -> Int64:
+    """Return where the `depth` highest degrees are."""
+    best = np.arange(len(degrees))
+    if len(degrees) > depth:
+        best = np.argpartition(-degrees, depth - 1)[:depth]
+    return best[~np.isnan(degrees[best])]
