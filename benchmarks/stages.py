@@ -20,7 +20,7 @@ from slice_os.backends.cluster.retrieve import COVERED, NEAREST, STORED, stored_
 from slice_os.fusion import LATE
 from slice_os.query import hybrid_query, lexical_query, span_query
 from slice_os.search import encode_queries, encoded_queries, query_lengths
-from slice_os.search.rerank import RANKS, Ranked, dense_score, ranked_passages
+from slice_os.search.rerank import RANKS, Ranked, dense_scores, ranked_passages
 from slice_os.search.verify import verified
 
 SIZE = 10
@@ -133,8 +133,7 @@ def _scoring(answers: list[dict[str, Any]], wanted: SearchQuery) -> float:
         found = [
             Ranked(0.0, stored_passage(hit), None, wanted.vector, wanted.lengths) for hit in hits
         ]
-        for one in found:
-            dense_score(wanted, one)
+        dense_scores(wanted, found)
 
     return seconds(score)
 

@@ -7,26 +7,27 @@ overlap.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from math import ceil
 
 import numpy as np
+import numpy.typing as npt
 
 from slice_os.backends.base import Backend, Candidate, Mode, SearchQuery, StoredPassage
 from slice_os.fusion import FUSIONS, get_fusion
 from slice_os.records import Float32
 from slice_os.spans import (
-    best_span,
+    best_of_each,
     degree,
     fit_window,
-    late_interaction,
+    late_interactions,
     word_scores,
 )
 
+Float64 = npt.NDArray[np.float64]
 RANKS = {"dense": 50, "hybrid": 30}
 """Ranks that are reranked together, by mode: nearly all ten of a scoring of every passage are
 there (benchmarks/hybrid.py). BM25 brings them forward, and in a cluster each costs its words."""
@@ -60,15 +61,11 @@ class Ranked:
         """The span lengths that count: of a shorter passage, the whole."""
         return fit_window(self.lengths, len(self.stored.packed))
 
-    @cached_property
-    def cosines(self) -> Float32:
-        """The cosines of its spans with the query, float32 ``[window, N]``."""
-        return self.stored.packed.scored(self.word_scores, self.window)
-
     @property
     def degree(self) -> float:
         """The indexed degree of its best span."""
-        return degree(best_span(self.cosines, self.window).cosine)
+        best = best_of_each([self.stored.packed], [self.word_scores], self.lengths)
+        return degree(float(best[0]))
 
 
 def is_reranked(mode: Mode, fusion: str) -> bool:
@@ -95,11 +92,7 @@ def ranked_passages(
                 ranked[first : first + block] = _rerank(query, ranked[first : first + block])
         return ranked[ranks.start - query.ranks.start :][: len(ranks)]
 
-    found = backend.candidates(asked)
-    if len(queries) == 1:
-        return [page(asked[0], blocks[0], found[0])]
-    with ThreadPoolExecutor(os.cpu_count(), "slice-os-rerank") as pool:
-        return list(pool.map(page, asked, blocks, found))
+    return list(map(page, asked, blocks, backend.candidates(asked)))
 
 
 def _block(backend: Backend, query: SearchQuery) -> int:
@@ -117,7 +110,7 @@ def _whole(ranks: range, block: int) -> range:
 
 def _rerank(query: SearchQuery, passages: Sequence[Ranked]) -> list[Ranked]:
     """Score passages again and sort them."""
-    scores = np.array([dense_score(query, one) for one in passages], float)
+    scores = dense_scores(query, passages)
     if query.mode == "hybrid":
         fusion, weight = get_fusion(query.fusion, query.weight)
         lexical = np.array([one.bm25 or 0 for one in passages], float)
@@ -127,19 +120,28 @@ def _rerank(query: SearchQuery, passages: Sequence[Ranked]) -> list[Ranked]:
     return sorted(passages, key=lambda one: -one.score)
 
 
-def dense_score(query: SearchQuery, passage: Ranked) -> float:
-    """Return the dense score of a passage, in [0, 1].
+def dense_scores(query: SearchQuery, passages: Sequence[Ranked]) -> Float64:
+    """Return the dense scores of passages, float64 ``[n]``, in [0, 1].
 
     That is (1 - late) degree + late (1 + s) / 2, s the late interaction of the query's words with
     the passage's; the degree alone where the query has no words.
     """
     words = query.words if query.late else None
+    wanted = query.vector[None] if words is None else np.vstack((query.vector, words.vectors))
+    packed = [one.stored.packed for one in passages]
+    bounds = np.cumsum([0, *map(len, packed)])
+    products = np.empty((bounds[-1], len(wanted)), np.float32)
+    squares = np.empty(bounds[-1], np.float32)
+    for one, (start, end) in zip(packed, pairwise(bounds.tolist()), strict=True):
+        # What the cache holds at a time. A cosine has no need of the scales.
+        codes = one.codes.astype(np.float32)
+        np.matmul(codes, wanted.T, out=products[start:end])
+        np.einsum("nd,nd->n", codes, codes, out=squares[start:end])
+    for ranked, own in zip(passages, np.split(products[:, 0], bounds[1:-1]), strict=True):
+        ranked.word_scores = own * ranked.stored.packed.scales
+    best = best_of_each(packed, [one.word_scores for one in passages], query.lengths)
+    degrees = degree(best.astype(np.float64))
     if words is None:
-        return passage.degree
-    packed = passage.stored.packed
-    # One product of what the cache holds: the codes, since a cosine has no need of their scales.
-    codes = packed.codes.astype(np.float32)
-    products = codes @ np.vstack((query.vector, words.vectors)).T
-    passage.word_scores = products[:, 0] * packed.scales
-    said = degree(late_interaction(words, codes, products[:, 1:]))
-    return (1 - query.late) * passage.degree + query.late * said
+        return degrees
+    late = late_interactions(words, products[:, 1:], squares, bounds)
+    return (1 - query.late) * degrees + query.late * degree(late.astype(np.float64))

@@ -14,10 +14,12 @@ from slice_os.spans.enumeration import full_range as full_range
 from slice_os.spans.enumeration import length_window as length_window
 from slice_os.spans.interaction import QueryWords as QueryWords
 from slice_os.spans.interaction import late_interaction as late_interaction
+from slice_os.spans.interaction import late_interactions as late_interactions
 from slice_os.spans.interaction import query_words as query_words
 from slice_os.spans.norms import prefix_sums as prefix_sums
 from slice_os.spans.norms import span_norms as span_norms
 from slice_os.spans.packed import PackedPassage as PackedPassage
+from slice_os.spans.packed import best_of_each as best_of_each
 from slice_os.spans.phrasing import Phrasing as Phrasing
 from slice_os.spans.phrasing import phrasing as phrasing
 from slice_os.spans.phrasing import preferred as preferred

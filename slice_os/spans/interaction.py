@@ -43,17 +43,31 @@ def query_words(vectors: npt.NDArray[Any]) -> QueryWords:
     return QueryWords(rows / norms, shares / shares.sum())
 
 
-def late_interaction(
-    query: QueryWords, words: npt.NDArray[Any], products: npt.NDArray[Any] | None = None
-) -> float:
+def late_interaction(query: QueryWords, words: npt.NDArray[Any]) -> float:
     """Return the sum of ``a_i max_j cos(q_i, w_j)`` over the query's words i, in [-1, 1].
 
     ColBERT's MaxSim (Khattab and Zaharia 2020, equation 3) with the shares a_i instead of ones.
     `words` are the vectors of a passage's words, ``[N, d]``, each of any length; without words the
-    result is -1. `products`, ``[N, m]``, are theirs with the query's, where they are known.
+    result is -1.
     """
-    if not len(words):
-        return -1.0
-    cosines = words @ query.vectors.T if products is None else products
-    norms = np.maximum(np.sqrt(np.einsum("nd,nd->n", words, words)), TINY)
-    return float((cosines / norms[:, None]).max(axis=0) @ query.shares)
+    squares = np.einsum("nd,nd->n", words, words)
+    bounds = np.array([0, len(words)])
+    return float(late_interactions(query, words @ query.vectors.T, squares, bounds)[0])
+
+
+def late_interactions(
+    query: QueryWords,
+    products: npt.NDArray[Any],
+    squares: npt.NDArray[Any],
+    bounds: npt.NDArray[np.int64],
+) -> npt.NDArray[Any]:
+    """Return the `late_interaction` of passages ``[p]``, whose words stand one after another.
+
+    Words ``bounds[p]`` to ``bounds[p + 1]`` are those of passage p. `products` ``[N, m]`` are
+    theirs with the query's, `squares` ``[N]`` those of each with itself.
+    """
+    cosines = products / np.maximum(np.sqrt(squares), TINY)[:, None]
+    found = np.full(len(bounds) - 1, -1, cosines.dtype)
+    if (held := np.diff(bounds) > 0).any():
+        found[held] = np.maximum.reduceat(cosines, bounds[:-1][held]) @ query.shares
+    return found

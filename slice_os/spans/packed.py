@@ -7,6 +7,7 @@ offsets of its words: all that any search of the passage needs besides its text.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -164,6 +165,34 @@ class PackedPassage:
             starts,
             ends,
         )
+
+
+def best_of_each(
+    passages: Sequence[PackedPassage], word_scores: Sequence[Float32], lengths: range
+) -> Float32:
+    """Return the cosine of each passage's best span, float32 ``[n]``; -inf if it has none.
+
+    `word_scores` are those of each, as `PackedPassage.scored` takes them. Spans of `lengths` count,
+    of a passage that is shorter the whole, as `spans.fit_window` says.
+    """
+    counts = np.array([len(one) for one in passages], np.int64)
+    best = np.full(len(passages), -np.inf, np.float32)
+    if not counts.any():
+        return best
+    first = np.cumsum(counts) - counts
+    norms = np.concatenate([one.norms[: lengths.stop - 1] for one in passages], axis=1)
+    exponents = np.repeat([one.exponent for one in passages], counts)
+    inverse = unpack_inverse_norms(norms, exponents)
+    scores = np.concatenate(word_scores)
+    cosines = stored_cosines(scores, inverse, lengths)
+    cosines[norms[lengths.start - 1 :] == 0] = -np.inf
+    held = counts > 0
+    best[held] = np.maximum.reduceat(cosines.max(axis=0, initial=-np.inf), first[held])
+    short = held & (counts < lengths.start)
+    at = counts[short] - 1, first[short]
+    sums = np.add.reduceat(scores, first[held], dtype=np.float64)[short[held]]
+    best[short] = np.where(norms[at] > 0, sums * inverse[at], -np.inf)
+    return best
 
 
 def _unreadable(what: str) -> IndexDamagedError:

@@ -98,7 +98,7 @@ class Postings:
             np.concatenate([keys for keys, _ in weighted]),
             np.concatenate([some for _, some in weighted]),
             self._last + 1,
-        )
+        ).astype(np.float64, copy=False)
         if filters:
             meeting = self._meeting(tuple(filters))
             kept_scores = scores[meeting]
