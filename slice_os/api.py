@@ -26,6 +26,7 @@ from slice_os.pipeline import LOOKED_UP, IndexReport, Prune, claim_roots, index_
 from slice_os.reading import get_document, show_document
 from slice_os.records import Document, DocumentInfo, Excerpt, Match, Reject
 from slice_os.search import Hits, search_passages
+from slice_os.threads import Forkable
 
 Filters = Mapping[str, object] | Iterable[str | Filter] | None
 StrPath = str | Path
@@ -36,7 +37,7 @@ def _ignore(_: object) -> None:
     return None
 
 
-class Index:
+class Index(Forkable):
     """An index at a location, a folder or a cluster. It comes into being with the first `add`.
 
     Args:
@@ -82,7 +83,8 @@ class Index:
         self._encoder: Encoder | None = None
         self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
         self._given = encoder  # an encoder object stays its owner's to close
-        self._loading, self._opening = Lock(), Lock()
+        self.forked()
+        self.watch_forks()
         self._passage_words = passage_words
         self._store = None if store is None else tuple(store)
         self._cluster = dict(cluster or {})
@@ -91,6 +93,10 @@ class Index:
         except BaseException:
             self.close()
             raise
+
+    def forked(self) -> None:
+        """Begin with locks that no thread holds."""
+        self._loading, self._opening = Lock(), Lock()
 
     def _check(self) -> None:
         """Raise LocationError unless the index, if there is one, is as it is asked for."""

@@ -7,11 +7,15 @@ than they save, and they spin for a while afterwards, beside whatever else has w
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from threading import Lock
+from threading import Condition, Lock, local
 from typing import Any
 from weakref import WeakValueDictionary
+
+FORK_WAIT = 10.0
+"""Seconds that a fork waits for what other threads are within."""
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
@@ -76,5 +80,55 @@ def _forked() -> None:
     _one_fork.release()
 
 
+class _Whole(Forkable):
+    """Work that a fork does not cut: it waits until none is under way, and none begins meanwhile.
+
+    For libraries whose own locks the child would find locked: SQLite, onnxruntime.
+    """
+
+    def __init__(self) -> None:
+        self._own = local()
+        self.forked()
+        self.watch_forks()
+
+    @contextmanager
+    def work(self) -> Iterator[None]:
+        """Keep forks out of a block, for `FORK_WAIT` seconds at most."""
+        if self._is_within():
+            yield
+            return
+        with self._gate, self._ended:
+            self._inside += 1
+        self._own.within = True
+        try:
+            yield
+        finally:
+            self._own.within = False
+            with self._ended:
+                self._inside -= 1
+                self._ended.notify_all()
+
+    def _is_within(self) -> bool:
+        return getattr(self._own, "within", False)
+
+    def before_fork(self) -> None:
+        self._gate.acquire()
+        with self._ended:
+            self._ended.wait_for(lambda: self._inside <= self._is_within(), FORK_WAIT)
+
+    def after_fork(self) -> None:
+        self._gate.release()
+
+    def forked(self) -> None:
+        self._gate, self._ended = Lock(), Condition()
+        self._inside = int(self._is_within())
+
+
+whole_at_fork = _Whole().work
+
 if hasattr(os, "register_at_fork"):
+    # Hooks that were registered first run last: these two hold locks that a search may wait for.
+    import concurrent.futures.thread  # noqa: F401
+    import logging  # noqa: F401
+
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_forked)

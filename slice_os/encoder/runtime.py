@@ -13,7 +13,7 @@ import numpy.typing as npt
 from slice_os.encoder.providers import PROVIDERS, open_session
 from slice_os.errors import EncoderError
 from slice_os.records import Float32
-from slice_os.threads import Forkable
+from slice_os.threads import Forkable, whole_at_fork
 
 Int64 = npt.NDArray[np.int64]
 
@@ -98,7 +98,8 @@ class Graph(Forkable):
         feed = {name: given[name].astype(kind, copy=False) for name, kind in self._inputs.items()}
         if self.on_gpu:
             return self._run_bound(feed)
-        vectors: Float32 = self._session.run([self._output], feed)[0]
+        with whole_at_fork():
+            vectors: Float32 = self._session.run([self._output], feed)[0]
         return vectors.astype(np.float32, copy=False)
 
     def _run_bound(self, feed: dict[str, Any]) -> Float32:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from math import ceil
 
@@ -45,16 +44,15 @@ class Ranked:
     bm25: float | None
     vector: Float32
     lengths: range
+    scores: Float32 | None = None
 
-    @cached_property
-    def norms(self) -> Float32:
-        """The norms of its spans, float32 ``[L, N]``."""
-        return self.stored.packed.span_norms
-
-    @cached_property
+    @property
     def word_scores(self) -> Float32:
         """Q . w for each of its words, float32 ``[N]``."""
-        return word_scores(self.stored.packed.vectors, self.vector)
+        # No cached_property: before Python 3.12 all of a class share a lock, which a fork may copy.
+        if self.scores is None:
+            self.scores = word_scores(self.stored.packed.vectors, self.vector)
+        return self.scores
 
     @property
     def window(self) -> range:
@@ -138,7 +136,7 @@ def dense_scores(query: SearchQuery, passages: Sequence[Ranked]) -> Float64:
         np.matmul(codes, wanted.T, out=products[start:end])
         np.einsum("nd,nd->n", codes, codes, out=squares[start:end])
     for ranked, own in zip(passages, np.split(products[:, 0], bounds[1:-1]), strict=True):
-        ranked.word_scores = own * ranked.stored.packed.scales
+        ranked.scores = own * ranked.stored.packed.scales
     best = best_of_each(packed, [one.word_scores for one in passages], query.lengths)
     degrees = degree(best.astype(np.float64))
     if words is None:

@@ -61,13 +61,16 @@ class _Found(NamedTuple):
 def _best(ranked: Ranked, spans: int) -> list[_Found]:
     text, packed, window = ranked.stored.passage.text, ranked.stored.packed, ranked.window
     cosines = packed.scored(ranked.word_scores, range(1, window.stop))
-    found = preferred(text, packed.starts, packed.ends, cosines, window, spans)
-    return [_Found(_match(ranked, span), cost) for span, cost in found]
+    norms = packed.span_norms
+    return [
+        _Found(_match(ranked, norms, span), cost)
+        for span, cost in preferred(text, packed.starts, packed.ends, cosines, window, spans)
+    ]
 
 
-def _match(ranked: Ranked, span: ScoredSpan) -> SpanMatch:
+def _match(ranked: Ranked, norms: Float32, span: ScoredSpan) -> SpanMatch:
     indexed = degree(span.cosine)
-    shares = contributions(ranked.word_scores, ranked.norms, span.i, span.j)
+    shares = contributions(ranked.word_scores, norms, span.i, span.j)
     said = span_text(ranked.stored, span.i, span.j)
     return SpanMatch(*said, indexed, indexed, tuple(shares.tolist()))
 

@@ -228,18 +228,19 @@ def with_retries(
             return False
         return blocked_error(url, reason_of(exc.info)) is None
 
-    def enough(state: RetryCallState) -> bool:
+    backoff = wait_random_exponential(multiplier=0.2, max=15)
+
+    def left(state: RetryCallState) -> float:
         exc = state.outcome.exception() if state.outcome else None
         soon = away(exc) and url not in _answered
-        return (state.seconds_since_start or 0) >= (
-            min(timeout, FIRST_RETRY_TIMEOUT) if soon else timeout
-        )
+        limit = min(timeout, FIRST_RETRY_TIMEOUT) if soon else timeout
+        return limit - (state.seconds_since_start or 0)
 
     try:
         result = Retrying(
             retry=retry_if_exception(passes),
-            wait=wait_random_exponential(multiplier=0.2, max=15),
-            stop=lambda state: enough(state) or (given_up is not None and given_up.is_set()),
+            wait=lambda state: min(backoff(state), left(state)),
+            stop=lambda state: left(state) <= 0 or (given_up is not None and given_up.is_set()),
             sleep=sleep_using_event(given_up) if given_up else sleep,
             before_sleep=counting(effort) if effort else None,
             reraise=True,

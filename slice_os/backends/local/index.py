@@ -63,7 +63,7 @@ from slice_os.files import write_whole
 from slice_os.filters import Filter
 from slice_os.records import DocumentInfo, Float32, Metadata, Passage, Reject
 from slice_os.spans import reaching
-from slice_os.threads import Forkable
+from slice_os.threads import Forkable, whole_at_fork
 
 T = TypeVar("T")
 RETRIES = 10
@@ -135,28 +135,29 @@ class LocalBackend(Backend, Forkable):
     @contextmanager
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
         """Give a database in a read transaction: one state of the index for a whole search."""
-        with self._lock:
-            if self._closed.is_set():
-                raise LocationError(f"The index {self._folder} was closed: open it again.")
-            database = self._idle.pop() if self._idle else None
-        if database is not None and is_outdated(database, self._folder):
-            database.close()
-            database = None
-        if database is None:
-            database = connect(self._folder)
-        try:
-            with reading(database, self._folder):
-                try:
-                    database.execute("BEGIN")
-                    yield database
-                finally:
-                    with suppress(sqlite3.Error):
-                        database.execute("COMMIT")
-        finally:
+        with whole_at_fork():
             with self._lock:
-                self._idle.append(database)
                 if self._closed.is_set():
-                    self._close_idle()
+                    raise LocationError(f"The index {self._folder} was closed: open it again.")
+                database = self._idle.pop() if self._idle else None
+            if database is not None and is_outdated(database, self._folder):
+                database.close()
+                database = None
+            if database is None:
+                database = connect(self._folder)
+            try:
+                with reading(database, self._folder):
+                    try:
+                        database.execute("BEGIN")
+                        yield database
+                    finally:
+                        with suppress(sqlite3.Error):
+                            database.execute("COMMIT")
+            finally:
+                with self._lock:
+                    self._idle.append(database)
+                    if self._closed.is_set():
+                        self._close_idle()
 
     def _in_snapshot(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work`, again if a merge has just replaced a segment it names."""
