@@ -76,7 +76,7 @@ def _apart() -> Iterator[Any]:
     half = max(1, len(cores) // 2)
     try:
         os.sched_setaffinity(0, cores[:half])  # what is started inherits it
-        with start_cluster(heap="1g") as cluster:
+        with start_cluster(heap="1g", measured=True) as cluster:
             os.sched_setaffinity(0, cores[half:] or cores)
             yield cluster
     finally:

@@ -181,7 +181,7 @@ def _sizes(documents: list[Document]) -> dict[tuple[VectorType, int], tuple[floa
 
     From two indexes of each setting, which differ in their tolerance.
     """
-    with start_cluster() as cluster:
+    with start_cluster(measured=True) as cluster:
         measured = {}
         for kind, dimensions in product(TYPES, DIMENSIONS):
             (few, small), (many, large) = (

@@ -80,7 +80,7 @@ def _index(documents: Any) -> Iterator[slice_os.Index]:
         with slice_os.open(location) as index:
             yield index
         return
-    with start_cluster(heap="2g") as cluster:
+    with start_cluster(heap="2g", measured=True) as cluster:
         location = f"{cluster.url}/scifact"
         with (
             slice_os.open(location, cluster=slice_os.ClusterSettings(replicas=0)) as index,

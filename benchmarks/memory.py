@@ -53,7 +53,7 @@ def run(data: Path | None) -> list[str]:
     rows = ["| what | peak resident memory | |", "|---|---:|---:|"]
     with tempfile.TemporaryDirectory() as folder:
         rows += _rows("a folder", lambda size: f"{folder}/{size}.slice", EMBEDDED)
-    with start_cluster(heap="1g") as cluster:
+    with start_cluster(heap="1g", measured=True) as cluster:
         rows += _rows("a node", lambda size: f"{cluster.url}/bench-{size}", CLUSTER)
     return rows
 

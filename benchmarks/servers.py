@@ -43,7 +43,7 @@ def run(data: Path | None) -> list[str]:
         slice_os.index(_some(collection, count), own)
         places = {}
         for server in (OPENSEARCH, ELASTICSEARCH):
-            node = stack.enter_context(start_cluster(heap="1g", server=server))
+            node = stack.enter_context(start_cluster(heap="1g", server=server, measured=True))
             place = f"{node.url}/scifact"
             took = seconds(lambda to=place: slice_os.reindex(own, to=to, cluster={"replicas": 0}))  # type: ignore[misc]
             with slice_os.open(place) as index:

@@ -36,7 +36,7 @@ def run(data: Path | None) -> list[str]:
         with slice_os.open(place) as index:
             index.search(QUERY)
             rows.append(_row("a folder", place, lambda: index.search(QUERY, verify=0)))
-    with start_cluster(1) as cluster:
+    with start_cluster(measured=True) as cluster:
         place = f"{cluster.url}/bench"
         settings = slice_os.ClusterSettings(replicas=0)
         slice_os.index(documents(WORDS), place, cluster=settings)

@@ -43,7 +43,7 @@ def _run(nodes: int, heap: str, port: int | None, server: Server) -> None:
     sys.stderr.write(
         f"Starting {server.title}; the first time Maven fetches it. Some 20 s a node...\n"
     )
-    with start_cluster(nodes, heap=heap, port=port, server=server) as cluster:
+    with start_cluster(nodes, heap=heap, port=port, server=server, measured=True) as cluster:
         sys.stdout.write("\n".join(cluster.urls) + f"\ncurl {cluster.url}/_cat/nodes?v\n")
         sys.stdout.flush()
         sys.stderr.write("Ctrl-C ends it.\n")

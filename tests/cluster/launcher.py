@@ -7,7 +7,7 @@ import random
 import shutil
 import socket
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -21,6 +21,8 @@ from .watchdog import Watchdog
 # Below the ports that systems give to outgoing connections, so that a node killed and started
 # again finds its own still free.
 PORTS = range(20_000, 32_000)
+BRIEF = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""For a node that lives for some minutes: what the second compiler wins takes longer than that."""
 SETTINGS: dict[str, object] = {
     "cluster.name": "slice-os-tests",
     "network.host": "127.0.0.1",
@@ -40,6 +42,7 @@ class Cluster:
         settings: Mapping[str, object],
         port: int | None,
         server: Server,
+        measured: bool,
     ) -> None:
         self.server = server
         java, home = find_java(), distribution(server)
@@ -55,7 +58,7 @@ class Cluster:
                 own = _node_settings(number, ports[:nodes], ports[nodes:], server)
                 node = Node(
                     folder,
-                    _command(java, home, folder, heap, server),
+                    _command(java, home, folder, heap, server, () if measured else BRIEF),
                     {**SETTINGS, **own, **settings},
                     self._watchdog,
                     f"{server.name}.yml",
@@ -112,6 +115,7 @@ def start_cluster(
     settings: Mapping[str, object] | None = None,
     port: int | None = None,
     server: Server = OPENSEARCH,
+    measured: bool = False,
 ) -> Cluster:
     """Start a cluster and wait until it is ready.
 
@@ -121,11 +125,12 @@ def start_cluster(
         settings: What else goes into every node's configuration.
         port: The HTTP port of the first node; a free one if not given.
         server: Which server, and which version of it.
+        measured: Whether its speed matters: else it starts in half the time, and runs slower.
 
     Raises:
         ClusterError: There is no Java or Maven, the port is taken, or a node does not start.
     """
-    return Cluster(nodes, heap, settings or {}, port, server)
+    return Cluster(nodes, heap, settings or {}, port, server, measured)
 
 
 def _folder() -> Path:
@@ -157,12 +162,14 @@ def _node_settings(
     }
 
 
-def _command(java: Path, home: Path, folder: Path, heap: str, server: Server) -> list[str]:
+def _command(
+    java: Path, home: Path, folder: Path, heap: str, server: Server, flags: Sequence[str]
+) -> list[str]:
     return [
         str(java),
         f"-Xms{heap}",
         f"-Xmx{heap}",
-        "-XX:+UseG1GC",
+        *(flags or ["-XX:+UseG1GC"]),
         f"-XX:ErrorFile={folder}/logs/java_error.log",
         "--add-modules=jdk.incubator.vector",
         "--enable-native-access=ALL-UNNAMED",
