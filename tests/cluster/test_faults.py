@@ -21,7 +21,9 @@ import slice_os
 from slice_os.backends.cluster import requests
 from support import faults
 
+from .elasticsearch import ELASTICSEARCH
 from .launcher import start_cluster
+from .opensearch import OPENSEARCH
 
 KILLS = int(os.environ.get("SLICE_OS_KILLS", "4"))
 WORDS = ("--passage-words", str(faults.PASSAGE_WORDS), "--tolerance", "0.5")
@@ -195,7 +197,8 @@ def test_a_client_killed_at_random_moments(three_nodes):
         assert faults.written(client, "killed") == before
 
 
-def test_a_storm_of_refusals():
+@pytest.mark.parametrize("server", [OPENSEARCH, ELASTICSEARCH], ids=lambda one: one.name)
+def test_a_storm_of_refusals(server):
     """One thread writes and one operation waits on each node: what comes beside gets 429."""
     small = {"thread_pool.write.size": 1, "thread_pool.write.queue_size": 1}
     every: list[slice_os.Document] = []
@@ -203,7 +206,7 @@ def test_a_storm_of_refusals():
 
     def load(some: list[slice_os.Document]) -> None:
         try:
-            slice_os.index(some, place, cluster=SPREAD, passage_words=faults.PASSAGE_WORDS)
+            slice_os.index(some, place, cluster=settings, passage_words=faults.PASSAGE_WORDS)
         except Exception as exc:
             failed.append(exc)
 
@@ -211,7 +214,12 @@ def test_a_storm_of_refusals():
         stats = client.nodes.stats(metric="thread_pool")["nodes"].values()
         return sum(node["thread_pool"]["write"]["rejected"] for node in stats)
 
-    with start_cluster(3, settings=small) as cluster, OpenSearch(cluster.urls) as client:
+    settings = {**SPREAD, "replicas": int(server is OPENSEARCH)}
+    nodes = 3 if server is OPENSEARCH else 1
+    with (
+        start_cluster(nodes, settings=small, server=server) as cluster,
+        OpenSearch(cluster.urls) as client,
+    ):
         place = place_of(cluster, "storm")
         for _ in range(8):  # until requests have met: loads may happen to take turns
             done = len(every)
@@ -229,4 +237,4 @@ def test_a_storm_of_refusals():
         assert rejected() > 0
         found = faults.held(client, "storm").values()
         assert faults.passages(found) == faults.expected(every)
-        assert faults.settings(client, "storm") == (None, 1, None)
+        assert faults.settings(client, "storm") == (None, settings["replicas"], None)

@@ -19,6 +19,10 @@ from support.proxy import proxied
 
 SERVERS = ("opensearch", "elasticsearch")
 
+BREAKERS = {
+    "opensearch": {"knn.circuit_breaker.triggered": True},
+    "elasticsearch": {"indices.breaker.total.limit": "1%"},
+}
 COARSE = slice_os.ClusterSettings(tolerance=0.5, replicas=0)
 
 
@@ -40,18 +44,24 @@ def index(documents, place, **options):
     return slice_os.index(documents, place, **options)
 
 
-@pytest.mark.servers("opensearch")
-def test_a_knn_circuit_breaker_is_waited_for(client, cluster, name):
+def test_a_circuit_breaker_is_waited_for(client, cluster, name, caplog):
     documents, place = faults.documents(), f"{cluster.url}/{name}"
     index(documents[:1], place)
-    with faults.settings_of_the_cluster(client, **{"knn.circuit_breaker.triggered": True}) as close:
+    tripped = BREAKERS[cluster.server.name]
+    with (
+        slice_os.open(place) as opened,
+        faults.settings_of_the_cluster(client, **tripped) as close,
+    ):
         timer = threading.Timer(3, close)
         timer.start()
-        report = index(documents, place)
+        report = opened.add(documents)
         timer.join()
     assert report.rejected == 0
-    assert report.retries > 0
-    assert report.waiting_seconds > 0
+    if cluster.server.name == "elasticsearch":  # it refuses whatever it is asked
+        assert "status:429" in caplog.text
+    else:
+        assert report.retries > 0
+        assert report.waiting_seconds > 0
     assert faults.passages(faults.held(client, name).values()) == faults.expected(documents)
 
 
