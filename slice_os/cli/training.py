@@ -55,18 +55,23 @@ def train(recipe: Path, output: Path, data: Path | None, device: str, as_json: b
     from slice_os import train as train_encoder
 
     bar: tqdm[NoReturn] = tqdm(unit="step", disable=None)
+    done, unit = 0, "step"
 
     def show(progress: TrainingProgress) -> None:
-        bar.total = progress.steps
-        bar.update(progress.step - bar.n)
+        nonlocal done, unit
+        if unit != progress.unit:
+            done, unit, bar.unit = 0, progress.unit, progress.unit
+            bar.reset()
+        before, done, bar.total = done, progress.step, progress.steps
+        bar.update(done - before)
         losses = " ".join(f"{name} {value:.3f}" for name, value in progress.losses.items())
         now = f"{losses}, {progress.rate:,.0f} words/s"
         bar.set_postfix_str(now, refresh=False)
-        tenths = [step * 10 // progress.steps for step in (progress.step - 1, progress.step)]
+        tenths = [step * 10 // progress.steps for step in (before, progress.step)]
         if bar.disable and tenths[0] < tenths[1]:  # a log file gets lines instead
             best = _told(progress.measures)
             click.echo(
-                f"step {progress.step} of {progress.steps}: {now}{best and f'; best: {best}'}",
+                f"{progress.unit} {progress.step} of {progress.steps}: {now}{best and f'; best: {best}'}",
                 err=True,
             )
 

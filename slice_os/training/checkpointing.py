@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -71,12 +72,16 @@ class Checkpoints:
                 f"The measures are not numbers at step {step}: begin again in another folder, with "
                 "a lower learning_rate."
             )
-        model, card = self._student.model, self._card(step)
         if score > self.score:
-            self._run.keep(BEST, model, self._tokenizer, card)
+            self._run.keep(BEST, lambda folder: self._write(folder, step))
             self.score, self.measures = score, {**measures, "step": step}
         if step == self._recipe.steps:
-            self._run.keep(LAST, model, self._tokenizer, card)
+            self._run.keep(LAST, lambda folder: self._write(folder, step))
+
+    def _write(self, folder: Path, step: int) -> None:
+        self._student.model.save_pretrained(folder)
+        self._tokenizer.save_pretrained(folder)
+        (folder / "README.md").write_text(self._card(step), encoding="utf-8")
 
     def _card(self, step: int) -> str:
         recipe, base = self._recipe, self._base_card

@@ -106,6 +106,24 @@ def matrix_loss(student: Tensor, teacher: Tensor, temperature: float = 0.05) -> 
     )
 
 
+def row_loss(student: Tensor, teacher: Tensor, temperature: float = 0.05) -> Tensor:
+    """Return the cross-entropy of the rows of two matrices of cosines, a mean over rows.
+
+    Wada et al. (2025), section 2.3: -1/K sum_i sum_(j != i) q_ij log p_ij, with q and p the softmax
+    of row i of teacher and student over j != i, at the temperature. The diagonal, 1 in both, would
+    take nearly all of a row.
+
+    Args:
+        student: Float ``[K, K]``, with a gradient.
+        teacher: Float ``[K, K]``.
+        temperature: The tau of the formula.
+    """
+    own = torch.eye(len(student), dtype=torch.bool, device=student.device)
+    wanted = functional.softmax((teacher / temperature).masked_fill(own, -torch.inf), dim=1)
+    log = functional.log_softmax((student / temperature).masked_fill(own, -torch.inf), dim=1)
+    return -(wanted * log.masked_fill(own, 0.0)).sum(dim=1).mean()
+
+
 def similarities(
     teacher: Encoder, texts: Sequence[str], others: Sequence[str] = (), *, like: Tensor
 ) -> Tensor:

@@ -130,6 +130,42 @@ class Pairs(Part, frozen=True):
     least: Share = 0.55
 
 
+class Static(Part, frozen=True):
+    """A static encoder: a word has one vector, learnt from the base (Wada et al., 2025).
+
+    Attributes:
+        words: The vocabulary: the most frequent words of the texts, at most so many.
+        contexts: Sentences of which a word's vector is the mean.
+        candidates: A word's sentences of which the shortest are its contexts.
+        sentences: The most sentences that are encoded, the shortest of the contexts.
+        rare: A word of fewer contexts has the base's vector of the word alone.
+        components: Sentences whose principal components are taken.
+        dropped: The first components, which are left out; -1 is a hundredth of the dimensions.
+        dimension: Components kept.
+        batch: Sentences a step of distillation.
+        temperature: Of the similarities.
+        learning_rate: Adam's.
+        validation: Sentences held out; a tenth of all, if that is less.
+        every: Steps between validations.
+        patience: Validations without a lower loss after which the learning ends.
+    """
+
+    words: Positive = 70_000
+    contexts: Positive = 100
+    candidates: Positive = 2_000
+    sentences: Positive = 250_000
+    rare: Positive = 5
+    components: Positive = 100_000
+    dropped: Annotated[int, Meta(ge=-1)] = -1
+    dimension: Positive = 256
+    batch: Annotated[int, Meta(ge=3)] = 128
+    temperature: Weight = 0.05
+    learning_rate: Weight = 1e-3
+    validation: Positive = 10_000
+    every: Positive = 40
+    patience: Positive = 5
+
+
 class Development(Part, frozen=True):
     """The development set, whose measures choose the step that is kept.
 
@@ -155,6 +191,7 @@ class Recipe(Part, frozen=True):
     ranking: Ranking | None = None
     slice: Slice | None = None
     pairs: list[Pairs] = field(default_factory=list)
+    static: Static | None = None
     development: Development | None = None
     seed: Count = 0
     passage_words: tuple[Positive, Positive] = (20, 60)
@@ -214,12 +251,18 @@ def read_recipe(path: str | Path) -> Recipe:
         ) from exc
     except ValueError as exc:
         raise TrainingError(f"{path} is not TOML ({exc}): correct it.") from exc
-    if not (recipe.distillation or recipe.ranking or recipe.slice or recipe.pairs):
+    others = bool(recipe.distillation or recipe.ranking or recipe.slice or recipe.pairs)
+    if not (others or recipe.static):
         raise TrainingError(
             f"The recipe {path} has nothing to learn from: give it a table [distillation], "
-            "[ranking], [slice] or [[pairs]]."
+            "[ranking], [slice], [[pairs]] or [static]."
         )
-    if not recipe.text and recipe.draws:
+    if others and recipe.static:
+        raise TrainingError(
+            f"The recipe {path} makes a static encoder, which learns from its base alone: leave "
+            "out [static], or the other tables of what is learnt."
+        )
+    if not recipe.text and (recipe.draws or recipe.static):
         raise TrainingError(
             f"The recipe {path} draws passages and names no text: give it a table [[text]]."
         )

@@ -10,18 +10,19 @@ import hashlib
 import json
 import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from slice_os.errors import TrainingError
+from slice_os.errors import SliceOSError, TrainingError
 from slice_os.files import whole, write_whole
 
 STATE, LOG, ABOUT, BEST, LAST = "state.pt", "log.jsonl", "run.json", "best", "last"
+EXTRACTED = "extracted.pt"
 _OWN = {f".{name}.{end}" for name in (BEST, LAST) for end in ("partial", "old")}
-_OWN |= {f".partial-{name}" for name in (STATE, ABOUT)}
+_OWN |= {f".partial-{name}" for name in (STATE, ABOUT, EXTRACTED)}
 _PACKAGES = ("slice-os", "torch", "transformers", "accelerate", "tokenizers", "numpy")
 
 
@@ -29,7 +30,8 @@ _PACKAGES = ("slice-os", "torch", "transformers", "accelerate", "tokenizers", "n
 class TrainingProgress:
     """Progress of a run: the `losses` of the last step, and its `rate` in words a second.
 
-    `measures` are those of the best weights so far, empty before they are first measured.
+    `measures` are those of the best weights so far, empty before they are first measured. `unit` is
+    what `step` and `steps` count: a static encoder's teacher encodes texts first.
     """
 
     step: int
@@ -37,6 +39,7 @@ class TrainingProgress:
     losses: Mapping[str, float]
     rate: float
     measures: Mapping[str, float]
+    unit: str = "step"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +95,15 @@ class RunFolder:
         except ValueError as exc:
             raise TrainingError(f"{known} is not JSON ({exc}): remove {folder}.") from exc
 
-    def load(self) -> dict[str, Any] | None:
-        """Return the saved state, if there is one.
+    def load(self, name: str = STATE) -> dict[str, Any] | None:
+        """Return the saved state, or what else was saved as `name`, if there is one.
 
         Raises:
             TrainingError: The state is damaged.
         """
         import torch
 
-        path = self.folder / STATE
+        path = self.folder / name
         if not path.is_file():
             return None
         try:
@@ -111,7 +114,7 @@ class RunFolder:
             ) from exc
         return state
 
-    def save(self, state: dict[str, Any]) -> None:
+    def save(self, state: dict[str, Any], name: str = STATE) -> None:
         """Save `state` in place of the one before.
 
         Raises:
@@ -120,7 +123,7 @@ class RunFolder:
         import torch
 
         try:
-            with whole(self.folder / STATE) as partial:
+            with whole(self.folder / name) as partial:
                 torch.save(state, partial)
         except (OSError, RuntimeError) as exc:  # torch's writer raises RuntimeError on a full disk
             raise TrainingError(
@@ -128,20 +131,24 @@ class RunFolder:
                 "run goes on from the state before it."
             ) from exc
 
-    def keep(self, name: str, model: Any, tokenizer: Any, card: str) -> Path:
-        """Write a checkpoint folder `name`, whole, in place of the one before."""
+    def keep(self, name: str, write: Callable[[Path], object]) -> Path:
+        """Let `write` make a folder `name`, whole, in place of the one before.
+
+        Raises:
+            TrainingError: The disk is full, or refuses.
+        """
         partial, old = self.folder / f".{name}.partial", self.folder / f".{name}.old"
         place = self.folder / name
         try:
             shutil.rmtree(partial, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)
-            model.save_pretrained(partial)
-            tokenizer.save_pretrained(partial)
-            (partial / "README.md").write_text(card, encoding="utf-8")
+            write(partial)
             if place.exists():
                 place.rename(old)
             partial.rename(place)
             shutil.rmtree(old, ignore_errors=True)
+        except SliceOSError:
+            raise
         except Exception as exc:  # safetensors raises its own kinds on a full disk
             raise TrainingError(
                 f"The checkpoint cannot be written to {self.folder} ({exc}): make room, and run "

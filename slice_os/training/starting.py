@@ -46,6 +46,7 @@ def train(
     from slice_os.training.loading import folder_of
     from slice_os.training.loop import Loop
     from slice_os.training.recipe import read_recipe
+    from slice_os.training.static import StaticRun
 
     wanted = read_recipe(recipe)
     root = Path(data) if data is not None else Path(recipe).parent
@@ -70,6 +71,11 @@ def train(
         about["processes"] = accelerator.num_processes
         with accelerator.main_process_first():
             run = RunFolder(Path(output), about)
+        if wanted.static:
+            if accelerator.num_processes > 1:
+                raise TrainingError("A static encoder is made by one process: start it alone.")
+            on = str(accelerator.device)
+            return StaticRun(wanted, wanted.static, root, run, on, progress).run()
         return Loop(wanted, root, run, accelerator, progress).run()
 
 
