@@ -1,4 +1,4 @@
-"""Writing static word vectors as an encoder folder: a tokenizer of words, and a graph that looks up.
+"""Writing static word vectors as an encoder folder: a tokenizer, and a graph that looks them up.
 
 Words are lower-cased runs of letters and digits, apostrophes inside included; punctuation is no
 word. Of a word that is not in the vocabulary the longest known prefix is taken.
@@ -7,17 +7,19 @@ word. Of a word that is not in the vocabulary the longest known prefix is taken.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slice_os.encoder.info import GRAPH, TOKENIZER, EncoderInfo, file_sha256
 from slice_os.errors import ExportError, needs
 from slice_os.records import Float32
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 WORD = r"[\p{L}\p{M}\p{N}]+(?:'[\p{L}\p{M}\p{N}]+)*"
 """A word, once `plain` is done; the tokenizer and whoever counts words agree on it."""
@@ -52,25 +54,51 @@ def write_static(
         MissingExtraError: onnx is not installed.
     """
     if vectors.ndim != 2 or len(words) != len(vectors) or len(set(words)) != len(words):
-        raise ExportError(f"{len(words)} words do not go with vectors {vectors.shape}.")
-    if not len(words) or not np.isfinite(vectors).all():
-        raise ExportError("There is no word, or a vector that is not finite: nothing is written.")
-    folder.mkdir(parents=True, exist_ok=True)
+        raise ExportError(f"{len(words)} words do not go with vectors {vectors.shape}: give both.")
     # What a known prefix leaves of a word is single characters, which say nothing.
     rest = sorted(_MORE + character for character in set(_CHARACTERS).union(*words))
     tokens = {token: row for row, token in enumerate((_PAD, _UNKNOWN, *words, *rest))}
     table = np.zeros((len(tokens), vectors.shape[1]), np.float32)
     table[2 : 2 + len(words)] = vectors
-    _write_tokenizer(folder / TOKENIZER, tokens)
+    return write_lookup(folder, _tokenizer(tokens), table, name, precision=precision, about=about)
+
+
+def write_lookup(
+    folder: Path,
+    tokenizer: Tokenizer,
+    table: Float32,
+    name: str,
+    *,
+    precision: str = "int8",
+    about: Mapping[str, Any] | None = None,
+) -> EncoderInfo:
+    """Write an encoder folder that looks up the vectors of a tokenizer's tokens.
+
+    Args:
+        folder: An empty folder, or one to make.
+        tokenizer: Of the package tokenizers.
+        table: float32 ``[tokens, d]``.
+        name: What people call the encoder.
+        precision: "int8", a scale for each dimension, or "fp32".
+        about: Further fields of `EncoderInfo`.
+
+    Raises:
+        ExportError: A vector is not finite.
+        MissingExtraError: onnx is not installed.
+    """
+    if not np.isfinite(table).all():
+        raise ExportError(f"A vector of {name} is not finite, so nothing is written: make it anew.")
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(str(folder / TOKENIZER), pretty=False)
     _write_graph(folder / GRAPH, table, precision)
-    digest = hashlib.blake2b(json.dumps(list(words)).encode(), digest_size=16)
-    digest.update(vectors.astype("<f4").tobytes())
+    digest = hashlib.blake2b((folder / TOKENIZER).read_bytes(), digest_size=16)
+    digest.update(table.astype("<f4").tobytes())
     info = EncoderInfo(
         name=name,
         version="1",
         family=digest.hexdigest(),
         precision=precision,
-        dimension=vectors.shape[1],
+        dimension=table.shape[1],
         max_tokens=_MAX_TOKENS,
         graph_bytes=(folder / GRAPH).stat().st_size,
         graph_sha256=file_sha256(folder / GRAPH),
@@ -80,11 +108,14 @@ def write_static(
     return info
 
 
-def _write_tokenizer(path: Path, tokens: Mapping[str, int]) -> None:
+def _tokenizer(tokens: Mapping[str, int]) -> Tokenizer:
     from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
     model = models.WordPiece(
-        dict(tokens), unk_token=_UNKNOWN, continuing_subword_prefix=_MORE, max_input_chars_per_word=100
+        dict(tokens),
+        unk_token=_UNKNOWN,
+        continuing_subword_prefix=_MORE,
+        max_input_chars_per_word=100,
     )
     tokenizer = Tokenizer(model)
     tokenizer.normalizer = normalizers.Sequence(
@@ -92,7 +123,7 @@ def _write_tokenizer(path: Path, tokens: Mapping[str, int]) -> None:
     )
     # What does not match is removed.
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(WORD), "removed", invert=True)
-    tokenizer.save(str(path), pretty=False)
+    return tokenizer
 
 
 def _write_graph(path: Path, table: Float32, precision: str) -> None:

@@ -65,15 +65,13 @@ def train(recipe: Path, output: Path, data: Path | None, device: str, as_json: b
         before, done, bar.total = done, progress.step, progress.steps
         bar.update(done - before)
         losses = " ".join(f"{name} {value:.3f}" for name, value in progress.losses.items())
-        now = f"{losses}, {progress.rate:,.0f} words/s"
+        now = f"{losses}{losses and ', '}{progress.rate:,.0f} words/s"
         bar.set_postfix_str(now, refresh=False)
         tenths = [step * 10 // progress.steps for step in (before, progress.step)]
         if bar.disable and tenths[0] < tenths[1]:  # a log file gets lines instead
             best = _told(progress.measures)
-            click.echo(
-                f"{progress.unit} {progress.step} of {progress.steps}: {now}{best and f'; best: {best}'}",
-                err=True,
-            )
+            at = f"{unit} {done} of {progress.steps}"
+            click.echo(f"{at}: {now}{best and f'; best: {best}'}", err=True)
 
     with bar:
         report = train_encoder(recipe, output, data=data, device=device, progress=show)

@@ -1,7 +1,7 @@
 """The sentences in which words are looked at, of which a static encoder is made.
 
-Of each word up to `candidates` sentences are drawn and the shortest `contexts` of them kept (Wada et
-al., 2025, sections 2.1 and 2.3): in long ones a word's vector says more of the other words. All
+Of each word up to `candidates` sentences are drawn and the shortest `contexts` of them kept (Wada
+et al., 2025, sections 2.1 and 2.3): in long ones a word's vector says more of the other words. All
 words' sentences are one set, each of which is encoded once.
 """
 

@@ -1,8 +1,8 @@
 """One run of a teacher over all contexts: word vectors, and sentence vectors to learn from.
 
-A word's vector is the mean over its contexts of the mean of its tokens' vectors (Wada et al., 2025,
-section 2.1). A word of few contexts has the vector that the teacher gives it alone, which the paper,
-of a web corpus, does not need.
+A word's vector is the mean over its contexts of the mean of its tokens' vectors (Wada et al.,
+2025, section 2.1). A word of few contexts has the vector that the teacher gives it alone, which the
+paper, of a web corpus, does not need.
 """
 
 from __future__ import annotations

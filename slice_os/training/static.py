@@ -24,6 +24,7 @@ from slice_os.training.recipe import Recipe, Static
 from slice_os.training.run import BEST, EXTRACTED, RunFolder, TrainingProgress, TrainingReport
 from slice_os.training.sampling import ScoredPair, read_pairs
 
+
 class StaticRun:
     """The making of a static encoder, from its last saved state on."""
 

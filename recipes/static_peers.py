@@ -1,0 +1,83 @@
+"""Compare static encoders with others: sentence pairs, words a second, size.
+
+    python recipes/static_peers.py sts/stsb-dev.tsv text/wikisplit-sentences.txt \
+      --encoder runs/static/best --encoder runs/wordllama --join
+
+The encoder inside the package comes first. `--join` adds the ensemble of those given, which encodes
+whole texts only (slice_os.evaluation.ensemble).
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+import click
+
+import slice_os
+from slice_os.corpus import read, split
+from slice_os.encoder import Encoder
+from slice_os.evaluation import correlate
+from slice_os.evaluation.ensemble import Ensemble
+from slice_os.training.sampling import ScoredPair, read_pairs
+
+PASSAGES, ROUNDS = 300, 5
+
+
+@click.command()
+@click.argument("pairs", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("text", type=click.Path(exists=True, path_type=Path))
+@click.option("--encoder", multiple=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--join", is_flag=True, help="Add the ensemble of the encoders given.")
+@click.option("--threads", type=int, help="Cores.  [default: all]")
+def main(
+    pairs: Path, text: Path, encoder: tuple[Path, ...], join: bool, threads: int | None
+) -> None:
+    """Print Spearman's correlation on PAIRS, and words a second of the passages of TEXT."""
+    judged = read_pairs(pairs)
+    passages = (one.text for document in read(str(text)) for one in split(document))
+    texts = list(islice(passages, PASSAGES))
+    words = sum(len(one.split()) for one in texts)
+    loaded = [slice_os.load_encoder(one, threads=threads) for one in (None, *encoder)]
+    rates: list[list[float]] = [[] for _ in loaded]
+    for _ in range(ROUNDS):  # in turns, so that a slow minute of the machine hits all alike
+        for one, found in zip(loaded, rates, strict=True):
+            begun = time.perf_counter()
+            for _words in one.encode_words(texts):
+                pass
+            found.append(words / (time.perf_counter() - begun))
+    click.echo("| encoder | dimensions | MB | Spearman | words/s | times as fast |")
+    click.echo("|---|---:|---:|---:|---:|---:|")
+    first = statistics.median(rates[0])
+    for one, found, path in zip(loaded, rates, (None, *encoder), strict=True):
+        rate = statistics.median(found)
+        size = (
+            sum(
+                file.stat().st_size
+                for file in Path(path or slice_os.encoder.info.DEFAULT_FOLDER).iterdir()
+            )
+            / 1e6
+        )
+        click.echo(
+            f"| {one.info.name}, {one.info.precision} | {one.info.dimension} | {size:.1f} | "
+            f"{spearman(one, judged):.4f} | {rate:,.0f} | {rate / first:.1f} |"
+        )
+    if join:
+        both = Ensemble(loaded[1:])
+        click.echo(
+            f"| {both.info.name} | {both.info.dimension} | | {spearman(both, judged):.4f} | | |"
+        )
+
+
+def spearman(encoder: Encoder, pairs: Sequence[ScoredPair]) -> float:
+    """Return the correlation of the cosines of pairs with their scores."""
+    first = encoder.encode([pair.first for pair in pairs])
+    second = encoder.encode([pair.second for pair in pairs])
+    return correlate((first * second).sum(axis=1), [pair.likeness for pair in pairs]).spearman
+
+
+if __name__ == "__main__":
+    main()
