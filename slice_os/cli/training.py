@@ -50,7 +50,8 @@ def train(recipe: Path, output: Path, data: Path | None, device: str, as_json: b
     """Train an encoder as a recipe says (docs/training.md).
 
     The same command goes on with a run that was interrupted or killed. The best checkpoint is in
-    the folder 'best' of the output, to be exported. Needs the extra 'train'.
+    the folder 'best' of the output, to be exported; of a recipe with [static] it is an encoder
+    folder already. Needs the extra 'train'.
     """
     from slice_os import train as train_encoder
 

@@ -117,7 +117,7 @@ class Distillation:
             )
         self.whole = False
         self._adam.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_([self._table], CLIP)
         self._adam.step()
         self.step += 1
@@ -153,9 +153,9 @@ class Distillation:
     def _validate(self) -> float:
         """Return the mean loss of the sentences held out."""
         with torch.no_grad():
-            parts = torch.arange(self._held).split(self._wanted.batch)
-            losses = [self._loss(rows) * len(rows) for rows in parts if len(rows) > 2]
-        return float(torch.stack(losses).sum()) / sum(len(rows) for rows in parts if len(rows) > 2)
+            ends = range(self._wanted.batch, self._held + 1, self._wanted.batch) or [self._held]
+            losses = [self._loss(torch.arange(end - ends[0], end)) for end in ends]
+        return float(torch.stack(losses).mean())
 
     def _loss(self, rows: Tensor) -> Tensor:
         student = functional.normalize(self._bags.means(self._table, rows), dim=1)

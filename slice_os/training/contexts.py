@@ -70,14 +70,15 @@ def read_contexts(sources: Sequence[Path], wanted: Static, seed: int) -> Context
             texts[text] = None
             flat.extend(known.setdefault(word, len(known)) for _, word in words)
             bounds.append(len(flat))
-    every, ids = [*texts], np.array(flat, np.int64)
-    sizes = np.diff(np.array(bounds, np.int64))
-    order = np.random.default_rng(seed).permutation(len(every))
+    every, ids, starts = [*texts], np.array(flat, np.int64), np.array(bounds, np.int64)
+    sizes = starts[1:] - starts[:-1]
+    ranks = np.random.default_rng(seed).permutation(len(every)).argsort()
     kept, rows, whole = _vocabulary(list(known), np.bincount(ids, minlength=1), wanted.words)
     ids, whole = rows[ids], whole[ids]
     lengths = np.array([text.count(" ") + 1 for text in every], np.int64)
-    orders = np.repeat(order.argsort(), sizes)
-    pairs = _choose(np.where(whole, ids, -1), orders, np.repeat(lengths, sizes), wanted)
+    # What a prefix stands in for is no context of it.
+    own = np.where(whole, ids, -1)
+    pairs = _choose(own, np.repeat(ranks, sizes), np.repeat(lengths, sizes), wanted)
     if len(pairs) == 0 or np.bincount(ids[pairs]).max() < 2:
         raise TrainingError(
             "No word of the recipe's texts occurs in two different sentences, so there is nothing "
@@ -85,13 +86,12 @@ def read_contexts(sources: Sequence[Path], wanted: Static, seed: int) -> Context
         )
     chosen = np.zeros(len(ids), bool)
     chosen[pairs] = True
-    has = np.flatnonzero(np.logical_or.reduceat(chosen, np.array(bounds[:-1], np.int64)))
-    has = has[np.lexsort((order.argsort()[has], lengths[has]))][: wanted.sentences]
-    has = has[order.argsort()[has].argsort()]  # in random order
-    starts = np.array(bounds, np.int64)
-    taken = np.concatenate([np.arange(starts[k], starts[k + 1]) for k in has])
-    ends = np.concatenate(([0], np.cumsum(sizes[has])))
-    return Contexts(kept, [every[k] for k in has], ids[taken], ends, chosen[taken])
+    found = np.flatnonzero(np.logical_or.reduceat(chosen, starts[:-1]))
+    found = found[np.lexsort((ranks[found], lengths[found]))][: wanted.sentences]
+    found = found[ranks[found].argsort()]
+    taken = np.concatenate([np.arange(starts[k], starts[k + 1]) for k in found])
+    ends = np.concatenate(([0], np.cumsum(sizes[found])))
+    return Contexts(kept, [every[k] for k in found], ids[taken], ends, chosen[taken])
 
 
 def apart(text: str) -> str:

@@ -91,7 +91,8 @@ class Extraction:
 
     def vectors(self) -> Float32:
         """Return the words' vectors, float32 ``[V, d]``; of a word that is no token, zeros."""
-        means: Float32 = self.sums / np.maximum(self.counts, 1)[:, None]
+        counts = np.maximum(self.counts, 1)[:, None]
+        means: Float32 = np.divide(self.sums, counts, dtype=np.float32)
         return means
 
     def _blocks(self, teacher: Encoder) -> Iterator[list[Words]]:

@@ -12,6 +12,7 @@ import pytest
 from slice_os.training import recipe as recipes
 from slice_os.training.recipe import Recipe, read_recipe
 
+TABLES = ("text", "distillation", "ranking", "slice", "pairs", "static", "development")
 TEXT = (Path(__file__).parents[3] / "docs/training.md").read_text(encoding="utf-8")
 
 
@@ -45,13 +46,14 @@ def described(name):
         (recipes.Ranking, "[ranking]"),
         (recipes.Slice, "[slice]"),
         (recipes.Pairs, "[[pairs]]"),
+        (recipes.Static, "[static]"),
         (recipes.Development, "[development]"),
     ],
 )
 def test_every_key_and_default_is_documented(table, name):
     told = described(name)
     for field in msgspec.structs.fields(table):
-        if field.name in ("text", "distillation", "ranking", "slice", "pairs", "development"):
+        if field.name in TABLES:
             assert table is not Recipe or f"[{field.name}]" in TEXT
         if field.default_factory is msgspec.NODEFAULT and not isinstance(field.default, type(None)):
             wanted = "needed" if field.default is msgspec.NODEFAULT else field.default
