@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,6 +24,9 @@ from slice_os.training.loading import folder_of
 from slice_os.training.recipe import Recipe, Static
 from slice_os.training.run import BEST, EXTRACTED, RunFolder, TrainingProgress, TrainingReport
 from slice_os.training.sampling import ScoredPair, read_pairs
+
+FREQUENT = 10_000
+"""Words whose frequencies are compared with their vectors' norms (Wada et al., section 4)."""
 
 
 class StaticRun:
@@ -173,11 +177,15 @@ class StaticRun:
         )
 
     def _measure_table(self, name: str, contexts: Contexts, table: Float32) -> None:
+        """Measure a table; log too how the frequency of the most frequent words goes with norms."""
         if self._pairs:
             with TemporaryDirectory() as folder:
                 self._write(Path(folder), contexts, table, "fp32")
                 with load_encoder(folder, "cpu") as encoder:
                     self._measure(name, encoder)
+            norms = np.linalg.norm(table[:FREQUENT], axis=1)
+            found = correlate(-np.arange(len(norms)), norms.tolist()).spearman
+            self._run.log({name: {"spearman": self._measures[name], "frequency and norm": found}})
 
     def _measure(self, name: str, encoder: Encoder) -> None:
         """Note Spearman's correlation of the development pairs' cosines with their scores."""
