@@ -128,7 +128,7 @@ class Distillation:
                 self._lowest, self.waited = found, 0
                 self.best = self._table.detach().clone()
         self.whole = True
-        losses = {"distillation": float(loss), "validation": self._lowest}
+        losses = {"distillation": loss.item(), "validation": self._lowest}
         return losses, int(self._bags.sizes(rows).sum())
 
     def state(self) -> dict[str, Any]:

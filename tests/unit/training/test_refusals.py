@@ -177,7 +177,7 @@ def test_pairs_that_nothing_correlates_with(room, tmp_path):
 
 def test_a_full_disk_leaves_the_state_before_it(room, tmp_path, monkeypatch):
     def full(state, file):
-        file.write(b"half")
+        file.write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
     recipe = room(save_every=2)

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -178,9 +179,13 @@ def test_the_table_kept_is_the_one_of_the_lowest_validation(tmp_path):
     (tmp_path / "text.txt").write_text("\n\n".join(sentences()), encoding="utf-8")
     contexts = read_contexts([tmp_path / "text.txt"], SMALL, 0)
     rng = np.random.default_rng(0)
-    start = torch.from_numpy(rng.normal(size=(len(contexts.words), 16)).astype(np.float32))
-    taught = torch.nn.functional.normalize(torch.randn(len(contexts.texts), 8), dim=1)
-    learning = Distillation(SMALL, Bags(contexts), start, taught, 0)
+    start, taught = (
+        torch.from_numpy(rng.normal(size=(len(rows), 16)).astype(np.float32))
+        for rows in (contexts.words, contexts.texts)
+    )
+    taught = torch.nn.functional.normalize(taught, dim=1)
+    wanted = msgspec.structs.replace(SMALL, learning_rate=0.3)
+    learning = Distillation(wanted, Bags(contexts), start, taught, 0)
     lowest = []
     for _ in range(400):
         losses, _ = learning.learn()
