@@ -33,7 +33,7 @@ def _bare(sentence: str) -> str:
     "--least", type=float, default=4.0, show_default=True, help="The least goldsim of a query."
 )
 def main(context: Path, out: Path, least: float) -> None:
-    """Write OUT, a BEIR folder with the spans marked, from CONTEXT, a .jsonl that recipes/context_set.py makes."""
+    """Write OUT, a BEIR folder and spans.jsonl, of a .jsonl that recipes/context_set.py makes."""
     rows = [json.loads(line) for line in context.read_text(encoding="utf-8").splitlines()]
     passages = [row["passage"].lower() for row in rows]
     texts = [[_bare(row["line"]), _bare(row["paraphrase"])] for row in rows]

@@ -74,7 +74,7 @@ def train(
         if wanted.static:
             if accelerator.num_processes > 1:
                 raise TrainingError("A static encoder is made by one process: start it alone.")
-            on = str(accelerator.device)
+            on = "cpu" if accelerator.device.type == "cpu" else "auto"
             return StaticRun(wanted, wanted.static, root, run, on, progress).run()
         return Loop(wanted, root, run, accelerator, progress).run()
 

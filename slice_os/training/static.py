@@ -184,7 +184,7 @@ class StaticRun:
                 with load_encoder(folder, "cpu") as encoder:
                     self._measure(name, encoder)
             norms = np.linalg.norm(table[:FREQUENT], axis=1)
-            found = correlate(-np.arange(len(norms)), norms.tolist()).spearman
+            found = correlate(-np.arange(float(len(norms))), norms.tolist()).spearman
             self._run.log({name: {"spearman": self._measures[name], "frequency and norm": found}})
 
     def _measure(self, name: str, encoder: Encoder) -> None:

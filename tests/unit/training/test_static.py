@@ -228,6 +228,7 @@ def test_an_interrupted_run_goes_on_to_the_same_encoder(recipe, tmp_path, monkey
         ("Cats sleep. Dogs bark at night. Birds sing.", "", "No word .* two different sentences"),
         ("Cats sleep.\n\n" * 90, "", "No word .* two different sentences"),
         ("Cats sleep. Some cats bark. Birds like cats.", "", "3 different sentences, too few for"),
+        ("... !\n\n— ?", "", "No word .* two different sentences"),
         (None, "dropped = 20", "32 dimensions, of which 16 after the first 20"),
         (None, "validation = 400\n", None),
     ],
