@@ -13,14 +13,14 @@ from threading import Lock
 from typing import Any
 
 from slice_os.backends import Backend, IndexMeta, backend_for
-from slice_os.backends.base import IndexStatus, Mode, StoredPassage
+from slice_os.backends.base import IndexStatus, Mode, Order, StoredPassage
 from slice_os.corpus import Corpus
 from slice_os.encoder import Encoder, EncoderLike, load_encoder
 from slice_os.errors import EncoderMismatchError, LocationError, MovedError, QueryError
 from slice_os.filters import Filter, parse_filters, unknown_field
 from slice_os.fusion import DEFAULT_FUSION, LATE
 from slice_os.lexical import parse_query
-from slice_os.mining import Order, mine_phrases, select
+from slice_os.mining import mine_phrases, select
 from slice_os.phrases import Named, Texts, gather
 from slice_os.pipeline import LOOKED_UP, IndexReport, Prune, claim_roots, index_documents
 from slice_os.reading import get_document, show_document
@@ -233,6 +233,7 @@ class Index(Forkable):
         late: float = LATE,
         min_degree: float = 0.0,
         group: bool = False,
+        sort: Order | None = None,
     ) -> Hits:
         """Return the best passages for a query; see `slice_os.search.search_passages`.
 
@@ -256,6 +257,7 @@ class Index(Forkable):
             late=late,
             min_degree=min_degree,
             group=group,
+            sort=sort,
         )
         return hits
 

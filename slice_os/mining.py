@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from slice_os.backends.base import Backend, MiningQuery, StoredPassage
+from slice_os.backends.base import Backend, MiningQuery, Order, StoredPassage
 from slice_os.encoder import Encoder
 from slice_os.errors import QueryError
 from slice_os.filters import Condition
@@ -33,7 +33,6 @@ from slice_os.spans import (
 VERIFY_MARGIN = 0.1
 """How far below the threshold an indexed degree may be for its span to be verified."""
 VERIFIED_SPANS = 32
-Order = Literal["degree"]
 
 
 class _Phrase(NamedTuple):

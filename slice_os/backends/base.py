@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from slice_os.spans import QueryWords
 
 Mode = Literal["hybrid", "dense", "lexical"]
+Order = Literal["degree"]
+"""What hits and matches may be sorted by, highest first."""
 FORMAT = 1
 SHORT_SPANS = 3
 """The shortest span that counts for a query of five words."""

@@ -13,11 +13,11 @@ from typing import Any, get_args
 
 import click
 
+from slice_os.backends.base import Order
 from slice_os.cli.indexing import REJECTED
 from slice_os.cli.options import index_options, json_option, lines_option, query_options
 from slice_os.cli.output import counted, echo_json, plain, progress_bar, shorten
 from slice_os.errors import QueryError, SliceOSError
-from slice_os.mining import Order
 from slice_os.phrases import Sought
 from slice_os.records import Match
 

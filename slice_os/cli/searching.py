@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Any
+from typing import Any, get_args
 
 import click
 
+from slice_os.backends.base import Order
 from slice_os.cli.options import (
     context_option,
     index_options,
@@ -66,6 +67,12 @@ Examples:
 @size_option(help="Hits; with --group, documents.")
 @offset_option(help="Hits to skip; with --group, documents.")
 @click.option("--group", is_flag=True, help="Group the hits of a document.")
+@click.option(
+    "--sort",
+    "--order",
+    type=click.Choice(get_args(Order)),
+    help="Sort the hits shown by degree, highest first.  [default: by score]",
+)
 @context_option(0)
 @query_options
 @click.option(

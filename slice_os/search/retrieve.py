@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from slice_os.backends.base import Backend, Mode, SearchQuery
+from slice_os.backends.base import Backend, Mode, Order, SearchQuery
 from slice_os.corpus import count_words
 from slice_os.encoder import Encoder
 from slice_os.errors import QueryError
@@ -49,6 +49,7 @@ def search_passages(
     late: float = LATE,
     min_degree: float = 0.0,
     group: bool = False,
+    sort: Order | None = None,
 ) -> list[Hits]:
     """Return the best passages for each of some queries, ranked by their score.
 
@@ -74,6 +75,9 @@ def search_passages(
     the last of these documents is complete: of the best 1,000 passages, and until 100 in a row have
     brought no new document.
 
+    Which hits are returned is decided by their scores; `sort` puts them in the order of their
+    degrees, the highest first, and with `group` their documents in that of their best ones.
+
     Raises:
         QueryError: the query holds no word, or a setting is out of its range.
     """
@@ -85,6 +89,8 @@ def search_passages(
         raise QueryError(f"The share of late interaction is {late}: it must be from 0 to 1.")
     if not 0 <= min_degree <= 1:
         raise QueryError(f"{min_degree} is not a degree: it must be from 0 to 1.")
+    if sort not in (None, *get_args(Order)):
+        raise QueryError(f"There is no order {sort!r}: choose degree.")
     get_fusion(fusion, weight)
     onward = min_degree > 0 or group
     if onward and offset + size > DEPTH:
@@ -117,10 +123,8 @@ def search_passages(
         def read(some: Sequence[SearchQuery], offset: int, size: int) -> list[Hits]:
             return _page(backend, encoder, some, range(offset, offset + size), verify)
 
-        if not onward:
-            return read(wanted, offset, size)
-        found = []
-        for query in wanted:
+        found = [] if onward else read(wanted, offset, size)
+        for query in wanted if onward else ():
             hits = _through_ranks(
                 lambda at, count, query=query: read([query], at, count)[0],  # type: ignore[misc]
                 min_degree,
@@ -129,7 +133,7 @@ def search_passages(
             documents = _by_document(hits, offset + size) if group else ([hit] for hit in hits)
             some = islice(documents, offset, offset + size)
             found.append(Hits(hit for hits in some for hit in hits))
-        return found
+        return [_by_degree(hits, group) for hits in found] if sort else found
 
 
 def _page(
@@ -175,6 +179,15 @@ def _by_document(hits: Iterator[Hit], count: int) -> list[list[Hit]]:
             break
         found.setdefault(hit.document, []).append(hit)
     return list(found.values())
+
+
+def _by_degree(hits: Hits, group: bool) -> Hits:
+    """Return hits in the order of their degrees; with `group` those of a document stay together."""
+    ordered = sorted(hits, key=lambda hit: -hit.degree)
+    if group:
+        documents = [hit.document for hit in ordered]
+        ordered.sort(key=lambda hit: documents.index(hit.document))
+    return Hits(ordered)
 
 
 def encoded_queries(encoder: Encoder, texts: Sequence[str]) -> Iterator[tuple[Float32, QueryWords]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 import pytest
@@ -69,6 +69,23 @@ def test_degrees_are_true_in_every_mode(index, encoder, mode, fusion):
     if mode != "lexical":
         assert len(hits) == len({key[:2] for key in spans})
         assert hits[0].document == "cancel"
+
+
+def test_hits_sorted_by_their_degrees(index):
+    for more in ({"size": 10}, {"size": 3, "group": True}, {"size": 5, "min_degree": 0.5}):
+        plain = index.search(QUERY, **more)
+        found = index.search(QUERY, **more, sort="degree")
+        by_key = lambda hit: (hit.document, hit.passage)  # noqa: E731
+        assert sorted(found, key=by_key) == sorted(plain, key=by_key)
+        best = [hit.degree for hit in found]
+        if "group" in more:
+            documents = [list(hits) for _, hits in groupby(found, lambda hit: hit.document)]
+            assert len(documents) == 3
+            best = [hits[0].degree for hits in documents]
+            assert all(hit.degree <= hits[0].degree for hits in documents for hit in hits)
+        assert best == sorted(best, reverse=True)
+    with pytest.raises(QueryError, match="no order 'score': choose degree"):
+        index.search(QUERY, sort="score")
 
 
 def test_late_interaction_ranks_and_changes_no_degree(index, encoder):
