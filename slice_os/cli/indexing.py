@@ -75,13 +75,7 @@ def index(
     paths: tuple[str, ...],
     from_index: str | None,
     location: str,
-    root: str | None,
-    id_prefix: str | None,
-    stdin_id: str | None,
-    follow: bool,
-    id_field: str | None,
-    title_field: str | None,
-    text_fields: tuple[str, ...],
+    reading: dict[str, Any],
     prune: bool,
     prune_all: bool,
     rejects: Path | None,
@@ -107,32 +101,17 @@ def index(
         )
     if paths and from_index:
         raise click.UsageError("Give paths to index, or --from-index, not both.")
-    if from_index and (root or id_prefix or stdin_id or follow):
+    if from_index and not reading.keys() <= {"id_field", "title_field", "text_fields"}:
         raise click.UsageError("--root, --id-prefix, --id and --follow are for paths.")
-    if stdin_id and "-" not in paths:
+    if "id" in reading and "-" not in paths:
         raise click.UsageError("--id is the id of - (stdin): give - among the paths.")
     file = rejects or Path(f"{_local_name(location)}.rejects.jsonl")
     with _Rejects(file, ours=rejects is None) as rejected:
         # Beside an index inside its own corpus, the file would be read while it is written.
         reader = (
-            partial(read_index, from_index)
-            if from_index
-            else partial(
-                read,
-                *paths,
-                root=root,
-                id_prefix=id_prefix,
-                id=stdin_id,
-                follow=follow,
-                exclude=[file],
-            )
+            partial(read_index, from_index) if from_index else partial(read, *paths, exclude=[file])
         )
-        corpus = reader(
-            id_field=id_field,
-            title_field=title_field,
-            text_fields=text_fields or None,
-            on_reject=rejected,
-        )
+        corpus = reader(**reading, on_reject=rejected)
         with progress_bar(corpus.bytes_total) as bar:
             try:
                 report = index_corpus(

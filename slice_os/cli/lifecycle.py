@@ -72,13 +72,7 @@ Examples:
 def reindex(
     paths: tuple[str, ...],
     location: str,
-    root: str | None,
-    id_prefix: str | None,
-    stdin_id: str | None,
-    follow: bool,
-    id_field: str | None,
-    title_field: str | None,
-    text_fields: tuple[str, ...],
+    reading: dict[str, Any],
     file: Path | None,
     least_overlap: float | None,
     no_swap: bool,
@@ -104,18 +98,8 @@ def reindex(
             say(f"Rejected: {one.place}" if is_json() else f"Rejected: {one.place}: {one.reason}")
 
     if paths:
-        options["corpus"] = read(
-            *paths,
-            root=root,
-            id_prefix=id_prefix,
-            id=stdin_id,
-            follow=follow,
-            id_field=id_field,
-            title_field=title_field,
-            text_fields=text_fields or None,
-            on_reject=reject,
-        )
-    elif root or id_prefix or stdin_id or follow or id_field or title_field or text_fields:
+        options["corpus"] = read(*paths, **reading, on_reject=reject)
+    elif reading:
         raise click.UsageError("How paths are read is for PATHS: give them.")
     if file is not None:
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()

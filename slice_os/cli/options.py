@@ -122,7 +122,7 @@ def _read_fields(
     return {name: kind for name, _, kind in pairs}
 
 
-corpus_options = _group(
+_CORPUS = _group(
     click.option(
         "--root",
         type=click.Path(file_okay=False),
@@ -132,9 +132,7 @@ corpus_options = _group(
     click.option(
         "--id-prefix", metavar="TEXT", help="A prefix for the ids of files below the root."
     ),
-    click.option(
-        "--id", "stdin_id", metavar="ID", help="The id of - (stdin).  [default: a hash of its text]"
-    ),
+    click.option("--id", metavar="ID", help="The id of - (stdin).  [default: a hash of its text]"),
     click.option("--follow", is_flag=True, help="Also follow links that lead out of a folder."),
     click.option("--id-field", metavar="FIELD", help="The field that identifies a row."),
     click.option("--title-field", metavar="FIELD", help="The field that holds a row's title."),
@@ -146,7 +144,21 @@ corpus_options = _group(
         help="The field that holds a row's text; may be repeated.",
     ),
 )
-"""How paths are read."""
+_READING = ("root", "id_prefix", "id", "follow", "id_field", "title_field", "text_fields")
+
+
+def corpus_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how paths are read; `function` is given as `reading` those said."""
+
+    @wraps(function)
+    def gathered(*args: Any, **options: Any) -> Any:
+        said = {name: options.pop(name) for name in _READING}
+        reading = {name: value for name, value in said.items() if value or value == ""}
+        return function(*args, reading=reading, **options)
+
+    return _CORPUS(gathered)
+
+
 _CLUSTER = _group(
     click.option(
         "--tolerance",
