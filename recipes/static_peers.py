@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -19,10 +18,9 @@ import click
 
 import slice_os
 from slice_os.corpus import read, split
-from slice_os.encoder import Encoder
-from slice_os.evaluation import correlate
 from slice_os.evaluation.ensemble import Ensemble
-from slice_os.training.sampling import ScoredPair, read_pairs
+from slice_os.training.sampling import read_pairs
+from slice_os.training.static import spearman
 
 PASSAGES, ROUNDS = 300, 5
 
@@ -70,13 +68,6 @@ def main(
         click.echo(
             f"| {both.info.name} | {both.info.dimension} | | {spearman(both, judged):.4f} | | |"
         )
-
-
-def spearman(encoder: Encoder, pairs: Sequence[ScoredPair]) -> float:
-    """Return the correlation of the cosines of pairs with their scores."""
-    first = encoder.encode([pair.first for pair in pairs])
-    second = encoder.encode([pair.second for pair in pairs])
-    return correlate((first * second).sum(axis=1), [pair.likeness for pair in pairs]).spearman
 
 
 if __name__ == "__main__":

@@ -142,9 +142,10 @@ def mine_phrases(
         for k in found:
             if all(one.holds(*words) for one in phrases[k].query.wording):
                 by_name.setdefault(typed[k][0], []).append(phrases[k])
-        passage = _Passage.of(stored) if by_name else None
+        if not by_name:
+            continue
+        passage = _Passage.of(stored)
         for n, some in by_name.items():
-            assert passage is not None
             if verify:
                 spans = _verified(passage, some, counters[n], threshold, encoder)
             else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,8 @@ class Extraction:
         begun = saved = time.monotonic()
         words, whole = 0, True
         try:
-            for block in self._blocks(teacher):
+            tokens = iter(teacher.encode_tokens(self.texts[self.done :]))
+            while block := list(islice(tokens, BLOCK)):
                 whole = False
                 words += self._add(block)
                 whole = True
@@ -94,16 +96,6 @@ class Extraction:
         counts = np.maximum(self.counts, 1)[:, None]
         means: Float32 = np.divide(self.sums, counts, dtype=np.float32)
         return means
-
-    def _blocks(self, teacher: Encoder) -> Iterator[list[Words]]:
-        block: list[Words] = []
-        for tokens in teacher.encode_tokens(self.texts[self.done :]):
-            block.append(tokens)
-            if len(block) == BLOCK:
-                yield block
-                block = []
-        if block:
-            yield block
 
     def _add(self, block: list[Words]) -> int:
         """Add what the teacher said of the next texts; return their words."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -190,11 +190,14 @@ class StaticRun:
     def _measure(self, name: str, encoder: Encoder) -> None:
         """Note Spearman's correlation of the development pairs' cosines with their scores."""
         if self._pairs:
-            first = encoder.encode([pair.first for pair in self._pairs])
-            second = encoder.encode([pair.second for pair in self._pairs])
-            cosines = (first * second).sum(axis=1).tolist()
-            found = correlate(cosines, [pair.likeness for pair in self._pairs])
-            self._measures[name] = round(found.spearman, 4)
+            self._measures[name] = round(spearman(encoder, self._pairs), 4)
+
+
+def spearman(encoder: Encoder, pairs: Sequence[ScoredPair]) -> float:
+    """Return Spearman's correlation of the cosines of pairs with their scores."""
+    first = encoder.encode([pair.first for pair in pairs])
+    second = encoder.encode([pair.second for pair in pairs])
+    return correlate((first * second).sum(axis=1), [pair.likeness for pair in pairs]).spearman
 
 
 def _dropped(wanted: Static, dimension: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 from slice_os.backends.cluster.answers import RETRY_TIMEOUT
 from slice_os.backends.cluster.damaged import reads_answers
 from slice_os.backends.cluster.disks import DiskWatch
-from slice_os.backends.cluster.requests import Cluster
+from slice_os.backends.cluster.requests import Cluster, sound_notes
 from slice_os.errors import ClusterError
 
 _log = logging.getLogger(__name__)
@@ -22,11 +22,12 @@ LOADING = {"refresh_interval": "-1", "number_of_replicas": 0}
 @reads_answers
 def put_replicas(cluster: Cluster, replicas: int) -> None:
     """Give an index so many replicas: now, or when the load that has taken them away is over."""
-    meta = cluster.notes()
+    mappings, settings = cluster.describe()
+    meta = sound_notes(mappings)
     before = meta["slice_os"].get("loading")
     if before is not None:
         _note(cluster, meta, {**before, "number_of_replicas": replicas})
-    elif int(cluster.describe()[1]["index"]["number_of_replicas"]) != replicas:
+    elif int(settings["index"]["number_of_replicas"]) != replicas:
         cluster.put_settings({"number_of_replicas": replicas})
 
 
@@ -40,11 +41,12 @@ class Loading:
 
     def begin(self) -> None:
         """Note the settings, then change them."""
-        meta = self._cluster.notes()
+        mappings, settings = self._cluster.describe()
+        meta = sound_notes(mappings)
         before = meta["slice_os"].get("loading")
         if before is None and not self._cluster.is_empty():
             return
-        index = self._cluster.describe()[1]["index"]
+        index = settings["index"]
         self._before = before or {
             "refresh_interval": index.get("refresh_interval"),
             "number_of_replicas": int(index["number_of_replicas"]),

@@ -326,12 +326,9 @@ class Cluster:
     def notes(self) -> dict[str, Any]:
         """Return the mapping's _meta: what slice-os notes of the index is its `slice_os`.
 
-        Who changes it writes it back whole, so it has to be sound.
+        See `sound_notes`.
         """
-        meta: dict[str, Any] = self.describe()[0]["_meta"]
-        (ours,) = typed(meta, slice_os=dict)
-        typed(ours, format=int, encoder=dict, max_words=int, passage_words=int, vector=dict)
-        return meta
+        return sound_notes(self.describe()[0])
 
     def put_settings(
         self, settings: dict[str, Any], retry_timeout: float = WRITE_RETRY_TIMEOUT
@@ -401,3 +398,16 @@ def check_whole(answer: dict[str, Any], url: str) -> None:
             f"{missing} of {answer['_shards'].get('total', 0)} shards of {url} did not answer: "
             "look at its health ('slice-os doctor') and try again."
         )
+
+
+def sound_notes(mappings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the _meta of mappings. Who changes it writes it back whole, so it has to be sound.
+
+    Raises:
+        LookupError: it is not.
+        TypeError: it is not.
+    """
+    meta: dict[str, Any] = mappings["_meta"]
+    (ours,) = typed(meta, slice_os=dict)
+    typed(ours, format=int, encoder=dict, max_words=int, passage_words=int, vector=dict)
+    return meta

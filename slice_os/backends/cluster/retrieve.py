@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from slice_os.backends.base import Candidate, IndexMeta, SearchQuery, StoredPassage
 from slice_os.backends.cluster.damaged import number, reads_answers, typed
 from slice_os.backends.cluster.documents import packed_passage, stored_metadata
@@ -21,7 +23,7 @@ from slice_os.fusion import FUSIONS
 from slice_os.lexical import MAX_TERMS
 from slice_os.query.fusing import fuse_found, named_score
 from slice_os.records import Passage, content_hash
-from slice_os.spans import best_span, degree, fit_window
+from slice_os.spans import best_of_each, degree, word_scores
 
 NEAREST = 200
 """Passages that the graph is asked for: with the ranks that are reranked, the fewest that find
@@ -184,10 +186,11 @@ class Retriever:
             for answer in self._cluster.msearch([{**body, **KEYS} for body in bodies])
         )
         degrees = dict(list(dense.items())[: query.depth])  # k passages of every shard have come
-        for key, stored in self._stored(list(degrees)[: ceil(RERANKED / self._kept)]).items():
-            window = fit_window(query.lengths, len(stored.packed))
-            cosines = stored.packed.cosines(query.vector, window)
-            degrees[key] = degree(best_span(cosines, window).cosine)
+        found = self._stored(list(degrees)[: ceil(RERANKED / self._kept)])
+        packed = [stored.packed for stored in found.values()]
+        scores = [word_scores(one.vectors, query.vector) for one in packed]
+        best = best_of_each(packed, scores, query.lengths).astype(np.float64)
+        degrees |= zip(found, degree(best).tolist(), strict=True)
         return self._page(query, fuse_found(lexical, degrees, query.fusion, query.weight))
 
     def _page(
