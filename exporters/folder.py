@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from slice_os.encoder.info import GRAPH, TOKENIZER, EncoderInfo, file_sha256
+from slice_os.encoder.judge import CALIBRATION
 from slice_os.encoder.onnx import OnnxEncoder
 from slice_os.errors import ExportError
 from slice_os.exporters import parity
@@ -109,6 +110,8 @@ def export(
         )
         tell("comparing with torch")
         info.dump(folder)
+        if (judge := Path(checkpoint) / CALIBRATION).is_file():
+            shutil.copy(judge, folder / CALIBRATION)
         with OnnxEncoder(folder, "cpu") as encoder:
             measured = parity.measure(loaded, encoder, matrix)
         parity.check(measured, precision)

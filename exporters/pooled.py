@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slice_os.encoder import Encoder, EncoderInfo
+from slice_os.encoder.judge import Placed, joined
 from slice_os.encoder.tokens import TextTokenizer, TokenizedText
 from slice_os.errors import EncoderError
 from slice_os.exporters.checkpoint import Checkpoint, family, load_checkpoint
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 FEW = 32
 """Texts that are run at once; those that are encoded alone by length, so that little is padded."""
+
+
+EVEN = 8
+"""Lengths of what is read together are multiples of this: a kernel is made for each new length."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,28 +113,53 @@ class PooledModel:
             return torch.zeros(0, int(self.model.config.hidden_size))
         return torch.nn.functional.normalize(torch.stack(rows).float(), dim=-1)
 
-    def _hidden(self, ids: list[Any]) -> Tensor:
-        """Return the vectors of the texts' own tokens, ``[B, T, d]``; padding has any value."""
+    def judge(self, pairs: Sequence[tuple[str, Placed]]) -> Tensor:
+        """Return what the model says of pairs read together (`slice_os.encoder.judge`), ``[n]``."""
         import torch
 
+        rows = joined(self._tokenizer, pairs)
+        order = sorted(range(len(rows)), key=lambda row: len(rows[row][0]))
+        found: list[Any] = [None] * len(rows)
+        for start in range(0, len(order), FEW):
+            some = order[start : start + FEW]
+            ids, types = zip(*(rows[row] for row in some), strict=True)
+            for row, one in zip(some, self._run(ids, types, EVEN)[:, 0, 0], strict=True):
+                found[row] = one
+        return torch.stack(found).float()
+
+    def _hidden(self, ids: list[Any]) -> Tensor:
+        """Return the vectors of the texts' own tokens, ``[B, T, d]``; padding has any value."""
         prefix, suffix = self._tokenizer.prefix, self._tokenizer.suffix
         most = self.max_tokens - len(prefix) - len(suffix)
         filled = [np.concatenate((prefix, row[:most], suffix)) for row in ids]
-        width = max(map(len, filled))
-        tokens = np.full((len(ids), width), self._pad, np.int64)
-        mask = np.zeros((len(ids), width), np.int64)
-        for row, one in enumerate(filled):
-            tokens[row, : len(one)] = one
-            mask[row, : len(one)] = 1
+        hidden = self._run(filled, [np.zeros_like(row) for row in filled])
+        return hidden[:, len(prefix) : hidden.shape[1] - len(suffix)]
+
+    def _run(self, ids: Sequence[Any], types: Sequence[Any], even: int = 1) -> Tensor:
+        """Return the vectors of all tokens of rows of token ids and types, ``[B, T, d]``.
+
+        T is a multiple of `even`.
+        """
+        import torch
+
+        shape = len(ids), -(-max(map(len, ids)) // even) * even
+        given = {
+            "input_ids": np.full(shape, self._pad, np.int64),
+            "attention_mask": np.zeros(shape, np.int64),
+            "token_type_ids": np.zeros(shape, np.int64),
+        }
+        for row, (one, kinds) in enumerate(zip(ids, types, strict=True)):
+            given["input_ids"][row, : len(one)] = one
+            given["attention_mask"][row, : len(one)] = 1
+            given["token_type_ids"][row, : len(one)] = kinds
         device = next(self.model.parameters()).device
         inputs = {
-            "input_ids": torch.from_numpy(tokens).to(device),
-            "attention_mask": torch.from_numpy(mask).to(device),
+            name: torch.from_numpy(rows).to(device)
+            for name, rows in given.items()
+            if name != "token_type_ids" or name in self._names
         }
-        if "token_type_ids" in self._names:
-            inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
         hidden: Tensor = self.model(**inputs).last_hidden_state
-        return hidden[:, len(prefix) : width - len(suffix)]
+        return hidden
 
 
 class CheckpointEncoder(Encoder):

@@ -70,12 +70,13 @@ class Graph(Forkable):
             "again with slice-os export."
         )
 
-    def run(self, ids: Int64, mask: Int64) -> Float32:
+    def run(self, ids: Int64, mask: Int64, types: Int64 | None = None) -> Float32:
         """Return the token vectors of a padded batch.
 
         Args:
             ids: int64 ``[B, T]`` token ids.
             mask: int64 ``[B, T]``, 0 where `ids` is padding.
+            types: int64 ``[B, T]``, for a graph that reads two texts; all 0 if None.
 
         Returns:
             float32 ``[B, T, d]``; rows of padding hold anything.
@@ -92,7 +93,7 @@ class Graph(Forkable):
         given = {
             "input_ids": ids,
             "attention_mask": mask,
-            "token_type_ids": np.zeros_like(ids),
+            "token_type_ids": np.zeros_like(ids) if types is None else types,
             "position_ids": np.broadcast_to(np.arange(width), ids.shape),
         }
         feed = {name: given[name].astype(kind, copy=False) for name, kind in self._inputs.items()}

@@ -22,6 +22,7 @@ from slice_os.spans.packed import PackedPassage as PackedPassage
 from slice_os.spans.packed import best_of_each as best_of_each
 from slice_os.spans.phrasing import Phrasing as Phrasing
 from slice_os.spans.phrasing import phrasing as phrasing
+from slice_os.spans.phrasing import placed as placed
 from slice_os.spans.phrasing import preferred as preferred
 from slice_os.spans.reach import reaching as reaching
 from slice_os.spans.scores import contributions as contributions

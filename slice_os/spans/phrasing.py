@@ -34,6 +34,9 @@ _ENDING = frozenset([
     "to", "under", "unless", "until", "upon", "via", "was", "we", "were", "whether", "which",
     "while", "who", "whose", "will", "with", "within", "without", "would", "your",
 ])  # fmt: skip
+AROUND = (4, 2)
+"""Words before and after a span that are read with it."""
+_SENTENCE = re.compile(r"[.!?;:]+\s|\n")
 _NO_WORD = re.compile(r"\W+")
 
 
@@ -78,6 +81,19 @@ def phrasing(text: str, starts: npt.NDArray[Any], ends: npt.NDArray[Any], longes
     dangling |= np.array([word in _BEGINNING for word in words], bool)
     costs = 2 * np.where(crossing, CROSSING, np.where(dangling, DANGLING, 0))
     return Phrasing(costs.astype(np.float32), ending[first] & ending[last])
+
+
+def placed(
+    text: str, starts: npt.NDArray[Any], ends: npt.NDArray[Any], i: int, j: int
+) -> tuple[str, str, str]:
+    """Return the words i to j (half-open) of a passage, and those of their sentence around them.
+
+    Few of those (`AROUND`): what stands before may deny the span.
+    """
+    start, end = int(starts[i]), int(ends[j - 1])
+    before = text[starts[max(0, i - AROUND[0])] : start]
+    after = text[end : ends[min(len(ends), j + AROUND[1]) - 1]]
+    return text[start:end], _SENTENCE.split(before)[-1].strip(), _SENTENCE.split(after)[0].strip()
 
 
 def preferred(

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from slice_os.encoder.judge import Calibration
 from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import Checkpoint
 from slice_os.training.development import DevelopmentSet
+from slice_os.training.judging import JudgeDevelopment
 from slice_os.training.recipe import Recipe
 from slice_os.training.run import BEST, LAST, RunFolder
 from slice_os.training.student import Student
@@ -31,9 +33,13 @@ class Checkpoints:
         run: RunFolder,
         base: Checkpoint,
         student: Student,
-        development: DevelopmentSet | None,
+        development: DevelopmentSet | JudgeDevelopment | None,
+        calibration: Calibration | None = None,
     ) -> None:
-        """Prepare to measure `student`, which must still have the weights of `base`."""
+        """Prepare to measure `student`, which must still have the weights of `base`.
+
+        A judge's `calibration` is kept beside its weights.
+        """
         self.score = -np.inf
         self.measures: dict[str, float] = {}
         self._recipe = recipe
@@ -44,6 +50,7 @@ class Checkpoints:
         self._student = student
         self._base = {name: value.clone() for name, value in student.model.state_dict().items()}
         self._development = development
+        self._calibration = calibration
 
     def measure(self, step: int) -> None:
         """Measure the averaged weights and keep them if they are the best, or the last.
@@ -81,6 +88,8 @@ class Checkpoints:
     def _write(self, folder: Path, step: int) -> None:
         self._student.model.save_pretrained(folder)
         self._tokenizer.save_pretrained(folder)
+        if self._calibration:
+            self._calibration.save(folder)
         (folder / "README.md").write_text(self._card(step), encoding="utf-8")
 
     def _card(self, step: int) -> str:

@@ -11,6 +11,7 @@ from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.pooled import PooledModel
 from slice_os.training.distillation import RankingDistillation, SpanDistillation
+from slice_os.training.judging import Judging
 from slice_os.training.labelled import LabelledPairs, Triples
 from slice_os.training.recipe import Recipe
 from slice_os.training.sampling import Passages, read_pairs
@@ -58,6 +59,9 @@ def objectives_of(
     if recipe.slice:
         path = root / recipe.slice.triples
         objectives.append(Triples(recipe.slice, path, process, processes))
+    if recipe.judge:
+        judged = _teacher(root, recipe.judge.encoder, device)
+        objectives.append(Judging(recipe.judge, root, judged))
     for pairs in recipe.pairs:
         rows = read_pairs(root / pairs.path, pairs.most)
         objectives.append(LabelledPairs(pairs, rows, passages))

@@ -15,6 +15,7 @@ from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.training.checkpointing import Checkpoints
 from slice_os.training.development import DevelopmentSet
+from slice_os.training.judging import JudgeDevelopment, Judging
 from slice_os.training.loading import folder_of, objectives_of
 from slice_os.training.recipe import Recipe
 from slice_os.training.run import BEST, RunFolder, TrainingProgress, TrainingReport
@@ -62,10 +63,15 @@ class Loop:
             accelerator.process_index,
             accelerator.num_processes,
         )
-        development = None
-        if wanted := recipe.development:
-            development = DevelopmentSet(root / wanted.pairs, wanted.rows, recipe.seed)
-        self._checkpoints = Checkpoints(recipe, run, checkpoint, self._student, development)
+        judging = next((one for one in self._objectives if isinstance(one, Judging)), None)
+        self._checkpoints = Checkpoints(
+            recipe,
+            run,
+            checkpoint,
+            self._student,
+            _development(recipe, root, judging),
+            judging.calibration if judging else None,
+        )
         self._step = 0
         self._unmeasured = False  # whether this step is to be measured and was not yet
         self._unsaved = False  # whether the weights are to be saved once they gave a loss
@@ -197,6 +203,18 @@ class Loop:
             self._accelerator.scaler.load_state_dict(state["scaler"])
         for objective in self._objectives:
             objective.skip(self._step * self._recipe.accumulate)
+
+
+def _development(
+    recipe: Recipe, root: Path, judging: Judging | None
+) -> DevelopmentSet | JudgeDevelopment | None:
+    wanted = recipe.development
+    if not wanted:
+        return None
+    if not judging:
+        return DevelopmentSet(root / wanted.pairs, wanted.rows, recipe.seed)
+    opposites = root / wanted.opposites if wanted.opposites else None
+    return JudgeDevelopment(judging, root / wanted.pairs, opposites, wanted.rows)
 
 
 def _schedule(step: int, recipe: Recipe) -> float:

@@ -166,16 +166,48 @@ class Static(Part, frozen=True):
     patience: Positive = 5
 
 
+class Judge(Part, frozen=True):
+    """A judge, which reads a query and a span together (`slice_os.encoder.judge`).
+
+    Attributes:
+        rows: What `recipes/judge_rows.py` writes: a query, a positive and a negative.
+        pairs: A TSV file of rated pairs, like that of `Pairs`.
+        encoder: The encoder whose degrees it judges.
+        without: Kinds of rows that are left out.
+        batch: Rows a step.
+        rated: Rated pairs a step.
+        weight: Of the rated pairs' loss.
+        margin: By how much a positive's logit should be above its negative's.
+        kept: Weight of by how much positives are lowered.
+        highest: The judged degree that an opposite should stay below.
+        most: The maximum score.
+    """
+
+    rows: str
+    pairs: str
+    encoder: str
+    without: list[str] = field(default_factory=list)
+    batch: Positive = 48
+    rated: Positive = 32
+    weight: Weight = 2.0
+    margin: Amount = 1.0
+    kept: Amount = 0.3
+    highest: Share = 0.4
+    most: Weight = 5.0
+
+
 class Development(Part, frozen=True):
     """The development set, whose measures choose the step that is kept.
 
     Attributes:
         pairs: A TSV file like that of `Pairs`; its pairs are also measured inside passages.
+        opposites: For a judge: a file as `slice-os evaluate opposites` takes it.
         every: Steps between measures.
         rows: How many pairs are measured.
     """
 
     pairs: str
+    opposites: str = ""
     every: Positive = 200
     rows: Positive = 500
 
@@ -192,6 +224,7 @@ class Recipe(Part, frozen=True):
     slice: Slice | None = None
     pairs: list[Pairs] = field(default_factory=list)
     static: Static | None = None
+    judge: Judge | None = None
     development: Development | None = None
     seed: Count = 0
     passage_words: tuple[Positive, Positive] = (20, 60)
@@ -216,6 +249,8 @@ class Recipe(Part, frozen=True):
         if self.slice:
             yield self.slice.triples
         yield from (pairs.path for pairs in self.pairs)
+        if self.judge:
+            yield from (self.judge.rows, self.judge.pairs)
 
     def models(self) -> Iterator[str]:
         """Yield the folders of the base and the teachers."""
@@ -224,12 +259,16 @@ class Recipe(Part, frozen=True):
             yield from filter(None, (self.distillation.teacher, self.distillation.second))
         if self.ranking and self.ranking.teacher:
             yield self.ranking.teacher
+        if self.judge:
+            yield self.judge.encoder
 
     def paths(self) -> Iterator[str]:
         """Yield every path of data that the recipe names."""
         yield from self.learnt_from()
         if self.development:
             yield self.development.pairs
+            if self.development.opposites:
+                yield self.development.opposites
 
 
 def read_recipe(path: str | Path) -> Recipe:
@@ -252,10 +291,15 @@ def read_recipe(path: str | Path) -> Recipe:
     except ValueError as exc:
         raise TrainingError(f"{path} is not TOML ({exc}): correct it.") from exc
     others = bool(recipe.distillation or recipe.ranking or recipe.slice or recipe.pairs)
-    if not (others or recipe.static):
+    if not (others or recipe.static or recipe.judge):
         raise TrainingError(
             f"The recipe {path} has nothing to learn from: give it a table [distillation], "
-            "[ranking], [slice], [[pairs]] or [static]."
+            "[ranking], [slice], [[pairs]], [static] or [judge]."
+        )
+    if recipe.judge and (others or recipe.static):
+        raise TrainingError(
+            f"The recipe {path} makes a judge, which is a model of its own: leave out [judge], or "
+            "the other tables of what is learnt."
         )
     if others and recipe.static:
         raise TrainingError(

@@ -1,0 +1,204 @@
+"""What a judge learns: the order of what says a query and what does not, and rated pairs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from slice_os.encoder import Encoder
+from slice_os.encoder.judge import SHIFT, Calibration, Placed
+from slice_os.errors import TrainingError
+from slice_os.evaluation.rows import field, read_rows
+from slice_os.evaluation.significance import correlate
+from slice_os.records import Float32
+from slice_os.spans import degree
+from slice_os.training.recipe import Judge
+from slice_os.training.sampling import ScoredPair, read_pairs
+from slice_os.training.student import Objective, Student
+
+ORDERED = ("contradiction", "intent", "other")
+"""Kinds of negatives that are only to be below their positives, wherever those are."""
+FEW = 64
+"""Pairs that are judged at once when measured."""
+
+
+class Row(NamedTuple):
+    """A query, a span that says it, and one that does not, which differs in one kind of thing."""
+
+    kind: str
+    query: str
+    positive: Placed
+    negative: Placed
+
+
+def read_opposites(path: Path, without: Sequence[str] = ()) -> list[Row]:
+    """Return the rows of a file that `recipes/judge_rows.py` wrote, less those of some kinds.
+
+    Raises:
+        TrainingError: A line is not such a row, or none is left.
+    """
+    rows = []
+    with path.open(encoding="utf-8") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                said: dict[str, Any] = json.loads(line)
+                row = Row(
+                    str(said["kind"]),
+                    str(said["query"]),
+                    Placed(**said["positive"]),
+                    Placed(**said["negative"]),
+                )
+            except (ValueError, KeyError, TypeError) as exc:
+                raise TrainingError(
+                    f"{path}, line {number}, is no row of a judge ({exc}): write the file with "
+                    "recipes/judge_rows.py."
+                ) from exc
+            if row.kind not in without:
+                rows.append(row)
+    if not rows:
+        raise TrainingError(f"{path} holds no row of another kind: give another file.")
+    return rows
+
+
+def calibrated(pairs: Sequence[ScoredPair], encoder: Encoder) -> Calibration:
+    """Return what makes an encoder's degrees of rated pairs nearest to people's ratings.
+
+    Cross-entropy with the ratings is minimised, without a judge: z is 0.
+    """
+    rated = torch.tensor([pair.likeness for pair in pairs])
+    said = torch.from_numpy(alone(encoder, [(pair.first, pair.second) for pair in pairs]))
+    weights = torch.zeros(2, requires_grad=True)
+    # Degrees are centred, or slope and intercept hang together and converge slowly.
+    centre = float(said.mean())
+    optimizer = torch.optim.LBFGS([weights], max_iter=200, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        logits = 10 * weights[0] * (said - centre) + weights[1]
+        found = functional.binary_cross_entropy_with_logits(logits, rated)
+        found.backward()  # type: ignore[no-untyped-call]
+        return found
+
+    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    slope, shift = (10 * weights[0]).item(), weights[1].item()
+    return Calibration(encoder.info.family, slope, shift - slope * centre)
+
+
+def alone(encoder: Encoder, pairs: Sequence[tuple[str, str]]) -> Float32:
+    """Return the degrees of pairs of texts that are encoded alone, float32 ``[n]``."""
+    texts = {text: 0 for pair in pairs for text in pair}
+    rows = {text: row for row, text in enumerate(texts)}
+    vectors = encoder.encode(list(rows))
+    own = [[rows[text] for text in side] for side in zip(*pairs, strict=True)]
+    found: Float32 = degree((vectors[own[0]] * vectors[own[1]]).sum(axis=1)).astype(np.float32)
+    return found
+
+
+class Judging(Objective):
+    """Rows' order, opposites' highest degree, and rated pairs' ratings.
+
+    With l the logit of a judged degree, its loss is softplus(margin - (l+ - l-)) for the order,
+    softplus(l- - logit(highest)) for opposites, by how much what says the query is lowered, and
+    the cross-entropy of rated pairs.
+    """
+
+    def __init__(self, settings: Judge, root: Path, encoder: Encoder) -> None:
+        """Read the data.
+
+        Raises:
+            TrainingError: A file cannot be used.
+        """
+        self._settings = settings
+        self._encoder = encoder
+        self._rows = read_opposites(root / settings.rows, settings.without)
+        self._pairs = read_pairs(root / settings.pairs, settings.most)
+        self.calibration = calibrated(self._pairs, encoder)
+
+    def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, Tensor]:
+        """Return the weighted losses of rows and pairs drawn with `rng`."""
+        wanted = self._settings
+        rows = [self._rows[k] for k in rng.integers(len(self._rows), size=wanted.batch)]
+        rated = [self._pairs[k] for k in rng.integers(len(self._pairs), size=wanted.rated)]
+        asked = [(row.query, row.positive) for row in rows]
+        asked += [(row.query, row.negative) for row in rows]
+        asked += [(pair.first, Placed(pair.second)) for pair in rated]
+        lowered, logits = self.logits(student, asked)
+        count = len(rows)
+        above, below, alike = logits[:count], logits[count : 2 * count], logits[2 * count :]
+        opposite = torch.tensor([row.kind not in ORDERED for row in rows], device=logits.device)
+        limit = float(np.log(wanted.highest / (1 - wanted.highest)))
+        likeness = torch.tensor([pair.likeness for pair in rated], device=logits.device)
+        return {
+            "order": functional.softplus(wanted.margin - (above - below)).mean(),
+            "opposite": 0.5 * (functional.softplus(below - limit) * opposite).mean(),
+            "kept": wanted.kept * lowered[:count].mean(),
+            "rated": wanted.weight * functional.binary_cross_entropy_with_logits(alike, likeness),
+        }
+
+    def logits(
+        self, student: Student, asked: Sequence[tuple[str, Placed]]
+    ) -> tuple[Tensor, Tensor]:
+        """Return by how much the model lowers logits, and those of judged degrees, ``[n]`` each."""
+        own = self.calibration
+        lowered = functional.softplus(student.judge(asked) - SHIFT)
+        verified = alone(self._encoder, [(query, placed.span) for query, placed in asked])
+        base = own.slope * torch.from_numpy(verified) + own.intercept
+        student.seen = student.seen + sum(len(query.split()) for query, _ in asked)
+        return lowered, base.to(lowered.device) - lowered
+
+
+class JudgeDevelopment:
+    """Rated pairs, and phrases with a paraphrase and an opposite."""
+
+    def __init__(self, judging: Judging, pairs: Path, opposites: Path | None, rows: int) -> None:
+        """Read the files.
+
+        Raises:
+            TrainingError: A file cannot be used.
+            EvaluationError: The file of opposites is not such a file.
+        """
+        self._judging = judging
+        self._pairs = read_pairs(pairs)[:rows]
+        self._phrases: list[tuple[str, str, str]] = []
+        if opposites:
+            for line, values in read_rows(opposites):
+                phrase, said, against = (
+                    field(opposites, line, values, (name,))
+                    for name in ("phrase", "paraphrase", "opposite")
+                )
+                self._phrases.append((phrase, said, against))
+
+    def measure(self, student: Student) -> dict[str, float]:
+        """Return Pearson's correlation with ratings, and the share of paraphrases above opposites.
+
+        Both are of judged degrees; `mean` is of both.
+        """
+        rated = [(pair.first, Placed(pair.second)) for pair in self._pairs]
+        found = self._degrees(student, rated)
+        measures = {
+            "rated": correlate(found.tolist(), [pair.likeness for pair in self._pairs]).pearson
+        }
+        if self._phrases:
+            said, against = (
+                self._degrees(student, [(row[0], Placed(row[at])) for row in self._phrases])
+                for at in (1, 2)
+            )
+            measures["above"] = float((said > against).mean())
+        measures["mean"] = float(np.mean([*measures.values()]))
+        return {name: round(value, 4) for name, value in measures.items()}
+
+    def _degrees(self, student: Student, asked: Sequence[tuple[str, Placed]]) -> Float32:
+        with torch.no_grad():
+            parts = [
+                self._judging.logits(student, asked[at : at + FEW])[1].cpu()
+                for at in range(0, len(asked), FEW)
+            ]
+        found: Float32 = torch.cat(parts).sigmoid().numpy()
+        return found
