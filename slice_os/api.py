@@ -16,6 +16,7 @@ from slice_os.backends import Backend, IndexMeta, backend_for
 from slice_os.backends.base import IndexStatus, Mode, Order, StoredPassage
 from slice_os.corpus import Corpus
 from slice_os.encoder import Encoder, EncoderLike, load_encoder
+from slice_os.encoder.judge import Judge, JudgeLike, load_judge
 from slice_os.errors import EncoderMismatchError, LocationError, MovedError, QueryError
 from slice_os.filters import Filter, parse_filters, unknown_field
 from slice_os.fusion import DEFAULT_FUSION, LATE
@@ -52,6 +53,8 @@ class Index(Forkable):
         credentials: For a cluster, instead of the environment's: ``user`` and ``password``,
             ``api_key``, ``ca_certs``, and others (docs/cluster.md).
         client: An opensearch-py client for the cluster, instead of one of our own.
+        judge: What has the last word on verified degrees (`slice_os.load_judge`): a judge, or
+            where one is.
 
     Raises:
         LocationError: the index exists and is not as `passage_words`, `store` or `cluster` say.
@@ -70,6 +73,7 @@ class Index(Forkable):
         cluster: Mapping[str, Any] | None = None,
         credentials: Mapping[str, str] | None = None,
         client: Any = None,
+        judge: JudgeLike = None,
     ) -> None:
         self.location = os.fspath(location)  # TypeError, if it is none
         if passage_words is not None and passage_words < LEAST_PASSAGE_WORDS:
@@ -82,6 +86,9 @@ class Index(Forkable):
         self._backend = backend_for(self.location).open(self.location, **self._connection)
         self._encoder: Encoder | None = None
         self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
+        self._judge: Judge | None = None
+        self._load_judge: Callable[[], Judge | None] = partial(load_judge, judge, device, threads)
+        self._given_judge = judge
         self._given = encoder  # an encoder object stays its owner's to close
         self.forked()
         self.watch_forks()
@@ -133,6 +140,8 @@ class Index(Forkable):
             self._backend.close()
         if self._encoder and self._encoder is not self._given:
             self._encoder.close()
+        if self._judge and self._judge is not self._given_judge:
+            self._judge.close()
 
     @property
     def encoder(self) -> Encoder:
@@ -148,6 +157,17 @@ class Index(Forkable):
                 "encoder's folder, or index to a new location."
             )
         return self._encoder
+
+    @property
+    def judge(self) -> Judge | None:
+        """The judge, loaded and checked against the encoder at first use; None if there is none."""
+        encoder = self.encoder
+        with self._loading:
+            if self._judge is None:
+                self._judge = self._load_judge()
+        if self._judge:
+            self._judge.check(encoder)
+        return self._judge
 
     def _existing(self) -> Backend:
         """Return the live generation; one that was made live meanwhile is opened."""
@@ -279,7 +299,9 @@ class Index(Forkable):
             parse_query(query, must=must, must_not=must_not, literal=literal) for query in queries
         ]
         conditions = self._filters(filters)
-        return search_passages(self._existing(), self.encoder, asked, filters=conditions, **options)
+        return search_passages(
+            self._existing(), self.encoder, asked, filters=conditions, judge=self.judge, **options
+        )
 
     def mine(
         self,
@@ -320,6 +342,7 @@ class Index(Forkable):
             filters=[*self._filters(filters), *wording],
             all_lengths=all_lengths,
             verify=verify,
+            judge=self.judge if verify else None,
             exact=exact,
             on_progress=on_progress,
             on_unknown=on_unknown,

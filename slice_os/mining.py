@@ -10,6 +10,7 @@ import numpy as np
 
 from slice_os.backends.base import Backend, MiningQuery, Order, StoredPassage
 from slice_os.encoder import Encoder
+from slice_os.encoder.judge import Judge, Placed
 from slice_os.errors import QueryError
 from slice_os.filters import Condition
 from slice_os.lexical import Query, parse_query
@@ -23,6 +24,7 @@ from slice_os.spans import (
     fit_window,
     full_range,
     phrasing,
+    placed,
     span_cosines,
     span_norms,
     spans_above,
@@ -91,6 +93,7 @@ def mine_phrases(
     filters: Sequence[Condition] = (),
     all_lengths: bool = False,
     verify: bool = False,
+    judge: Judge | None = None,
     exact: bool = False,
     on_progress: Callable[[float], object] = lambda done: None,
     on_unknown: Callable[[str], object] = lambda name: None,
@@ -103,6 +106,7 @@ def mine_phrases(
     that overlaps it is a match. With `verify` the verified degree decides: of each passage the best
     32 spans whose indexed degree comes within 0.1 of the threshold are encoded alone, which finds
     phrases that their context has drawn away from themselves, and drops those it has drawn near.
+    With a `judge` too, those that may reach the threshold are read by it, and its word decides.
     `exact` has a cluster read every word instead of asking its graph, which may miss some matches;
     an embedded index does so anyway. A phrase may say which words have to stand in the passage and
     which must not (`slice_os.lexical.parse_query`), unless it is `literal`; counter-examples are
@@ -128,7 +132,9 @@ def mine_phrases(
         vectors[len(phrases) :],
         np.cumsum([len(sought[name].counter_examples) for name in names])[:-1],
     )
-    reach = cosine(max(threshold - VERIFY_MARGIN, 0)) if verify else cosine(threshold)
+    judge = judge if verify else None
+    least = judge.calibration.least(threshold) if judge else threshold
+    reach = cosine(min(max(least - VERIFY_MARGIN, 0), 1)) if verify else cosine(threshold)
     asked = MiningQuery(
         vectors[: len(phrases)],
         [phrase.lengths for phrase in phrases],
@@ -147,7 +153,10 @@ def mine_phrases(
         passage = _Passage.of(stored)
         for n, some in by_name.items():
             if verify:
-                spans = _verified(passage, some, counters[n], threshold, encoder)
+                spans = _verified(passage, some, counters[n], least, encoder)
+                if judge:
+                    spans = _judged(passage, some, spans, judge)
+                spans = _apart(passage, spans, threshold)
             else:
                 spans = _indexed(passage, some, counters[n], cosine(threshold))
             for span in spans:
@@ -232,14 +241,17 @@ def _verified(
     threshold: float,
     encoder: Encoder,
 ) -> list[_Span]:
-    """Return the spans whose verified degree is enough, best first, none overlapping."""
+    """Return the spans whose verified degree is enough.
+
+    Those that are nearer to a counter-example are of no phrase, -1.
+    """
     tables = _tables(passage, phrases)
     against_table = _counter_table(passage, counters, tables.max(axis=0))
-    lengths, costs = full_range(tables.shape[1]), passage.said.costs
+    lengths = full_range(tables.shape[1])
     # Which phrases each span is near enough to in context; none where it is a counter-example.
     near: dict[tuple[int, int], list[int]] = {}
     for n, table in enumerate([*tables, against_table]):
-        for i, j, value in top_spans(table, lengths, VERIFIED_SPANS, costs):
+        for i, j, value in top_spans(table, lengths, VERIFIED_SPANS, passage.said.costs):
             if degree(value) >= threshold - VERIFY_MARGIN:
                 said = near.setdefault((i, j), [])
                 said += [n] if n < len(phrases) else []
@@ -252,6 +264,33 @@ def _verified(
         best, phrase = max(((row[n], n) for n in near[place]), default=(-np.inf, -1))
         nearer = counter > best
         spans.append(_Span(*place, counter if nearer else best, -1 if nearer else phrase))
+    return [span for span in spans if degree(span.cosine) >= threshold - ROUNDING]
+
+
+def _judged(
+    passage: _Passage, phrases: Sequence[_Phrase], spans: Sequence[_Span], judge: Judge
+) -> list[_Span]:
+    """Return spans with their judged degrees; nothing speaks against those of counter-examples."""
+    packed, text = passage.stored.packed, passage.stored.passage.text
+    verified = np.array([degree(span.cosine) for span in spans], np.float32)
+    degrees = judge.calibration.degrees(verified)
+    own = [n for n, span in enumerate(spans) if span.phrase >= 0]
+    asked = [
+        (
+            phrases[spans[n].phrase].query.text,
+            Placed(*placed(text, packed.starts, packed.ends, spans[n].i, spans[n].j)),
+        )
+        for n in own
+    ]
+    degrees[own] = judge.degrees(asked, verified[own])
+    return [
+        span._replace(cosine=cosine(one)) for span, one in zip(spans, degrees.tolist(), strict=True)
+    ]
+
+
+def _apart(passage: _Passage, spans: Sequence[_Span], threshold: float) -> list[_Span]:
+    """Return the spans of a phrase whose degree is enough, best first, none overlapping."""
+    costs = passage.said.costs
     kept: list[_Span] = []
 
     def preferred(span: _Span) -> tuple[float, int, int]:

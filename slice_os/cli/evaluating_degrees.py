@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from slice_os.cli.options import device_option, encoder_option, json_option
+from slice_os.cli.options import device_option, encoder_option, json_option, judge_option
 from slice_os.cli.output import counted, echo_columns, echo_json, text_bar
 
 
@@ -19,9 +19,10 @@ Examples:
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @encoder_option
+@judge_option
 @device_option
 @json_option
-def degrees(file: Path, encoder: str | None, device: str, as_json: bool) -> None:
+def degrees(file: Path, encoder: str | None, judge: str | None, device: str, as_json: bool) -> None:
     """Measure what one threshold over many queries is worth.
 
     FILE is a .csv, .tsv or .jsonl with the columns query (or phrase), passage (or text), and
@@ -31,7 +32,7 @@ def degrees(file: Path, encoder: str | None, device: str, as_json: bool) -> None
     from slice_os.evaluation.degrees import evaluate_degrees
 
     with text_bar() as show:
-        report = evaluate_degrees(file, encoder=encoder, device=device, progress=show)
+        report = evaluate_degrees(file, encoder=encoder, judge=judge, device=device, progress=show)
     if as_json:
         echo_json(report.to_dict())
         return
@@ -69,14 +70,18 @@ def degrees(file: Path, encoder: str | None, device: str, as_json: bool) -> None
     epilog="""\b
 Examples:
   slice-os evaluate opposites examples/minimal-pairs.tsv
+  slice-os evaluate opposites examples/minimal-pairs.tsv --judge my-judge
   slice-os evaluate opposites pairs.csv --encoder my-encoder --json
 """
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @encoder_option
+@judge_option
 @device_option
 @json_option
-def opposites(file: Path, encoder: str | None, device: str, as_json: bool) -> None:
+def opposites(
+    file: Path, encoder: str | None, judge: str | None, device: str, as_json: bool
+) -> None:
     """Measure how often a paraphrase has a higher degree than an opposite.
 
     FILE is a .csv, .tsv or .jsonl with the columns phrase, paraphrase and opposite, and perhaps
@@ -84,7 +89,7 @@ def opposites(file: Path, encoder: str | None, device: str, as_json: bool) -> No
     """
     from slice_os.evaluation.degrees import evaluate_opposites
 
-    report = evaluate_opposites(file, encoder=encoder, device=device)
+    report = evaluate_opposites(file, encoder=encoder, judge=judge, device=device)
     if as_json:
         echo_json(report.to_dict())
         return

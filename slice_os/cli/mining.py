@@ -15,7 +15,13 @@ import click
 
 from slice_os.backends.base import Order
 from slice_os.cli.indexing import REJECTED
-from slice_os.cli.options import index_options, json_option, lines_option, query_options
+from slice_os.cli.options import (
+    index_options,
+    json_option,
+    judge_option,
+    lines_option,
+    query_options,
+)
 from slice_os.cli.output import counted, echo_json, plain, progress_bar, shorten
 from slice_os.errors import QueryError, SliceOSError
 from slice_os.phrases import Sought
@@ -27,6 +33,7 @@ from slice_os.records import Match
 Examples:
   slice-os mine phrases.txt --index demo.slice --degree 0.8 --output matches.csv
   slice-os mine --phrase "wants to cancel" --not "does not want to cancel" --index demo.slice --nl
+  slice-os mine phrases.txt --index demo.slice --judge my-judge --degree 0.6
   slice-os mine phrases.csv --per-document --top 20 --sort degree --index demo.slice
 """
 )
@@ -49,11 +56,12 @@ Examples:
     help="The least degree of similarity of a match.",
 )
 @query_options
+@judge_option
 @click.option(
     "--verify/--no-verify",
     default=False,
     show_default=True,
-    help="Decide by the degree of the words encoded alone, without their context.",
+    help="Decide by the degree of the words encoded alone, without their context; so does --judge.",
 )
 @click.option(
     "--exact",
@@ -85,6 +93,8 @@ def mine(
     encoder: str | None,
     device: str,
     threads: int | None,
+    judge: str | None,
+    verify: bool,
     phrases: tuple[str, ...],
     counter_examples: tuple[str, ...],
     degree: float,
@@ -116,13 +126,14 @@ def mine(
     collected: list[dict[str, Any]] = []
     unknown: list[str] = []
     with (
-        open_index(location, encoder=encoder, device=device, threads=threads) as index,
+        open_index(location, encoder=encoder, device=device, threads=threads, judge=judge) as index,
         _matches_to(output, collected if as_json else None, as_lines) as write,
         progress_bar(1.0) as bar,
     ):
         for match in index.mine(
             named,
             degree=degree,
+            verify=verify or judge is not None,
             on_progress=lambda done: bar.update(done - bar.n),
             on_unknown=unknown.append,
             **asked,

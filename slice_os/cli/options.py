@@ -30,6 +30,14 @@ encoder_option: Decorator = click.option(
     help="An encoder folder, a checkpoint folder or word vectors in GloVe's text format.  "
     "[default: the encoder that comes with slice-os]",
 )
+judge_option: Decorator = click.option(
+    "--judge",
+    envvar="SLICE_OS_JUDGE",
+    show_envvar=True,
+    metavar="LOCATION",
+    help="The folder of a judge, which reads a span together with what is asked and lowers its "
+    "degree if it says something else.",
+)
 device_option: Decorator = click.option(
     "--device",
     type=click.Choice(DEVICES),

@@ -12,6 +12,7 @@ from slice_os.cli.options import (
     context_option,
     index_options,
     json_option,
+    judge_option,
     lines_option,
     offset_option,
     query_options,
@@ -30,6 +31,7 @@ Examples:
   slice-os search "wants to cancel" --degree 0.85 --size 100 --index demo.slice
   slice-os search 'refund "credit card" -fee' --must-not "late fee" --index demo.slice
   slice-os search "wants to cancel" --group --size 5 --context 1 --index demo.slice
+  slice-os search "wants to cancel" --judge my-judge --sort degree --index demo.slice
   slice-os search "late refund" --mode dense --no-verify --nl --index demo.slice
 """
 )
@@ -75,6 +77,7 @@ Examples:
 )
 @context_option(0)
 @query_options
+@judge_option
 @click.option(
     "--verify/--no-verify",
     default=True,
@@ -89,6 +92,7 @@ def search(
     encoder: str | None,
     device: str,
     threads: int | None,
+    judge: str | None,
     degree: float,
     offset: int,
     group: bool,
@@ -109,7 +113,9 @@ def search(
     """
     from slice_os import open as open_index
 
-    with open_index(location, encoder=encoder, device=device, threads=threads) as index:
+    with open_index(
+        location, encoder=encoder, device=device, threads=threads, judge=judge
+    ) as index:
         hits = index.search(
             query,
             offset=offset,

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slice_os.encoder import EncoderLike, open_encoder
+from slice_os.encoder.judge import JudgeLike, Placed, open_judge
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.calibration import curve, reached_at
 from slice_os.evaluation.labels import NO, YES, Floats, Labels
@@ -21,7 +22,7 @@ from slice_os.records import Plain
 from slice_os.spans import degree
 
 QUERY, PASSAGE, LABEL = ("query", "phrase"), ("passage", "text"), ("correct", "label")
-DEGREES = {"window": "indexed", "verified": "verified"}
+DEGREES = {"window": "indexed", "verified": "verified", "judged": "judged"}
 """The scorers whose scores are shown to users -> which degree that is."""
 THRESHOLDS = tuple(round(0.6 + 0.05 * step, 2) for step in range(8))
 BINS = 10
@@ -42,7 +43,7 @@ class DegreeResult(Plain):
     """How far one threshold on a degree tells right from wrong.
 
     Attributes:
-        name: "indexed" or "verified".
+        name: "indexed", "verified" or "judged".
         average_precision: Of all pairs together, the highest degree first.
         auc: How often a right pair has the higher degree than a wrong one, whatever their queries.
         auc_within: The same of pairs of one query, the mean over queries that have both.
@@ -89,6 +90,7 @@ def evaluate_degrees(
     file: str | Path,
     *,
     encoder: EncoderLike = None,
+    judge: JudgeLike = None,
     device: str = "auto",
     progress: Callable[[str, int, int], None] | None = None,
 ) -> DegreeReport:
@@ -98,6 +100,7 @@ def evaluate_degrees(
         file: A .csv, .tsv or .jsonl with the columns query (or phrase), passage (or text), and
             correct (or label): yes or no.
         encoder: What `slice_os.load_encoder` takes.
+        judge: What `slice_os.load_judge` takes; its degrees are measured too.
         device: Where an encoder that is loaded here runs.
         progress: Called with what is done, how much of it, and of how much.
 
@@ -117,18 +120,19 @@ def evaluate_degrees(
     right = np.array(labels, bool)
     if right.all() or not right.any():
         raise EvaluationError(f"{file} needs right pairs and wrong ones, to tell them apart.")
-    with open_encoder(encoder, device) as loaded:
+    with open_encoder(encoder, device) as loaded, open_judge(judge, loaded, device) as judging:
         told = progress or (lambda name, done, count: None)
-        encoded = Encoded(loaded, queries, passages, [""] * len(queries), told)
+        encoded = Encoded(loaded, queries, passages, [""] * len(queries), told, judge=judging)
         found = [
             _measured(said, np.array(SCORERS[name](encoded)), right, queries)
             for name, said in DEGREES.items()
+            if judging or name != "judged"
         ]
     return DegreeReport(len(right), int(right.sum()), len(set(queries)), found)
 
 
 def _measured(name: str, scores: Floats, right: Bools, queries: Sequence[str]) -> DegreeResult:
-    degrees = scores if name == "verified" else degree(scores)
+    degrees = degree(scores) if name == "indexed" else scores
     labels = Labels(degrees, right, np.ones(len(right)))
     rows = np.arange(len(right))
     _, precision, recall = curve(labels)
@@ -164,7 +168,11 @@ def _auc(degrees: Floats, right: Bools) -> float:
 
 
 def evaluate_opposites(
-    file: str | Path, *, encoder: EncoderLike = None, device: str = "auto"
+    file: str | Path,
+    *,
+    encoder: EncoderLike = None,
+    judge: JudgeLike = None,
+    device: str = "auto",
 ) -> OppositeReport:
     """Measure how often a phrase is nearer to its paraphrase than to its opposite, each alone.
 
@@ -172,6 +180,7 @@ def evaluate_opposites(
         file: A .csv, .tsv or .jsonl with the columns phrase, paraphrase, opposite, and perhaps
             kind; examples/minimal-pairs.tsv is one.
         encoder: What `slice_os.load_encoder` takes.
+        judge: What `slice_os.load_judge` takes; its degrees are measured then.
         device: Where an encoder that is loaded here runs.
 
     Raises:
@@ -183,9 +192,22 @@ def evaluate_opposites(
         kinds.append(str(values.get("kind", "")))
     if not texts:
         raise EvaluationError(f"{file} holds no phrase: give a file with rows below its header.")
-    with open_encoder(encoder, device) as loaded:
+    with open_encoder(encoder, device) as loaded, open_judge(judge, loaded, device) as judging:
         vectors = loaded.encode(texts)
-    near, far = (degree(np.einsum("nd,nd->n", vectors[::3], vectors[which::3])) for which in (1, 2))
+        near, far = (
+            degree(np.einsum("nd,nd->n", vectors[::3], vectors[which::3])) for which in (1, 2)
+        )
+        if judging:
+            near, far = (
+                judging.degrees(
+                    [
+                        (asked, Placed(said))
+                        for asked, said in zip(texts[::3], texts[which::3], strict=True)
+                    ],
+                    found,
+                )
+                for which, found in ((1, near), (2, far))
+            )
     groups = {
         **{kind: np.array([one == kind for one in kinds]) for kind in dict.fromkeys(kinds) if kind},
         "all": np.ones(len(kinds), bool),

@@ -13,6 +13,8 @@ import regex
 
 from slice_os.corpus import count_words
 from slice_os.encoder import Encoder
+from slice_os.encoder.judge import Judge, Placed
+from slice_os.errors import EvaluationError
 from slice_os.lexical import K1, B, inverse_document_frequency, terms
 from slice_os.records import Float32, Int32, Words
 from slice_os.spans import (
@@ -22,6 +24,7 @@ from slice_os.spans import (
     fit_window,
     full_range,
     length_window,
+    placed,
     preferred,
     span_cosines,
     span_norms,
@@ -34,12 +37,16 @@ BLOCK = 32
 
 
 class ShownSpan(NamedTuple):
-    """Characters `start` to `end` of a passage, their verified degree and `Phrasing`'s cost."""
+    """Characters `start` to `end` of a passage, their verified degree and `Phrasing`'s cost.
+
+    `placed` is what a judge reads of them.
+    """
 
     start: int
     end: int
     degree: float
     cost: float
+    placed: Placed = Placed("")
 
 
 class Encoded:
@@ -55,6 +62,7 @@ class Encoded:
         *,
         max_words: int = MAX_WORDS,
         statistics: Sequence[str] = (),
+        judge: Judge | None = None,
     ) -> None:
         """Take pairs of a query and a passage.
 
@@ -66,7 +74,9 @@ class Encoded:
             progress: Called with a scorer's name, how much is done, and of how much.
             max_words: The longest span.
             statistics: The texts whose statistics `okapi` takes; the passages if there are none.
+            judge: What `judged` asks.
         """
+        self.judge = judge
         self.encoder = encoder
         self.queries = queries
         self.passages = passages
@@ -130,7 +140,13 @@ class Encoded:
             found.append(
                 [
                     (
-                        ShownSpan(int(words.starts[i]), int(words.ends[j - 1]), 0.0, cost),
+                        ShownSpan(
+                            int(words.starts[i]),
+                            int(words.ends[j - 1]),
+                            0.0,
+                            cost,
+                            Placed(*placed(passage, words.starts, words.ends, i, j)),
+                        ),
                         self.text(row, i, j),
                     )
                     for (i, j, _), cost in preferred(
@@ -181,6 +197,21 @@ def window(encoded: Encoded) -> list[float]:
 def verified(encoded: Encoded) -> list[float]:
     """Score the span that a search shows: the best of the window's 8, each encoded alone."""
     return [one.degree for one in encoded.shown]
+
+
+def judged(encoded: Encoded) -> list[float]:
+    """Score the span that a search shows as the judge does, which reads it with the query.
+
+    Raises:
+        EvaluationError: There is no judge.
+    """
+    if encoded.judge is None:
+        raise EvaluationError("The scorer 'judged' needs a judge: give one.")
+    shown = encoded.shown
+    pairs = [(query, one.placed) for query, one in zip(encoded.queries, shown, strict=True)]
+    verified = np.array([one.degree for one in shown], np.float32)
+    found: list[float] = encoded.judge.degrees(pairs, verified).tolist()
+    return found
 
 
 def n_grams(encoded: Encoded) -> list[float]:
@@ -299,13 +330,14 @@ SCORERS: Mapping[str, Callable[[Encoded], list[float]]] = {
     "single pass": single_pass,
     "window": window,
     "verified": verified,
+    "judged": judged,
     "n-grams": n_grams,
     "target in context": target_in_context,
     "target alone": target_alone,
 }
 LEXICAL = ("bm25", "okapi")
 """The scorers that need no encoder."""
-DEFAULT_SCORERS = tuple(name for name in SCORERS if name != "n-grams")
+DEFAULT_SCORERS = tuple(name for name in SCORERS if name not in ("judged", "n-grams"))
 
 
 def find_words(passage: str, words: str) -> tuple[int, int] | None:

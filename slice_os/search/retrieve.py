@@ -12,6 +12,7 @@ import numpy as np
 from slice_os.backends.base import Backend, Mode, Order, SearchQuery
 from slice_os.corpus import count_words
 from slice_os.encoder import Encoder
+from slice_os.encoder.judge import Judge
 from slice_os.errors import QueryError
 from slice_os.filters import Condition
 from slice_os.fusion import DEFAULT_FUSION, LATE, get_fusion
@@ -50,6 +51,7 @@ def search_passages(
     min_degree: float = 0.0,
     group: bool = False,
     sort: Order | None = None,
+    judge: Judge | None = None,
 ) -> list[Hits]:
     """Return the best passages for each of some queries, ranked by their score.
 
@@ -62,8 +64,9 @@ def search_passages(
     the fusions of rankings, rrf and min_max, go by the degree alone).
 
     The degree of a hit is that of its best span: of `verify` spans a hit encoded alone, or, with
-    ``verify=0``, as the index has them (in context). `all_lengths` compares spans of every length
-    instead of about 0.75 to 1.4 times the query's words.
+    ``verify=0``, as the index has them (in context). A `judge` then reads each span that is shown
+    together with the query, and its word is the degree (`slice_os.encoder.judge`). `all_lengths`
+    compares spans of every length instead of about 0.75 to 1.4 times the query's words.
 
     With `min_degree` only hits of at least that degree are returned and counted, in whatever mode:
     the search goes on through the ranks until it has `size` of them after the first `offset`, has
@@ -121,7 +124,7 @@ def search_passages(
         ]
 
         def read(some: Sequence[SearchQuery], offset: int, size: int) -> list[Hits]:
-            return _page(backend, encoder, some, range(offset, offset + size), verify)
+            return _page(backend, encoder, some, range(offset, offset + size), verify, judge)
 
         found = [] if onward else read(wanted, offset, size)
         for query in wanted if onward else ():
@@ -137,7 +140,12 @@ def search_passages(
 
 
 def _page(
-    backend: Backend, encoder: Encoder, queries: Sequence[SearchQuery], ranks: range, verify: int
+    backend: Backend,
+    encoder: Encoder,
+    queries: Sequence[SearchQuery],
+    ranks: range,
+    verify: int,
+    judge: Judge | None,
 ) -> list[Hits]:
     """Return the hits of some ranks of each query: retrieved, reranked, verified."""
     wanted = max(DEPTH, ranks.stop)
@@ -146,7 +154,7 @@ def _page(
     stored = backend.meta.stored
     return [
         Hits(replace(hit, metadata=stored(hit.metadata)) for hit in hits)
-        for hits in verified(ranked, [query.vector for query in queries], encoder, verify)
+        for hits in verified(ranked, queries, encoder, verify, judge)
     ]
 
 

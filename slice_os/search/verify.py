@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from slice_os.backends.base import StoredPassage
+import numpy as np
+
+from slice_os.backends.base import SearchQuery, StoredPassage
 from slice_os.encoder import Encoder
+from slice_os.encoder.judge import Judge, Placed
 from slice_os.records import Float32, Hit, SpanMatch
 from slice_os.search.rerank import Ranked
 from slice_os.spans import (
     ScoredSpan,
     contributions,
     degree,
+    placed,
     preferred,
     verified_degrees,
 )
@@ -36,18 +40,26 @@ def span_text(stored: StoredPassage, i: int, j: int) -> tuple[int, int, str]:
 
 
 def verified(
-    ranked: Sequence[Sequence[Ranked]], vectors: Sequence[Float32], encoder: Encoder, spans: int
+    ranked: Sequence[Sequence[Ranked]],
+    queries: Sequence[SearchQuery],
+    encoder: Encoder,
+    spans: int,
+    judge: Judge | None = None,
 ) -> list[Hits]:
     """Return the hits of some queries' passages: one encoder run verifies `spans` of each passage.
 
-    With 0 spans their degrees are those in context.
+    A `judge` has the last word on the degrees of those that are shown. With 0 spans degrees are
+    those in context.
     """
     found = [[_best(one, spans or SHOWN_SPANS) for one in passages] for passages in ranked]
     if spans:
-        found = _verified(found, vectors, encoder)
+        found = _verified(found, [query.vector for query in queries], encoder)
+    shown = [[_apart(own) for own in passages] for passages in found]
+    if spans and judge:
+        shown = _judged(shown, [query.text for query in queries], judge)
     return [
         Hits(_hit(one, own) for one, own in zip(passages, matches, strict=True))
-        for passages, matches in zip(ranked, found, strict=True)
+        for passages, matches in zip(ranked, shown, strict=True)
     ]
 
 
@@ -56,6 +68,7 @@ class _Found(NamedTuple):
 
     match: SpanMatch
     cost: float
+    placed: Placed
 
 
 def _best(ranked: Ranked, spans: int) -> list[_Found]:
@@ -63,7 +76,11 @@ def _best(ranked: Ranked, spans: int) -> list[_Found]:
     cosines = packed.scored(ranked.word_scores, range(1, window.stop))
     norms = packed.span_norms
     return [
-        _Found(_match(ranked, norms, span), cost)
+        _Found(
+            _match(ranked, norms, span),
+            cost,
+            Placed(*placed(text, packed.starts, packed.ends, span.i, span.j)),
+        )
         for span, cost in preferred(text, packed.starts, packed.ends, cosines, window, spans)
     ]
 
@@ -93,16 +110,47 @@ def _with_degrees(
 ) -> list[_Found]:
     degrees = verified_degrees(vector, alone[[texts[one.match.text] for one in spans]])
     return [
-        _Found(replace(one.match, degree=float(d)), one.cost)
+        one._replace(match=replace(one.match, degree=float(d)))
         for one, d in zip(spans, degrees, strict=True)
     ]
 
 
+def _apart(spans: Sequence[_Found]) -> list[_Found]:
+    """Return the best spans that share no word."""
+    kept: list[_Found] = []
+    for one in sorted(spans, key=lambda one: one.cost - one.match.degree):
+        match = one.match
+        if all(match.end <= by.match.start or by.match.end <= match.start for by in kept):
+            kept.append(one)
+    return kept[:SHOWN_SPANS]
+
+
+def _judged(
+    shown: Sequence[Sequence[list[_Found]]], queries: Sequence[str], judge: Judge
+) -> list[list[list[_Found]]]:
+    """Return spans with their judged degrees, those of a passage by them."""
+    spans = [
+        (query, one)
+        for query, passages in zip(queries, shown, strict=True)
+        for own in passages
+        for one in own
+    ]
+    degrees = np.array([one.match.degree for _, one in spans], np.float32)
+    said = iter(judge.degrees([(query, one.placed) for query, one in spans], degrees).tolist())
+    return [
+        [
+            sorted(
+                (one._replace(match=replace(one.match, degree=next(said))) for one in own),
+                key=lambda one: one.cost - one.match.degree,
+            )
+            for own in passages
+        ]
+        for passages in shown
+    ]
+
+
 def _hit(ranked: Ranked, spans: Sequence[_Found]) -> Hit:
-    kept: list[SpanMatch] = []
-    for match, _ in sorted(spans, key=lambda one: one.cost - one.match.degree):
-        if all(match.end <= other.start or other.end <= match.start for other in kept):
-            kept.append(match)
+    kept = tuple(one.match for one in spans)
     passage = ranked.stored.passage
     return Hit(
         passage.document,
@@ -111,7 +159,7 @@ def _hit(ranked: Ranked, spans: Sequence[_Found]) -> Hit:
         passage.text,
         ranked.score,
         kept[0].degree if kept else 0.0,
-        tuple(kept[:SHOWN_SPANS]),
+        kept,
         ranked.stored.metadata,
         passage.start,
         passage.end,
