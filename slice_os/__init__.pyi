@@ -40,4 +40,6 @@ from .request import build_request as build_request
 from .templates import apply_template as apply_template
 from .templates import list_templates as list_templates
 from .templates import show_template as show_template
+from .topic_model import evaluate_topics as evaluate_topics
+from .topic_model import topics as topics
 from .training import train as train

@@ -15,6 +15,7 @@ TASKS = {
     "phrases": "evaluating_encoders",
     "retrieval": "evaluating_retrieval",
     "spans": "evaluating_spans",
+    "topics": "evaluating_topics",
 }
 """Task -> the module of slice_os.cli that holds its command."""
 
@@ -30,6 +31,7 @@ Examples:
   slice-os evaluate phrases phrases/ --encoder my-encoder
   slice-os evaluate retrieval scifact/ --index scifact.slice
   slice-os evaluate spans gold.jsonl --index demo.slice
+  slice-os evaluate topics conversations.jsonl --label domain
 """,
 )
 def evaluate() -> None:

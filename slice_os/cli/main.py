@@ -23,6 +23,7 @@ VERBS = {
     "index": "indexing",
     "search": "searching",
     "mine": "mining",
+    "topics": "modelling",
     "list": "reading",
     "show": "reading",
     "status": "indexing",

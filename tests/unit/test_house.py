@@ -25,7 +25,7 @@ ROOMS = [
     "errors", "threads", "files", "effort", "records", "corpus", "encoder", "spans", "lexical",
     "filters", "fusion", "query", "backends", "pipeline", "search", "phrases", "mining",
     "reading", "lifecycle", "templates", "request", "exporters", "diagnosis", "ranking", "api",
-    "evaluation", "training", "__init__", "cli", "__main__",
+    "evaluation", "training", "topic_model", "__init__", "cli", "__main__",
 ]  # fmt: skip
 HEAVY = ("torch", "transformers", "optimum", "onnxruntime", "onnx", "tokenizers", "opensearchpy")
 

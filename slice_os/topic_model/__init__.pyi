@@ -1,0 +1,9 @@
+from .comparing import TopicMeasures as TopicMeasures
+from .comparing import evaluate_topics as evaluate_topics
+from .describing import Example as Example
+from .describing import Topic as Topic
+from .describing import TopicPhrase as TopicPhrase
+from .modelling import TopicReport as TopicReport
+from .modelling import topics as topics
+from .page import write_page as write_page
+from .page import write_phrases as write_phrases
