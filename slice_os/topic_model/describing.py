@@ -176,6 +176,8 @@ def first_items(
     chosen: list[int] = []
     said: list[frozenset[str]] = []
     for row in order[:NEAREST].tolist():
+        if chosen and cosines[row] <= 0:
+            break
         words = frozenset(filter(is_content, vocabulary.items[row].split(" ")))
         if all(2 * len(words & one) < len(words | one) for one in said):
             chosen.append(row)

@@ -7,7 +7,7 @@ sentence, without punctuation, that neither begins nor ends on a function word.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -124,19 +124,27 @@ def mine_vocabulary(texts: Texts, least: int = LEAST, most: int = MOST) -> Vocab
     A phrase that is nearly always part of the same longer one is left out.
     """
     alone = np.array([is_content(word) for word in texts.words], bool)
-    found: list[tuple[int, str]] = []
     words: list[tuple[int, str]] = []
-    for runs in _levels(texts, least):
-        first, last = texts.ids[runs.starts], texts.ids[runs.starts + runs.length - 1]
-        kept = alone[first] & alone[last] & (INSIDE * runs.counts >= runs.longer)
+    phrases: list[tuple[int, str]] = []
+    levels = _levels(texts, least)
+    # Of each run of one word more, how often the most frequent phrase that holds it occurs.
+    held = np.zeros(0, np.int64)
+    for length in range(len(levels), 0, -1):
+        runs = levels[length - 1]
+        inside = np.zeros(len(runs.counts), np.int64)
+        for longer in levels[length : length + 1]:
+            np.maximum.at(inside, longer.first, held)
+            np.maximum.at(inside, longer.last, held)
+        says = alone[texts.ids[runs.starts]] & alone[texts.ids[runs.starts + length - 1]]
+        # A word stays, whatever it stands in.
+        kept = says & (inside <= INSIDE * runs.counts) if length > 1 else says
         for start, count in zip(
             runs.starts[kept].tolist(), runs.counts[kept].tolist(), strict=True
         ):
-            said = texts.ids[start : start + runs.length].tolist()
-            (found if runs.length > 1 else words).append(
-                (count, " ".join(texts.words[k] for k in said))
-            )
-    both = [*_first(words, len(words)), *_first(found, most)]
+            said = " ".join(texts.words[k] for k in texts.ids[start : start + length].tolist())
+            (phrases if length > 1 else words).append((count, said))
+        held = np.where(says, runs.counts, inside)
+    both = [*_first(words, len(words)), *_first(phrases, most)]
     return Vocabulary([text for _, text in both], np.array([count for count, _ in both], np.int64))
 
 
@@ -170,56 +178,50 @@ def occurrences(texts: Texts, items: Sequence[str]) -> dict[str, Int64]:
 class _Runs(NamedTuple):
     """The frequent runs of so many words.
 
-    Where one of each starts, how often it occurs, and how often the most frequent run of one more
-    word that holds it does.
+    Where one of each starts, how often it occurs, and the numbers of the runs of one word less that
+    it begins and ends with.
     """
 
-    length: int
     starts: Int64
     counts: Int64
-    longer: Int64
+    first: Int64
+    last: Int64
 
 
-def _levels(texts: Texts, least: int) -> Iterator[_Runs]:
-    """Yield the frequent runs of one word, of two, and so on.
+def _levels(texts: Texts, least: int) -> list[_Runs]:
+    """Return the frequent runs of one word, of two, and so on up to the longest.
 
     A run can only be frequent if its first words and its last words are (Agrawal and Srikant,
     1994), so the table of runs stays as small as what is found.
     """
-    size = len(texts.ids)
+    none = np.zeros(0, np.int64)
     # Of each place the run that starts there, -1 if it is not frequent.
-    here, starts, counts = _number(texts.ids, np.ones(size, bool), least)
-    for length in range(1, LONGEST + 1):
-        follows = np.zeros(size, bool)
-        if length < size:
-            follows[:-length] = (here[:-length] >= 0) & (here[1 : size - length + 1] >= 0)
-            follows[:-length] &= texts.joined[length:]
-        keys = np.zeros(size, np.int64)
-        keys[: size - length] = here[: size - length] * len(texts.words) + texts.ids[length:]
-        there, next_starts, next_counts = _number(keys, follows, least)
-        longer = np.zeros(len(counts), np.int64)
-        np.maximum.at(longer, here[next_starts], next_counts)
-        np.maximum.at(longer, here[next_starts + 1], next_counts)
-        if length == 1:  # a word stays, whatever it stands in
-            longer[:] = 0
-        yield _Runs(length, starts, counts, longer)
-        here, starts, counts = there, next_starts, next_counts
+    here, starts, counts = _number(texts.ids, np.arange(len(texts.ids)), least)
+    levels = [_Runs(starts, counts, none, none)]
+    for length in range(1, LONGEST):
+        places = np.flatnonzero(here[:-length] >= 0)
+        places = places[(here[places + 1] >= 0) & texts.joined[places + length]]
+        keys = here[places] * len(texts.words) + texts.ids[places + length]
+        there, starts, counts = _number(keys, places, least, len(texts.ids))
+        levels.append(_Runs(starts, counts, here[starts], here[starts + 1]))
+        here = there
+    return levels
 
 
-def _number(keys: Int64, among: Bools, least: int) -> tuple[Int64, Int64, Int64]:
+def _number(
+    keys: Int64, places: Int64, least: int, size: int | None = None
+) -> tuple[Int64, Int64, Int64]:
     """Give each key that occurs `least` times a number.
 
-    Return the number at each place, -1 for those of other keys, and of each number its first place
-    and how often it occurs.
+    Return the number at each of `size` places, -1 for those of no such key, and of each number its
+    first place and how often it occurs.
     """
-    numbers = np.full(len(keys), -1, np.int64)
-    places = np.flatnonzero(among)
+    numbers = np.full(len(keys) if size is None else size, -1, np.int64)
     _, first, inverse, counts = np.unique(
-        keys[places], return_index=True, return_inverse=True, return_counts=True
+        keys, return_index=True, return_inverse=True, return_counts=True
     )
     frequent = counts >= least
-    rank = np.where(frequent, np.cumsum(frequent) - 1, -1)
-    numbers[places] = rank[inverse]
+    numbers[places] = np.where(frequent, np.cumsum(frequent) - 1, -1)[inverse]
     return numbers, places[first[frequent]], counts[frequent].astype(np.int64)
 
 
