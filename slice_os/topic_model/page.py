@@ -16,8 +16,8 @@ from slice_os.topic_model.modelling import TopicReport
 WIDTH, HEIGHT, MARGIN = 900, 520, 60
 LARGEST = 34
 """Radius of the circle of the largest topic; areas are as the numbers of passages."""
-LABELLED = 24
-"""Topics with a label on the map; the others say theirs when pointed at."""
+LETTER, LINE = 6.5, 14
+"""What a label on the map takes, about: of width a character, of height."""
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em;
   color: #222; background: #fff }
@@ -87,25 +87,32 @@ def page(report: TopicReport) -> str:
 
 
 def _map(topics: Sequence[Topic]) -> str:
-    """Return the map: near topics are alike, areas are numbers of passages."""
+    """Return the map: near topics are alike, areas are numbers of passages.
+
+    A label that would lie on that of a larger topic is left out: it is said when pointed at.
+    """
     most = max(topic.passages for topic in topics)
     circles = []
+    labelled: list[tuple[float, float, float]] = []
     for topic in topics:
         x = WIDTH / 2 + topic.place[0] * (WIDTH / 2 - MARGIN)
         y = HEIGHT / 2 + topic.place[1] * (HEIGHT / 2 - MARGIN)
         radius = max(LARGEST * (topic.passages / most) ** 0.5, 3)
-        said = escape(topic.phrases[0].text)
-        label = f'<text x="{x:.1f}" y="{y + 4:.1f}">{said}</text>'
+        said = topic.phrases[0].text
+        half = LETTER * len(said) / 2
+        label = ""
+        if all(abs(x - a) > half + b or abs(y - c) > LINE for a, c, b in labelled):
+            labelled.append((x, y, half))
+            label = f'<text x="{x:.1f}" y="{y + 4:.1f}">{escape(said)}</text>'
         circles.append(
             f'<a href="#topic-{topic.number}"><circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">'
-            f"<title>{escape(topic.name)}, {topic.passages:,} passages</title></circle>"
-            f"{label if topic.number <= LABELLED else ''}</a>"
+            f"<title>{escape(topic.name)}, {topic.passages:,} passages</title></circle>{label}</a>"
         )
     body = "\n".join(circles)
-    said = "A map of the topics; near ones are alike, and larger ones have more passages."
+    about = "A map of the topics; near ones are alike, and larger ones have more passages."
     return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{said}">\n{body}\n</svg>\n'
-        f"<p><small>{said} Two principal components of their directions.</small></p>"
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{about}">\n{body}\n</svg>\n'
+        f"<p><small>{about} Two principal components of their directions.</small></p>"
     )
 
 
