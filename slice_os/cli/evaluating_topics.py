@@ -24,7 +24,7 @@ from slice_os.cli.output import echo_columns, echo_json
 Examples:
   slice-os evaluate topics tickets.jsonl --label queue -k 20
   slice-os evaluate topics multidogo.jsonl --label id --label-pattern '^[a-z]+' -k 6 -k 50
-  slice-os evaluate topics news/ --label folder --judge glove.txt --seeds 5 --json
+  slice-os evaluate topics news/ --label folder --rater glove.txt --seeds 5 --json
 """
 )
 @click.argument("paths", nargs=-1, required=True)
@@ -50,9 +50,9 @@ Examples:
 )
 @encoder_option
 @click.option(
-    "--judge",
+    "--rater",
     metavar="LOCATION",
-    help="An encoder that judges items and passages.  [default: that of the topics, which favours "
+    help="An encoder that rates items and passages.  [default: that of the topics, which favours "
     "them]",
 )
 @device_option
@@ -80,7 +80,7 @@ def topics(
 
     NMI and purity compare the documents' topics with labels; NPMI is of a topic's ten first words
     in the passages. Intrusion is how often an intruder among six items is found, by the passages
-    that hold them and by a judging encoder; relatedness how often that finds a passage nearer to
+    that hold them and by an encoder that rates; relatedness how often that finds a passage nearer to
     its topic's items than to another's. Means and deviations over seeds. Needs the extras 'train'
     and 'ranking'.
     """

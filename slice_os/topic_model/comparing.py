@@ -1,4 +1,4 @@
-"""Measuring topics against labels and judges, with LDA beside them, averaged over seeds."""
+"""Measuring topics against labels and rates, with LDA beside them, averaged over seeds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from slice_os.topic_model.vectors import Prepared, Progress
 
 SAMPLE = 2000
-"""Passages whose relatedness is judged, at most."""
+"""Passages whose relatedness is rated, at most."""
 PASSES, ITERATIONS = 20, 200
 """Of LDA; the best of five settings that were tried on conversations of six domains."""
 
@@ -67,7 +67,7 @@ def evaluate_topics(
     label: str | None = None,
     pattern: str | None = None,
     encoder: EncoderLike = None,
-    judge: EncoderLike = None,
+    rater: EncoderLike = None,
     device: str = "auto",
     threads: int | None = None,
     seeds: int = 3,
@@ -83,7 +83,7 @@ def evaluate_topics(
             compared with labels.
         pattern: What of it is the label, a regular expression; all of it if None.
         encoder: What `slice_os.load_encoder` takes; of the topics.
-        judge: The encoder that stands in for people; that of the topics if None, which favours
+        rater: The encoder that stands in for people; that of the topics if None, which favours
             them.
         device: Where encoders that are loaded here run.
         threads: Of these.
@@ -110,8 +110,8 @@ def evaluate_topics(
         raise EvaluationError(f"All documents have the same {label}: give labels that differ.")
     with open_encoder(encoder, device, threads) as loaded:
         found, _ = prepare(passages, loaded, None, least, MOST, told)
-        with open_encoder(loaded if judge is None else judge, device, threads) as judging:
-            judged = _Judged(found, judging)
+        with open_encoder(loaded if rater is None else rater, device, threads) as rating:
+            rated = _Rated(found, rating)
         runs = [(number, name, seed) for number in k for name in MODELS for seed in range(seeds)]
         measured: dict[tuple[int, str], list[dict[str, float]]] = {}
         for done, (number, name, seed) in enumerate(runs):
@@ -119,7 +119,7 @@ def evaluate_topics(
             begun = time.monotonic()
             one = MODELS[name](found, number, seed)
             taken = time.monotonic() - begun
-            figures = {**_against(one, found, labels), **judged.measure(one, seed)}
+            figures = {**_against(one, found, labels), **rated.measure(one, seed)}
             measured.setdefault((number, name), []).append({**figures, "seconds": taken})
     return [
         TopicMeasures(
@@ -164,28 +164,28 @@ def _against(one: Found, found: Prepared, labels: Mapping[str, str]) -> dict[str
     return figures
 
 
-class _Judged:
+class _Rated:
     """What stands in for people: texts that hold two items, and the vectors of an encoder."""
 
-    def __init__(self, found: Prepared, judge: Encoder) -> None:
+    def __init__(self, found: Prepared, rater: Encoder) -> None:
         self._found = found
         rng = np.random.default_rng(0)
         count = len(found.passages)
         self._sample = rng.choice(count, min(SAMPLE, count), replace=False)
-        self._passages = judge.encode([found.passages[row].text for row in self._sample.tolist()])
-        self._items: Float32 = judge.encode(found.vocabulary.items)
+        self._passages = rater.encode([found.passages[row].text for row in self._sample.tolist()])
+        self._items: Float32 = rater.encode(found.vocabulary.items)
         self._rows = {item: row for row, item in enumerate(found.vocabulary.items)}
 
     def measure(self, one: Found, seed: int) -> dict[str, float]:
-        """Return NPMI of the topics' words, and what the judges say of their items."""
+        """Return NPMI of the topics' words, and what the rates say of their items."""
         every = [item for some in (*one.items, *one.words) for item in some]
         together = cooccurrence(occurrences(self._found.texts, every), len(self._found.passages))
         described = np.stack([self._vectors(some[:DESCRIBED]).sum(axis=0) for some in one.items])
         return {
             "NPMI": coherence([some[:DESCRIBED] for some in one.words], together),
             "intrusion, texts": intrusion(one.items, together, seed),
-            "intrusion, judge": intrusion(one.items, self._likeness, seed),
-            "relatedness, judge": relatedness(
+            "intrusion, rater": intrusion(one.items, self._likeness, seed),
+            "relatedness, rater": relatedness(
                 self._passages, one.topics[self._sample], described, seed
             )
             if len(described) > 1

@@ -101,11 +101,11 @@ def intrusion(described: Sequence[Sequence[str]], likeness: Likeness, seed: int)
     """Return how often an intruder among six items is the one least like the others.
 
     As people are asked in Wang et al. (2021), section 6.2.1: five of a topic's first items, and one
-    of another topic's that is none of its first 50. Here the judge is a measure of likeness.
+    of another topic's that is none of its first 50. Here the rater is a measure of likeness.
 
     Args:
         described: The first items of each topic, best first.
-        likeness: What judges.
+        likeness: What rates.
         seed: Of the intruders.
     """
     rng = np.random.default_rng(seed)
@@ -128,10 +128,10 @@ def relatedness(passages: Float32, topics: Ints, described: Float32, seed: int) 
     """Return how often a passage is nearer to its topic's items than to another topic's.
 
     As people are asked in Wang et al. (2021), section 6.2.1: which of two topics, the passage's
-    most probable one and a random other one, goes with it. Here a judge's vectors answer.
+    most probable one and a random other one, goes with it. Here a rater's vectors answer.
 
     Args:
-        passages: float32 ``[n, d]``, the passages' unit vectors by the judge.
+        passages: float32 ``[n, d]``, the passages' unit vectors by the rater.
         topics: int ``[n]``, the topic of each.
         described: float32 ``[K, d]``, the sum of each topic's items' unit vectors.
         seed: Of the other topics.

@@ -29,8 +29,8 @@ def test_every_model_is_measured(corpus, vectors):
     assert list(found) == ["topics", "topics, nearest phrases", "as published", "LDA"]
     ours = found["topics"].means
     assert (ours["NMI"], ours["purity"], ours["topics"]) == (1, 1, 3)
-    assert ours["relatedness, judge"] == 1
-    assert ours["intrusion, judge"] > 0.9
+    assert ours["relatedness, rater"] == 1
+    assert ours["intrusion, rater"] > 0.9
     assert -1 < ours["NPMI"] < 1
     assert found["topics, nearest phrases"].means["NMI"] == ours["NMI"]
     lda = found["LDA"]
