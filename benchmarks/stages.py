@@ -120,7 +120,7 @@ def _timed(
     wanted = SearchQuery(query, vector, lengths, mode, words=words, late=LATE)
     ranked = ranked_passages(backend, [wanted], range(SIZE))
     times.append(time.perf_counter())
-    verified(ranked, [vector], encoder, 8)
+    verified(ranked, [wanted], encoder, 8)
     times.append(time.perf_counter())
     taken = np.diff(times).tolist()
     return wanted, dict(zip(("encode", "retrieve", "verify"), taken, strict=True))

@@ -131,7 +131,7 @@ class Maker:
         if " ".join(lower(positive)) == " ".join(lower(query.split())) and rng.random() < 0.7:
             positive = self.kept(positive, 2)
         cut = rng.random() < 0.2
-        row = {
+        row: dict[str, object] = {
             "kind": kind,
             "query": query,
             "positive": self._placed(positive, positive, around, cut),

@@ -80,7 +80,7 @@ def topics(
 
     NMI and purity compare the documents' topics with labels; NPMI is of a topic's ten first words
     in the passages. Intrusion is how often an intruder among six items is found, by the passages
-    that hold them and by an encoder that rates; relatedness how often that finds a passage nearer to
+    that hold them and by the rating encoder; relatedness how often that finds a passage nearer to
     its topic's items than to another's. Means and deviations over seeds. Needs the extras 'train'
     and 'ranking'.
     """

@@ -12,7 +12,7 @@ import pytest
 from slice_os.training import recipe as recipes
 from slice_os.training.recipe import Recipe, read_recipe
 
-TABLES = ("text", "distillation", "ranking", "slice", "pairs", "static", "development")
+TABLES = ("text", "distillation", "ranking", "slice", "pairs", "static", "judge", "development")
 TEXT = (Path(__file__).parents[3] / "docs/training.md").read_text(encoding="utf-8")
 
 
@@ -47,6 +47,7 @@ def described(name):
         (recipes.Slice, "[slice]"),
         (recipes.Pairs, "[[pairs]]"),
         (recipes.Static, "[static]"),
+        (recipes.Judge, "[judge]"),
         (recipes.Development, "[development]"),
     ],
 )
