@@ -299,8 +299,9 @@ class Index(Forkable):
             parse_query(query, must=must, must_not=must_not, literal=literal) for query in queries
         ]
         conditions = self._filters(filters)
+        judge = self.judge if options.get("verify", True) else None
         return search_passages(
-            self._existing(), self.encoder, asked, filters=conditions, judge=self.judge, **options
+            self._existing(), self.encoder, asked, filters=conditions, judge=judge, **options
         )
 
     def mine(

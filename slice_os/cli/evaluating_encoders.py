@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from slice_os.cli.evaluating import renamed
-from slice_os.cli.options import POSITIVE, device_option, encoder_option, json_option
+from slice_os.cli.options import (
+    POSITIVE,
+    device_option,
+    encoder_option,
+    json_option,
+    judge_option,
+)
 from slice_os.cli.output import counted, echo_columns, echo_json, text_bar
 from slice_os.evaluation.scorers import DEFAULT_SCORERS, SCORERS
 from slice_os.spans import MAX_WORDS
@@ -38,13 +44,15 @@ Examples:
     metavar="PATH",
     help="An encoder's folder or file; several are compared.  [default: the one inside]",
 )
+@judge_option
 @device_option
 @click.option(
     "--scorer",
     "scorers",
     type=click.Choice(list(SCORERS)),
     multiple=True,
-    help="A way to score a passage; may be repeated.  [default: all but n-grams]",
+    help="A way to score a passage; may be repeated.  [default: all but n-grams, and "
+    "judged without a judge]",
 )
 @click.option(
     "--n-grams",
@@ -87,6 +95,7 @@ Examples:
 def context(
     file: Path,
     encoders: tuple[str, ...],
+    judge: str | None,
     device: str,
     scorers: tuple[str, ...],
     with_n_grams: bool,
@@ -113,6 +122,7 @@ def context(
         report = evaluate_context(
             file,
             encoder=encoders or None,
+            judge=judge,
             device=device,
             scorers=wanted,
             against=against,

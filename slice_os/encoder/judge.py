@@ -30,8 +30,8 @@ from slice_os.records import Float32
 
 Int64 = npt.NDArray[np.int64]
 CALIBRATION = "judge.json"
-_LONGEST = 60
-"""Tokens of a text; a span has at most 20 words."""
+_LONGEST, _BEFORE, _AFTER = 48, 16, 8
+"""Tokens of a text, and of what stands before and after it; a span has at most 20 words."""
 
 
 class Placed(NamedTuple):
@@ -224,10 +224,12 @@ def joined(
     stands around the span has type 1.
     """
     texts = [text for query, placed in pairs for text in (query, *placed)]
-    split = [one.ids[:_LONGEST] for one in tokenizer.whole(texts)]
+    split = [one.ids for one in tokenizer.whole(texts)]
     rows = []
     for n, (query, placed) in enumerate(pairs):
         asked, span, before, after = split[4 * n : 4 * n + 4]
+        asked, span = asked[:_LONGEST], span[:_LONGEST]
+        before, after = before[-_BEFORE:], after[:_AFTER]
         said = np.concatenate((before, span, after))
         outside = np.ones_like(said)
         outside[len(before) : len(before) + len(span)] = 0

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from slice_os.encoder import EncoderLike, open_encoder
+from slice_os.encoder.judge import JudgeLike, open_judge
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.lines import numbered_lines
 from slice_os.evaluation.rows import field, read_rows, score
-from slice_os.evaluation.scorers import DEFAULT_SCORERS, LEXICAL, SCORERS, Encoded
+from slice_os.evaluation.scorers import DEFAULT_SCORERS, JUDGED, LEXICAL, SCORERS, Encoded
 from slice_os.evaluation.significance import (
     Correlation,
     WilliamsTest,
@@ -135,6 +136,7 @@ def evaluate_context(
     *,
     encoder: EncoderLike | Sequence[EncoderLike] = None,
     device: str = "auto",
+    judge: JudgeLike = None,
     scorers: Sequence[str] = DEFAULT_SCORERS,
     against: str | None = None,
     max_score: float = MAX_SCORE,
@@ -148,6 +150,7 @@ def evaluate_context(
         file: The pairs, see `read_context`.
         encoder: What `slice_os.load_encoder` takes, or several to compare.
         device: Where an encoder that is loaded here runs.
+        judge: What `slice_os.load_judge` takes; the scorer "judged" asks it.
         scorers: Keys of `slice_os.evaluation.scorers.SCORERS`.
         against: The scorer that the others are compared with; "single pass", or the first. Several
             encoders are compared with the best of them, scorer by scorer.
@@ -164,6 +167,8 @@ def evaluate_context(
     for name in [*scorers, *([against] if against else [])]:
         if name not in SCORERS:
             raise EvaluationError(f"There is no scorer {name!r}: use {', '.join(SCORERS)}.")
+    if judge is None and JUDGED in (*scorers, against):
+        raise EvaluationError(f"The scorer {JUDGED} needs a judge: give one with --judge.")
     if not scorers:
         raise EvaluationError(f"No scorer is given: use some of {', '.join(SCORERS)}.")
     if max_words < 1:
@@ -180,13 +185,14 @@ def evaluate_context(
     load_stats()  # before the work: it may be missing
     if len(encoders) == 1:
         against = against or (AGAINST if AGAINST in scorers else scorers[0])
-    wanted = list(dict.fromkeys([*scorers, *([against] if against else [])]))
+    more = [*([against] if against else []), *([] if judge is None else [JUDGED])]
+    wanted = list(dict.fromkeys([*scorers, *more]))
     gold = [pair.gold for pair in pairs]
     names: list[str] = []
     scores: dict[tuple[str, str], Sequence[float]] = {}
     shown: dict[tuple[str, str], tuple[float, float]] = {}
     for one in encoders:
-        with open_encoder(one, device) as loaded:
+        with open_encoder(one, device) as loaded, open_judge(judge, loaded, device) as judging:
             named = str(one) if isinstance(one, str | os.PathLike) else loaded.info.name
             names.append(named if named not in names else f"{named} ({len(names) + 1})")
             encoded = Encoded(
@@ -197,6 +203,7 @@ def evaluate_context(
                 progress or (lambda name, done, count: None),
                 max_words=max_words,
                 statistics=texts,
+                judge=judging,
             )
             for name in wanted:
                 key = ("" if name in LEXICAL else names[-1], name)

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import regex
@@ -14,7 +14,6 @@ import regex
 from slice_os.corpus import count_words
 from slice_os.encoder import Encoder
 from slice_os.encoder.judge import Judge, Placed
-from slice_os.errors import EvaluationError
 from slice_os.lexical import K1, B, inverse_document_frequency, terms
 from slice_os.records import Float32, Int32, Words
 from slice_os.spans import (
@@ -32,6 +31,8 @@ from slice_os.spans import (
     word_scores,
 )
 
+JUDGED = "judged"
+"""The scorer that asks a judge."""
 BLOCK = 32
 """Passages whose n-grams are encoded at once: memory, against texts that occur twice."""
 
@@ -200,17 +201,11 @@ def verified(encoded: Encoded) -> list[float]:
 
 
 def judged(encoded: Encoded) -> list[float]:
-    """Score the span that a search shows as the judge does, which reads it with the query.
-
-    Raises:
-        EvaluationError: There is no judge.
-    """
-    if encoded.judge is None:
-        raise EvaluationError("The scorer 'judged' needs a judge: give one.")
-    shown = encoded.shown
+    """Score the span that a search shows as the judge does, which reads it with the query."""
+    judge, shown = cast(Judge, encoded.judge), encoded.shown
     pairs = [(query, one.placed) for query, one in zip(encoded.queries, shown, strict=True)]
     verified = np.array([one.degree for one in shown], np.float32)
-    found: list[float] = encoded.judge.degrees(pairs, verified).tolist()
+    found: list[float] = judge.degrees(pairs, verified).tolist()
     return found
 
 
@@ -330,14 +325,14 @@ SCORERS: Mapping[str, Callable[[Encoded], list[float]]] = {
     "single pass": single_pass,
     "window": window,
     "verified": verified,
-    "judged": judged,
+    JUDGED: judged,
     "n-grams": n_grams,
     "target in context": target_in_context,
     "target alone": target_alone,
 }
 LEXICAL = ("bm25", "okapi")
 """The scorers that need no encoder."""
-DEFAULT_SCORERS = tuple(name for name in SCORERS if name not in ("judged", "n-grams"))
+DEFAULT_SCORERS = tuple(name for name in SCORERS if name not in (JUDGED, "n-grams"))
 
 
 def find_words(passage: str, words: str) -> tuple[int, int] | None:

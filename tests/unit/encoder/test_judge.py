@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import slice_os
 from slice_os.cli import main
 from slice_os.encoder.judge import Calibration, Placed
-from slice_os.errors import EncoderMismatchError
+from slice_os.errors import EncoderMismatchError, EvaluationError
 from slice_os.spans import placed
 
 TEXTS = {
@@ -156,6 +156,24 @@ def test_evaluation_measures_the_judged_degree(folder, tmp_path):
     assert [found.paraphrase["all"], found.opposite["all"]] == pytest.approx(
         wanted.tolist(), abs=1e-5
     )
+
+
+def test_context_is_measured_with_a_judge(folder, tmp_path):
+    texts = [*TEXTS.values(), "Nothing of that kind was said."]
+    rows = [
+        {"line": QUERY, "paraphrase": text, "passage": text, "goldsim": n}
+        for n, text in enumerate(texts)
+    ]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    wanted = ["window", "verified"]
+    report = slice_os.evaluate_context(tmp_path / "pairs.jsonl", scorers=wanted, judge=folder)
+    window, verified, judged = report.scorers
+    assert (window.name, judged.name) == ("window", "judged")
+    with slice_os.load_judge(folder) as judge:
+        highest = judge.calibration.degrees(np.float32(verified.scores))
+    assert (np.array(judged.scores) < highest).all()
+    with pytest.raises(EvaluationError, match="judged needs a judge: give one with --judge"):
+        slice_os.evaluate_context(tmp_path / "pairs.jsonl", scorers=["judged"])
 
 
 def test_a_judge_says_the_same_both_ways_round_and_in_any_company(folder):
