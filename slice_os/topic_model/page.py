@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from html import escape
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slice_os.errors import CorpusError
 from slice_os.files import write_whole
-from slice_os.topic_model.describing import Example, Topic
-from slice_os.topic_model.modelling import TopicReport
+
+if TYPE_CHECKING:
+    from slice_os.topic_model.describing import Example, Topic
+    from slice_os.topic_model.modelling import TopicReport
 
 WIDTH, HEIGHT, MARGIN = 900, 520, 60
 LARGEST = 34

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,7 +16,7 @@ from click.testing import CliRunner
 
 import slice_os
 from slice_os.cli import main
-from slice_os.errors import MissingExtraError, SliceOSError, TrainingError
+from slice_os.errors import SliceOSError, TrainingError
 from slice_os.phrases import read_phrases
 from slice_os.topic_model import vectors as preparing
 from slice_os.topic_model import write_page, write_phrases
@@ -259,10 +260,29 @@ def test_what_cannot_be_read_is_said_and_the_exit_code_is_3(corpus, vectors):
     assert "3 topics" in done.stderr
 
 
-def test_without_torch_the_pip_line_is_named(corpus, vectors, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'slice-os\[train\]'"):
-        find(corpus, vectors)
+WITHOUT_TORCH = """
+import sys
+
+class Missing:
+    def find_spec(self, name, *_):
+        if name.split(".")[0] == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+sys.meta_path.insert(0, Missing())
+from slice_os.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("verb", "extras"), [(["topics"], "train"), (["evaluate", "topics"], "train,ranking")]
+)
+def test_without_torch_the_pip_line_is_named(corpus, verb, extras):
+    # In a process of its own: here others have imported what the verb imports.
+    command = [sys.executable, "-c", WITHOUT_TORCH, *verb, str(corpus)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"pip install 'slice-os[{extras}]'" in done.stderr
 
 
 def test_the_loss_is_as_written():
