@@ -100,10 +100,8 @@ class PooledModel:
         import torch
 
         ids = [text.ids for text in self._tokenizer.whole(texts)]
-        order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
         rows: list[Any] = [None] * len(ids)
-        for start in range(0, len(order), FEW):
-            some = order[start : start + FEW]
+        for some in _by_length(ids):
             hidden = self._hidden([ids[row] for row in some])
             sizes = torch.tensor([[len(ids[row])] for row in some], device=hidden.device)
             own = torch.arange(hidden.shape[1], device=hidden.device)[None] < sizes
@@ -118,10 +116,8 @@ class PooledModel:
         import torch
 
         rows = joined(self._tokenizer, pairs)
-        order = sorted(range(len(rows)), key=lambda row: len(rows[row][0]))
         found: list[Any] = [None] * len(rows)
-        for start in range(0, len(order), FEW):
-            some = order[start : start + FEW]
+        for some in _by_length([ids for ids, _ in rows]):
             ids, types = zip(*(rows[row] for row in some), strict=True)
             for row, one in zip(some, self._run(ids, types, EVEN)[:, 0, 0], strict=True):
                 found[row] = one
@@ -160,6 +156,13 @@ class PooledModel:
         }
         hidden: Tensor = self.model(**inputs).last_hidden_state
         return hidden
+
+
+def _by_length(ids: Sequence[Any]) -> Iterator[list[int]]:
+    """Yield the numbers of a few rows at a time, the shortest first."""
+    order = iter(sorted(range(len(ids)), key=lambda row: len(ids[row])))
+    while some := list(islice(order, FEW)):
+        yield some
 
 
 class CheckpointEncoder(Encoder):

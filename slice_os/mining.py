@@ -271,14 +271,15 @@ def _judged(
     passage: _Passage, phrases: Sequence[_Phrase], spans: Sequence[_Span], judge: Judge
 ) -> list[_Span]:
     """Return spans with their judged degrees; nothing speaks against those of counter-examples."""
-    packed, text = passage.stored.packed, passage.stored.passage.text
+    starts, ends = passage.stored.packed.starts, passage.stored.packed.ends
+    text = passage.stored.passage.text
     verified = np.array([degree(span.cosine) for span in spans], np.float32)
     degrees = judge.calibration.degrees(verified)
     own = [n for n, span in enumerate(spans) if span.phrase >= 0]
     asked = [
         (
             phrases[spans[n].phrase].query.text,
-            Placed(*placed(text, packed.starts, packed.ends, spans[n].i, spans[n].j)),
+            Placed(*placed(text, starts, ends, int(starts[spans[n].i]), int(ends[spans[n].j - 1]))),
         )
         for n in own
     ]

@@ -167,6 +167,21 @@ def _auc(degrees: Floats, right: Bools) -> float:
     return float(u) / (len(good) * len(bad))
 
 
+def read_opposites(file: str | Path) -> tuple[list[str], list[str]]:
+    """Return phrase, paraphrase and opposite of each row, one after the other, and the rows' kinds.
+
+    Raises:
+        EvaluationError: The file is not such a file, or holds no row.
+    """
+    texts, kinds = [], []
+    for line, values in read_rows(file):
+        texts += [field(file, line, values, (one,)) for one in ("phrase", "paraphrase", "opposite")]
+        kinds.append(str(values.get("kind", "")))
+    if not texts:
+        raise EvaluationError(f"{file} holds no phrase: give a file with rows below its header.")
+    return texts, kinds
+
+
 def evaluate_opposites(
     file: str | Path,
     *,
@@ -186,12 +201,7 @@ def evaluate_opposites(
     Raises:
         EvaluationError: The file is not such a file, or holds no row.
     """
-    texts, kinds = [], []
-    for line, values in read_rows(file):
-        texts += [field(file, line, values, (one,)) for one in ("phrase", "paraphrase", "opposite")]
-        kinds.append(str(values.get("kind", "")))
-    if not texts:
-        raise EvaluationError(f"{file} holds no phrase: give a file with rows below its header.")
+    texts, kinds = read_opposites(file)
     with open_encoder(encoder, device) as loaded, open_judge(judge, loaded, device) as judging:
         vectors = loaded.encode(texts)
         near, far = (

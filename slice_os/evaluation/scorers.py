@@ -38,16 +38,12 @@ BLOCK = 32
 
 
 class ShownSpan(NamedTuple):
-    """Characters `start` to `end` of a passage, their verified degree and `Phrasing`'s cost.
-
-    `placed` is what a judge reads of them.
-    """
+    """Characters `start` to `end` of a passage, their verified degree and `Phrasing`'s cost."""
 
     start: int
     end: int
     degree: float
     cost: float
-    placed: Placed = Placed("")
 
 
 class Encoded:
@@ -141,13 +137,7 @@ class Encoded:
             found.append(
                 [
                     (
-                        ShownSpan(
-                            int(words.starts[i]),
-                            int(words.ends[j - 1]),
-                            0.0,
-                            cost,
-                            Placed(*placed(passage, words.starts, words.ends, i, j)),
-                        ),
+                        ShownSpan(int(words.starts[i]), int(words.ends[j - 1]), 0.0, cost),
                         self.text(row, i, j),
                     )
                     for (i, j, _), cost in preferred(
@@ -203,7 +193,14 @@ def verified(encoded: Encoded) -> list[float]:
 def judged(encoded: Encoded) -> list[float]:
     """Score the span that a search shows as the judge does, which reads it with the query."""
     judge, shown = cast(Judge, encoded.judge), encoded.shown
-    pairs = [(query, one.placed) for query, one in zip(encoded.queries, shown, strict=True)]
+    pairs = [
+        (query, Placed(*placed(passage, words.starts, words.ends, one.start, one.end)))
+        if one.end
+        else (query, Placed(""))
+        for query, passage, words, one in zip(
+            encoded.queries, encoded.passages, encoded.words, shown, strict=True
+        )
+    ]
     verified = np.array([one.degree for one in shown], np.float32)
     found: list[float] = judge.degrees(pairs, verified).tolist()
     return found

@@ -56,7 +56,7 @@ def verified(
         found = _verified(found, [query.vector for query in queries], encoder)
     shown = [[_apart(own) for own in passages] for passages in found]
     if spans and judge:
-        shown = _judged(shown, [query.text for query in queries], judge)
+        shown = _judged(ranked, shown, [query.text for query in queries], judge)
     return [
         Hits(_hit(one, own) for one, own in zip(passages, matches, strict=True))
         for passages, matches in zip(ranked, shown, strict=True)
@@ -68,7 +68,6 @@ class _Found(NamedTuple):
 
     match: SpanMatch
     cost: float
-    placed: Placed
 
 
 def _best(ranked: Ranked, spans: int) -> list[_Found]:
@@ -76,11 +75,7 @@ def _best(ranked: Ranked, spans: int) -> list[_Found]:
     cosines = packed.scored(ranked.word_scores, range(1, window.stop))
     norms = packed.span_norms
     return [
-        _Found(
-            _match(ranked, norms, span),
-            cost,
-            Placed(*placed(text, packed.starts, packed.ends, span.i, span.j)),
-        )
+        _Found(_match(ranked, norms, span), cost)
         for span, cost in preferred(text, packed.starts, packed.ends, cosines, window, spans)
     ]
 
@@ -126,17 +121,21 @@ def _apart(spans: Sequence[_Found]) -> list[_Found]:
 
 
 def _judged(
-    shown: Sequence[Sequence[list[_Found]]], queries: Sequence[str], judge: Judge
+    ranked: Sequence[Sequence[Ranked]],
+    shown: Sequence[Sequence[list[_Found]]],
+    queries: Sequence[str],
+    judge: Judge,
 ) -> list[list[list[_Found]]]:
     """Return spans with their judged degrees, those of a passage by them."""
     spans = [
-        (query, one)
-        for query, passages in zip(queries, shown, strict=True)
-        for own in passages
-        for one in own
+        (query, one.stored, found.match)
+        for query, some, passages in zip(queries, ranked, shown, strict=True)
+        for one, own in zip(some, passages, strict=True)
+        for found in own
     ]
-    degrees = np.array([one.match.degree for _, one in spans], np.float32)
-    said = iter(judge.degrees([(query, one.placed) for query, one in spans], degrees).tolist())
+    degrees = np.array([match.degree for *_, match in spans], np.float32)
+    asked = [(query, _placed(stored, match)) for query, stored, match in spans]
+    said = iter(judge.degrees(asked, degrees).tolist())
     return [
         [
             sorted(
@@ -147,6 +146,11 @@ def _judged(
         ]
         for passages in shown
     ]
+
+
+def _placed(stored: StoredPassage, match: SpanMatch) -> Placed:
+    text, packed = stored.passage.text, stored.packed
+    return Placed(*placed(text, packed.starts, packed.ends, match.start, match.end))
 
 
 def _hit(ranked: Ranked, spans: Sequence[_Found]) -> Hit:

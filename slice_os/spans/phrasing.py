@@ -84,13 +84,13 @@ def phrasing(text: str, starts: npt.NDArray[Any], ends: npt.NDArray[Any], longes
 
 
 def placed(
-    text: str, starts: npt.NDArray[Any], ends: npt.NDArray[Any], i: int, j: int
+    text: str, starts: npt.NDArray[Any], ends: npt.NDArray[Any], start: int, end: int
 ) -> tuple[str, str, str]:
-    """Return the words i to j (half-open) of a passage, and those of their sentence around them.
+    """Return characters `start` to `end` of a passage, and the words of their sentence around them.
 
     Few of those (`AROUND`): what stands before may deny the span.
     """
-    start, end = int(starts[i]), int(ends[j - 1])
+    i, j = starts.searchsorted(start), ends.searchsorted(end) + 1
     before = text[starts[max(0, i - AROUND[0])] : start]
     after = text[end : ends[min(len(ends), j + AROUND[1]) - 1]]
     return text[start:end], _SENTENCE.split(before)[-1].strip(), _SENTENCE.split(after)[0].strip()

@@ -15,7 +15,7 @@ from torch.nn import functional
 from slice_os.encoder import Encoder
 from slice_os.encoder.judge import SHIFT, Calibration, Placed
 from slice_os.errors import TrainingError
-from slice_os.evaluation.rows import field, read_rows
+from slice_os.evaluation.degrees import read_opposites
 from slice_os.evaluation.significance import correlate
 from slice_os.records import Float32
 from slice_os.spans import degree
@@ -38,7 +38,7 @@ class Row(NamedTuple):
     negative: Placed
 
 
-def read_opposites(path: Path, without: Sequence[str] = ()) -> list[Row]:
+def read_judge_rows(path: Path, without: Sequence[str] = ()) -> list[Row]:
     """Return the rows of a file that `recipes/judge_rows.py` wrote, less those of some kinds.
 
     Raises:
@@ -93,7 +93,7 @@ def calibrated(pairs: Sequence[ScoredPair], encoder: Encoder) -> Calibration:
 
 def alone(encoder: Encoder, pairs: Sequence[tuple[str, str]]) -> Float32:
     """Return the degrees of pairs of texts that are encoded alone, float32 ``[n]``."""
-    texts = {text: 0 for pair in pairs for text in pair}
+    texts = dict.fromkeys(text for pair in pairs for text in pair)
     rows = {text: row for row, text in enumerate(texts)}
     vectors = encoder.encode(list(rows))
     own = [[rows[text] for text in side] for side in zip(*pairs, strict=True)]
@@ -117,7 +117,7 @@ class Judging(Objective):
         """
         self._settings = settings
         self._encoder = encoder
-        self._rows = read_opposites(root / settings.rows, settings.without)
+        self._rows = read_judge_rows(root / settings.rows, settings.without)
         self._pairs = read_pairs(root / settings.pairs, settings.most)
         self.calibration = calibrated(self._pairs, encoder)
 
@@ -166,14 +166,7 @@ class JudgeDevelopment:
         """
         self._judging = judging
         self._pairs = read_pairs(pairs)[:rows]
-        self._phrases: list[tuple[str, str, str]] = []
-        if opposites:
-            for line, values in read_rows(opposites):
-                phrase, said, against = (
-                    field(opposites, line, values, (name,))
-                    for name in ("phrase", "paraphrase", "opposite")
-                )
-                self._phrases.append((phrase, said, against))
+        self._texts = read_opposites(opposites)[0] if opposites else []
 
     def measure(self, student: Student) -> dict[str, float]:
         """Return Pearson's correlation with ratings, and the share of paraphrases above opposites.
@@ -185,9 +178,11 @@ class JudgeDevelopment:
         measures = {
             "rated": correlate(found.tolist(), [pair.likeness for pair in self._pairs]).pearson
         }
-        if self._phrases:
+        if texts := self._texts:
             said, against = (
-                self._degrees(student, [(row[0], Placed(row[at])) for row in self._phrases])
+                self._degrees(
+                    student, list(zip(texts[::3], map(Placed, texts[at::3]), strict=True))
+                )
                 for at in (1, 2)
             )
             measures["above"] = float((said > against).mean())

@@ -14,7 +14,7 @@ from slice_os.encoder.judge import CALIBRATION, Judge, Placed
 from slice_os.errors import EncoderError, TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.parity import sentences
-from slice_os.training.judging import alone, calibrated, read_opposites
+from slice_os.training.judging import alone, calibrated, read_judge_rows
 from slice_os.training.sampling import read_pairs
 from slice_os.training.student import Student
 
@@ -125,9 +125,9 @@ def test_its_calibration_is_that_of_rated_pairs(recipe, tmp_path):
 def test_kinds_can_be_held_back_and_bad_rows_are_said(recipe, tmp_path):
     recipe()
     rows = tmp_path / "rows.jsonl"
-    assert {row.kind for row in read_opposites(rows, ["negation"])} == {"contradiction"}
+    assert {row.kind for row in read_judge_rows(rows, ["negation"])} == {"contradiction"}
     with pytest.raises(TrainingError, match="holds no row of another kind"):
-        read_opposites(rows, ["negation", "contradiction"])
+        read_judge_rows(rows, ["negation", "contradiction"])
     rows.write_text(rows.read_text() + '\n{"kind": "negation"}', encoding="utf-8")
     with pytest.raises(TrainingError, match=re.escape("line 41, is no row of a judge")):
         slice_os.train(tmp_path / "judge.toml", tmp_path / "run")
