@@ -36,7 +36,6 @@ _ENDING = frozenset([
 ])  # fmt: skip
 AROUND = (4, 2)
 """Words before and after a span that are read with it."""
-_SENTENCE = re.compile(r"[.!?;:]+\s|\n")
 _NO_WORD = re.compile(r"\W+")
 
 
@@ -90,10 +89,13 @@ def placed(
 
     Few of those (`AROUND`): what stands before may deny the span.
     """
-    i, j = starts.searchsorted(start), ends.searchsorted(end) + 1
-    before = text[starts[max(0, i - AROUND[0])] : start]
-    after = text[end : ends[min(len(ends), j + AROUND[1]) - 1]]
-    return text[start:end], _SENTENCE.split(before)[-1].strip(), _SENTENCE.split(after)[0].strip()
+    i, j = int(starts.searchsorted(start)), int(ends.searchsorted(end)) + 1
+    cuts = np.flatnonzero(sentence_ends(text, ends))
+    first = max(i - AROUND[0], int(cuts[cuts <= i][-1]))
+    last = min(j + AROUND[1], int(cuts[cuts >= j][0]))
+    before = text[starts[first] : start] if first < i else ""
+    after = text[end : ends[last - 1]] if j < last else ""
+    return text[start:end], before.strip(), after.strip()
 
 
 def preferred(

@@ -68,6 +68,11 @@ def test_a_judge_reads_a_few_words_of_the_same_sentence():
     assert read("client", "client") == ("client", "The", "really does")
     assert read("it", "ever") == ("it, ever", "not want to cancel", "")
     assert read("So", "be") == ("So be", "", "it")
+    # A line end in hard-wrapped prose ends no sentence, nor does the full stop of an abbreviation.
+    text = "Mr. Smith does not\nwant to cancel.\nThe lamp is on."
+    words = [match.span() for match in re.finditer(r"\w+", text)]
+    starts, ends = np.array(words).T
+    assert placed(text, starts, ends, 19, 33) == ("want to cancel", "Mr. Smith does not", "")
 
 
 def test_a_search_shows_the_judged_degrees(folder, location, reads):
