@@ -6,7 +6,8 @@ A row has a query, a positive and a negative. The negative is changed by a rule 
 negation, antonym, number, role, modal, other (another thing of the same sort). The positive is
 changed by a rule that keeps the meaning, so that neither a small change nor a large one gives the
 opposite away. Paraphrases to begin with are pairs that people found alike (STS-B), what a sentence
-entails (SNLI), PPDB's phrases, and running text, which is its own. WordNet's files are those of
+entails (SNLI), PPDB's phrases, running text, which is its own, and its neighbours: sentences that
+the packaged encoder finds near without being told why, as a search finds them. WordNet's files are those of
 Debian's wordnet-base; inflecting its words needs `pip install lemminflect`.
 
 Of a positive and a negative, ``before`` and ``after`` are words of the same sentence around the
@@ -23,8 +24,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
+import numpy as np
 from judge_sentences import Sentences, frequencies
 from opposites import (
+    CONTRACTED,
     OPPOSITE,
     SMALL,
     TAILS,
@@ -47,6 +50,7 @@ from opposites import (
     voiced,
 )
 
+import slice_os
 from slice_os.evaluation.rows import field, read_rows
 from slice_os.training.sampling import read_pairs
 
@@ -55,6 +59,9 @@ ALIKE = 0.84
 """From this likeness on, a pair of STS-B says the same."""
 LONG = 16
 """Words of a text at most."""
+NEAR = (0.82, 0.95)
+"""Degrees of neighbours."""
+DENYING = {"not", "no", "never", "without", "nor", "none", "nothing", "nobody", "cannot"}
 
 
 def phrases_of(path: Path) -> Iterator[tuple[str, str]]:
@@ -64,7 +71,7 @@ def phrases_of(path: Path) -> Iterator[tuple[str, str]]:
         yield first, second
 
 
-FIRST = {"modal": 4.0, "number": 3.0, "role": 2.0, "negation": 1.5, "antonym": 1.0, "other": 0.3}
+FIRST = {"modal": 4.0, "number": 3.0, "role": 3.0, "negation": 1.5, "antonym": 1.0, "other": 0.3}
 
 
 class Maker:
@@ -197,29 +204,55 @@ def sentences(path: Path, rng: random.Random, most: int) -> list[str]:
     return rng.sample(found, min(most, len(found)))
 
 
-def intents(folder: Path, most: int, rng: random.Random) -> Iterator[dict[str, object]]:
-    """Yield rows of what two people said for one end, and another for a different one.
+def neighbours(
+    texts: Sequence[str], lexicon: Lexicon, rng: random.Random
+) -> list[tuple[str, str]]:
+    """Return pairs of texts that are near one another and differ in no way that a rule knows."""
 
-    Every third intent is left out, for measuring.
-    """
-    with (folder / "banking77-train.csv").open(encoding="utf-8", newline="") as stream:
-        banking = [(row["text"].strip(), row["category"]) for row in csv.DictReader(stream)]
-    clinc = json.loads((folder / "clinc150.json").read_text(encoding="utf-8"))["train"]
-    for rows in (banking, [(text, intent) for text, intent in clinc]):
+    def opposed(one: set[str], other: set[str]) -> bool:
+        if any((word in DENYING or word in CONTRACTED) for word in one ^ other):
+            return True
+        if one == other or any(re.search(r"\d", word) for word in one ^ other):
+            return True
+        against = {
+            name
+            for word in one - other
+            for name in (*lexicon.of(word, "antonyms"), *OPPOSITE.get(word, ()))
+        }
+        return bool(against & other)
+
+    with slice_os.load_encoder() as encoder:
+        vectors = encoder.encode(texts)
+    bags = [set(lower(text.split())) for text in texts]
+    found = []
+    for at in range(0, len(texts), 512):
+        near = (1 + vectors[at : at + 512] @ vectors.T) / 2
+        near[near > NEAR[1]] = 0
+        best = np.argpartition(-near, 3, axis=1)[:, :3]
+        for row, others in enumerate(best, at):
+            for other in others:
+                if near[row - at, other] >= NEAR[0] and not opposed(bags[row], bags[other]):
+                    found.append((texts[row], texts[other]))
+    rng.shuffle(found)
+    return found
+
+
+def intents(folder: Path, most: int, rng: random.Random) -> Iterator[dict[str, object]]:
+    """Yield rows of what two people said for one end, and another for a different one."""
+    for rows in utterances(folder):
         said: dict[str, list[str]] = {}
         having: dict[str, list[tuple[str, str]]] = {}
         for text, intent in rows:
             said.setdefault(intent, []).append(text)
             for word in set(lower(text.split())) - SMALL:
                 having.setdefault(word, []).append((text, intent))
-        learnt = [intent for n, intent in enumerate(sorted(said)) if n % 3]
         for _ in range(most // 2):
-            intent = rng.choice(learnt)
+            intent = rng.choice([*said])
             query, right = rng.sample(said[intent], 2)
             shared = sorted(set(lower(f"{query} {right}".split())) & having.keys())
             near = having[rng.choice(shared)] if shared else rows
             wrong, other = rng.choice(near if rng.random() < 0.7 else rows)
-            if other == intent or other not in learnt:
+            if other == intent:
                 continue
             if rng.random() < 0.4:
                 query = re.sub(r"[_?]+", " ", intent).strip().lower()
@@ -230,6 +263,17 @@ def intents(folder: Path, most: int, rng: random.Random) -> Iterator[dict[str, o
                 "positive": {"span": right},
                 "negative": {"span": wrong},
             }
+
+
+def utterances(folder: Path) -> Iterator[list[tuple[str, str]]]:
+    """Yield what people said, and for which end; every third intent is left out, for measuring."""
+    with (folder / "banking77-train.csv").open(encoding="utf-8", newline="") as stream:
+        banking = [(row["text"].strip(), row["category"]) for row in csv.DictReader(stream)]
+    clinc = json.loads((folder / "clinc150.json").read_text(encoding="utf-8"))["train"]
+    for rows in (banking, [(text, intent) for text, intent in clinc]):
+        names = sorted({intent for _, intent in rows})
+        learnt = {intent for n, intent in enumerate(names) if n % 3}
+        yield [(text, intent) for text, intent in rows if intent in learnt]
 
 
 @click.command()
@@ -281,6 +325,14 @@ def main(out: Path, data: Path, wordnet: Path, rows: int, seed: int) -> None:
         "entailed": [pair for pair in entailed if len(pair[1].split()) <= LONG],
         "phrases": ppdb,
         "running": [(text, text) for text in running],
+        "neighbours": neighbours(
+            [
+                *rng.sample(running, min(len(running), 2 * rows)),
+                *{text for some in utterances(data / "intents") for text, _ in some},
+            ],
+            lexicon,
+            rng,
+        ),
     }
     count = 0
     with out.open("w", encoding="utf-8") as stream:
@@ -289,7 +341,7 @@ def main(out: Path, data: Path, wordnet: Path, rows: int, seed: int) -> None:
             stream.write(json.dumps(row, ensure_ascii=False) + "\n")
 
         for source, pairs in sources.items():
-            wanted = {"rated": rows // 2, "running": 2 * rows}.get(source, rows)
+            wanted = {"rated": rows // 2, "running": 2 * rows, "neighbours": 2 * rows}.get(source, rows)
             for _ in range(wanted):
                 query, said = rng.choice(pairs)
                 if rng.random() < 0.5:

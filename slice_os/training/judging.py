@@ -67,13 +67,13 @@ def read_judge_rows(path: Path, without: Sequence[str] = ()) -> list[Row]:
     return rows
 
 
-def calibrated(pairs: Sequence[ScoredPair], encoder: Encoder) -> Calibration:
-    """Return what makes an encoder's degrees of rated pairs nearest to people's ratings.
+def calibrated(pairs: Sequence[ScoredPair], degrees: Float32, family: str) -> Calibration:
+    """Return what makes the verified degrees of rated pairs nearest to people's ratings.
 
-    Cross-entropy with the ratings is minimised, without a judge: z is 0.
+    Cross-entropy with the ratings is minimised, without a judge: z is 0. `family` is the encoder's.
     """
     rated = torch.tensor([pair.likeness for pair in pairs])
-    said = torch.from_numpy(alone(encoder, [(pair.first, pair.second) for pair in pairs]))
+    said = torch.from_numpy(degrees)
     weights = torch.zeros(2, requires_grad=True)
     # Degrees are centred, or slope and intercept hang together and converge slowly.
     centre = float(said.mean())
@@ -88,7 +88,7 @@ def calibrated(pairs: Sequence[ScoredPair], encoder: Encoder) -> Calibration:
 
     optimizer.step(loss)  # type: ignore[no-untyped-call]
     slope, shift = (10 * weights[0]).item(), weights[1].item()
-    return Calibration(encoder.info.family, slope, shift - slope * centre)
+    return Calibration(family, slope, shift - slope * centre)
 
 
 def alone(encoder: Encoder, pairs: Sequence[tuple[str, str]]) -> Float32:
@@ -119,17 +119,20 @@ class Judging(Objective):
         self._encoder = encoder
         self._rows = read_judge_rows(root / settings.rows, settings.without)
         self._pairs = read_pairs(root / settings.pairs, settings.most)
-        self.calibration = calibrated(self._pairs, encoder)
+        self._said = alone(encoder, [(pair.first, pair.second) for pair in self._pairs])
+        self.calibration = calibrated(self._pairs, self._said, encoder.info.family)
 
     def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, Tensor]:
         """Return the weighted losses of rows and pairs drawn with `rng`."""
         wanted = self._settings
         rows = [self._rows[k] for k in rng.integers(len(self._rows), size=wanted.batch)]
-        rated = [self._pairs[k] for k in rng.integers(len(self._pairs), size=wanted.rated)]
+        drawn = rng.integers(len(self._pairs), size=wanted.rated)
+        rated = [self._pairs[k] for k in drawn]
         asked = [(row.query, row.positive) for row in rows]
         asked += [(row.query, row.negative) for row in rows]
+        verified = alone(self._encoder, [(query, placed.span) for query, placed in asked])
         asked += [(pair.first, Placed(pair.second)) for pair in rated]
-        lowered, logits = self.logits(student, asked)
+        lowered, logits = self._logits(student, asked, np.append(verified, self._said[drawn]))
         count = len(rows)
         above, below, alike = logits[:count], logits[count : 2 * count], logits[2 * count :]
         opposite = torch.tensor([row.kind not in ORDERED for row in rows], device=logits.device)
@@ -137,18 +140,22 @@ class Judging(Objective):
         likeness = torch.tensor([pair.likeness for pair in rated], device=logits.device)
         return {
             "order": functional.softplus(wanted.margin - (above - below)).mean(),
-            "opposite": 0.5 * (functional.softplus(below - limit) * opposite).mean(),
+            "opposite": (functional.softplus(below - limit) * opposite).mean(),
             "kept": wanted.kept * lowered[:count].mean(),
             "rated": wanted.weight * functional.binary_cross_entropy_with_logits(alike, likeness),
         }
 
-    def logits(
-        self, student: Student, asked: Sequence[tuple[str, Placed]]
+    def logits(self, student: Student, asked: Sequence[tuple[str, Placed]]) -> Tensor:
+        """Return the logits of judged degrees, float32 ``[n]``."""
+        verified = alone(self._encoder, [(query, placed.span) for query, placed in asked])
+        return self._logits(student, asked, verified)[1]
+
+    def _logits(
+        self, student: Student, asked: Sequence[tuple[str, Placed]], verified: Float32
     ) -> tuple[Tensor, Tensor]:
         """Return by how much the model lowers logits, and those of judged degrees, ``[n]`` each."""
         own = self.calibration
         lowered = functional.softplus(student.judge(asked) - SHIFT)
-        verified = alone(self._encoder, [(query, placed.span) for query, placed in asked])
         base = own.slope * torch.from_numpy(verified) + own.intercept
         student.seen = student.seen + sum(len(query.split()) for query, _ in asked)
         return lowered, base.to(lowered.device) - lowered
@@ -192,7 +199,7 @@ class JudgeDevelopment:
     def _degrees(self, student: Student, asked: Sequence[tuple[str, Placed]]) -> Float32:
         with torch.no_grad():
             parts = [
-                self._judging.logits(student, asked[at : at + FEW])[1].cpu()
+                self._judging.logits(student, asked[at : at + FEW]).cpu()
                 for at in range(0, len(asked), FEW)
             ]
         found: Float32 = torch.cat(parts).sigmoid().numpy()

@@ -47,6 +47,9 @@ class Loop:
         checkpoint = load_checkpoint(folder_of(root, recipe.base))
         self._student = Student(checkpoint)
         self._student.model.to(accelerator.device).train()
+        if recipe.judge:
+            # A word that no row holds is to go on standing beside those like it that rows hold.
+            self._student.model.get_input_embeddings().requires_grad_(False)
         # Gradients are averaged once a step, below: a wrapped model would want one forward pass a
         # backward pass, and the objectives take several.
         self._optimizer = accelerator.prepare_optimizer(

@@ -108,8 +108,8 @@ def test_its_calibration_is_that_of_rated_pairs(recipe, tmp_path):
     recipe()
     pairs = read_pairs(tmp_path / "pairs.tsv")
     with slice_os.load_encoder() as encoder:
-        found = calibrated(pairs, encoder)
         degrees = alone(encoder, [(one.first, one.second) for one in pairs])
+        found = calibrated(pairs, degrees, encoder.info.family)
     gold = np.array([one.likeness for one in pairs])
 
     def loss(slope, intercept):
