@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
@@ -38,9 +39,16 @@ SERVERS = ("elasticsearch",)
 
 
 @pytest.fixture(scope="module")
-def older() -> Iterator[Cluster]:
+def snapshots() -> Iterator[str]:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        Path(folder).chmod(0o777)  # nodes run as another user
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def older(snapshots) -> Iterator[Cluster]:
     """A node of 8.19."""
-    with start_cluster(server=ELASTICSEARCH_8) as one:
+    with start_cluster(server=ELASTICSEARCH_8, settings={"path.repo": [snapshots]}) as one:
         yield one
 
 
@@ -155,6 +163,63 @@ def test_a_filter_on_spans_within_knn_finds_nothing_as_the_page_says(filled):
     inside = {"nested": {"path": "spans", "query": {"range": {"spans.start": {"gte": 0}}}}}
     body["query"]["nested"]["query"]["knn"]["filter"] = inside
     assert request("POST", f"{filled}/_search", body)["hits"]["hits"] == []
+
+
+def sound(location, before, monkeypatch):
+    """Its vectors are what they were: those that are stored and those that are searched."""
+    for graph in (True, False):
+        monkeypatch.setattr(Scan, "graph_pays", lambda self, graph=graph: graph)
+        assert mined(location) == before
+    found = slice_os.doctor(location, deep=True).findings
+    assert not any("not those of their words" in one.what for one in found)
+
+
+@pytest.fixture
+def copied(node, folder):
+    """A copy of its own, its index and a client."""
+    location = new(node)
+    slice_os.reindex(folder, to=location, cluster={"replicas": 0})
+    with OpenSearch(node.url, timeout=60) as client:
+        (index,) = client.indices.get_alias(name=location.rpartition("/")[2])
+        yield location, index, client
+
+
+def test_updates_and_merges_leave_vectors_alone(copied, monkeypatch):
+    location, index, client = copied
+    before = mined(location)
+    assert len(before) > 20
+    body = {"size": 1000, "_source": False}
+    for hit in client.search(index=index, body=body)["hits"]["hits"]:
+        client.update(index=index, id=hit["_id"], body={"doc": {"title": "other"}})
+    client.indices.refresh(index=index)
+    sound(location, before, monkeypatch)
+    client.indices.forcemerge(index=index, max_num_segments=1)
+    sound(location, before, monkeypatch)
+    with slice_os.open(location) as opened:
+        assert {hit.title for hit in opened.search("thank you")} == {"other"}
+
+
+def test_a_snapshot_is_restored_under_another_name(older, folder, snapshots, monkeypatch):
+    location = new(older)
+    slice_os.reindex(folder, to=location, cluster={"replicas": 0})
+    alias, before = location.rpartition("/")[2], mined(location)
+    with OpenSearch(older.url, timeout=60) as client:
+        where = {"type": "fs", "settings": {"location": snapshots}}
+        client.snapshot.create_repository(repository="here", body=where)
+        body = {"indices": f"{alias}-000001"}
+        client.snapshot.create(
+            repository="here", snapshot="one", body=body, wait_for_completion=True
+        )
+        # Elasticsearch renames no alias: it is left out, and put on what was restored.
+        body |= {
+            "rename_pattern": "(.+)", "rename_replacement": "restored-$1", "include_aliases": False,
+        }  # fmt: skip
+        client.snapshot.restore(
+            repository="here", snapshot="one", body=body, wait_for_completion=True
+        )
+        client.indices.put_alias(index=f"restored-{alias}-000001", name=f"restored-{alias}")
+        client.snapshot.delete(repository="here", snapshot="one")
+    sound(f"{older.url}/restored-{alias}", before, monkeypatch)
 
 
 @pytest.mark.parametrize("engine", ["int8_hnsw", "bbq_hnsw"])
