@@ -7,8 +7,8 @@ negation, antonym, number, role, modal, other (another thing of the same sort). 
 changed by a rule that keeps the meaning, so that neither a small change nor a large one gives the
 opposite away. Paraphrases to begin with are pairs that people found alike (STS-B), what a sentence
 entails (SNLI), PPDB's phrases, running text, which is its own, and its neighbours: sentences that
-the packaged encoder finds near without being told why, as a search finds them. WordNet's files are those of
-Debian's wordnet-base; inflecting its words needs `pip install lemminflect`.
+the packaged encoder finds near without being told why, as a search finds them. WordNet's files are
+those of Debian's wordnet-base; inflecting its words needs `pip install lemminflect`.
 
 Of a positive and a negative, ``before`` and ``after`` are words of the same sentence around the
 span: an opposite's change may be there, as in "does not [want to cancel]".
@@ -204,9 +204,7 @@ def sentences(path: Path, rng: random.Random, most: int) -> list[str]:
     return rng.sample(found, min(most, len(found)))
 
 
-def neighbours(
-    texts: Sequence[str], lexicon: Lexicon, rng: random.Random
-) -> list[tuple[str, str]]:
+def neighbours(texts: Sequence[str], lexicon: Lexicon, rng: random.Random) -> list[tuple[str, str]]:
     """Return pairs of texts that are near one another and differ in no way that a rule knows."""
 
     def opposed(one: set[str], other: set[str]) -> bool:
@@ -341,7 +339,9 @@ def main(out: Path, data: Path, wordnet: Path, rows: int, seed: int) -> None:
             stream.write(json.dumps(row, ensure_ascii=False) + "\n")
 
         for source, pairs in sources.items():
-            wanted = {"rated": rows // 2, "running": 2 * rows, "neighbours": 2 * rows}.get(source, rows)
+            wanted = {"rated": rows // 2, "running": 2 * rows, "neighbours": 2 * rows}.get(
+                source, rows
+            )
             for _ in range(wanted):
                 query, said = rng.choice(pairs)
                 if rng.random() < 0.5:
