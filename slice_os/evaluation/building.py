@@ -1,28 +1,19 @@
-"""Building a phrase-in-context set: a language model writes the passages around the paraphrases.
-
-A row of the output is a pair with its passage. Rows are appended as they come, so a run that was
-interrupted continues from what is there, and no answer is paid for twice.
-"""
+"""Building a phrase-in-context set: a language model writes the passages around the paraphrases."""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from string import Formatter, ascii_uppercase
-from threading import Lock
-from typing import Any, TextIO
 
 from slice_os.corpus import count_words
 from slice_os.errors import EvaluationError
+from slice_os.evaluation.asking import Answers, Row
 from slice_os.evaluation.endpoint import Endpoint
 from slice_os.evaluation.rows import field, read_rows, score
-from slice_os.files import whole
 
 FIRST, SECOND = ("phrase", "sentence1", "line", "query"), ("paraphrase", "sentence2", "target")
 SCORE = ("score", "goldsim", "gold")
@@ -87,9 +78,6 @@ def build_context(
         EvaluationError: The pairs cannot be read, the prompt is not one, the output belongs to
             another prompt or model or cannot be written, or the endpoint refuses.
     """
-    out = Path(out)
-    if out.suffix != ".jsonl":
-        raise EvaluationError(f"{out} must end in .jsonl: rows are added to it one by one.")
     prompt = prompt or (PROMPT + LENGTH if words else PROMPT)
     _check_prompt(prompt, words)
     if words and not 1 <= words[0] <= words[1]:
@@ -98,33 +86,19 @@ def build_context(
     if not wanted:
         raise EvaluationError(f"{pairs} holds no pair: give a file with rows below its header.")
     about = {"model": endpoint.model, "prompt": prompt, "words": words and list(words)}
-    known = _resume(out, about)
-    failures: Counter[str] = Counter()
-    built = 0
-    lock = Lock()
+    answers = Answers(out, about)
+    known = set(answers.fields("line", "paraphrase"))
+    rest = [pair for pair in wanted if (pair.phrase, pair.paraphrase) not in known]
 
-    def build(pair: WantedPassage) -> None:
-        nonlocal built
+    def build(pair: WantedPassage) -> tuple[Row | None, str]:
         passage, reason = _passage(endpoint, pair, prompt, words, attempts)
-        with lock:
-            if passage:
-                _add(file, pair, passage)
-                built += 1
-            else:
-                failures[reason] += 1
-            if progress:
-                progress(len(known) + built + failures.total(), len(wanted), failures)
+        return _row(pair, passage) if passage else None, reason
 
-    try:
-        with out.open("a", encoding="utf-8") as file, ThreadPoolExecutor(workers) as pool:
-            rest = [pair for pair in wanted if (pair.phrase, pair.paraphrase) not in known]
-            try:
-                for done in as_completed([pool.submit(build, pair) for pair in rest]):
-                    done.result()
-            finally:  # Ctrl-C, or a server that refuses: answers under way are still kept
-                pool.shutdown(wait=True, cancel_futures=True)
-    except OSError as exc:
-        raise EvaluationError(f"{out} cannot be written ({exc.strerror}): make room.") from exc
+    def told(built: int, failures: Mapping[str, int]) -> None:
+        if progress:
+            progress(len(known) + built + sum(failures.values()), len(wanted), failures)
+
+    built, failures = answers.ask(rest, build, workers, told)
     return BuildReport(len(wanted), built, len(known), dict(failures))
 
 
@@ -187,39 +161,10 @@ def _read(path: str | Path, max_score: float) -> Iterator[WantedPassage]:
         yield WantedPassage(" ".join(first.split()), paraphrase, gold)
 
 
-def _add(file: TextIO, pair: WantedPassage, passage: str) -> None:
-    row = {
+def _row(pair: WantedPassage, passage: str) -> Row:
+    return {
         "line": pair.phrase,
         "paraphrase": pair.paraphrase,
         "passage": passage,
         "goldsim": pair.score,
     }
-    file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    file.flush()
-
-
-def _resume(out: Path, about: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """Return the pairs that `out` holds; a last line that is cut short is removed."""
-    described = out.with_name(f"{out.name}.about.json")
-    try:
-        if not out.exists():
-            with whole(described) as partial:
-                text = json.dumps(about, ensure_ascii=False, indent=2)
-                partial.write_text(text, encoding="utf-8")
-            return set()
-        if not described.is_file() or json.loads(described.read_text("utf-8")) != about:
-            raise EvaluationError(
-                f"{out} was made with another model or prompt (see {described.name}): give another "
-                "file."
-            )
-        data = out.read_bytes()
-        complete = data[: data.rfind(b"\n") + 1]
-        if complete != data:
-            with out.open("r+b") as file:
-                file.truncate(len(complete))
-        rows: Sequence[Any] = [json.loads(line) for line in complete.decode("utf-8").splitlines()]
-        return {(row["line"], row["paraphrase"]) for row in rows}
-    except (ValueError, KeyError, TypeError) as exc:
-        raise EvaluationError(f"{out} is damaged ({exc}): remove it, or give another.") from exc
-    except OSError as exc:
-        raise EvaluationError(f"{out} cannot be written ({exc.strerror}): check the path.") from exc
