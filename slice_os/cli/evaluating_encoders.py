@@ -194,23 +194,34 @@ def _echo_encoders(report: ContextReport) -> None:
 Examples:
   slice-os evaluate phrases phrases/
   slice-os evaluate phrases phrases/ --encoder my-encoder --json
+  slice-os evaluate phrases phrases/ --vocabulary vocabulary.txt
 """
 )
 @click.argument("folder", type=click.Path(path_type=Path))
 @encoder_option
 @device_option
+@click.option(
+    "--vocabulary",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A word or phrase a line: how much the nearest of some differ in words.",
+)
 @json_option
-def phrases(folder: Path, encoder: str | None, device: str, as_json: bool) -> None:
+def phrases(
+    folder: Path, encoder: str | None, device: str, vocabulary: Path | None, as_json: bool
+) -> None:
     """Measure an encoder on phrase similarity: BiRD, Turney, PPDB, PAWS-short, PiC-PS.
 
-    FOLDER holds some of bird.txt, turney.txt, ppdb-dev.txt, ppdb-test.txt, paws.tsv,
-    pic-ps-train.json and pic-ps-dev.json, as they are published. Needs the extra 'evaluate'.
+    FOLDER holds some of bird.txt, turney.txt, ppdb-train.txt, ppdb-dev.txt, ppdb-test.txt,
+    paws.tsv, pic-ps-train.json and pic-ps-dev.json, as they are published. Needs the extra
+    'evaluate', and 'train' for the probe of ppdb-train.txt.
     """
     from slice_os.evaluation.phrases import evaluate_phrases
 
     report = evaluate_phrases(
         folder,
         encoder=encoder,
+        vocabulary=vocabulary,
         device=device,
         progress=lambda task: click.echo(f"{task} ...", err=True),
     )
@@ -223,3 +234,5 @@ def phrases(folder: Path, encoder: str | None, device: str, as_json: bool) -> No
     )
     if report.absent:
         click.echo(f"Not in the folder: {', '.join(report.absent)}.", err=True)
+    for task, why in report.left_out.items():
+        click.echo(f"{task} is left out. {why}", err=True)

@@ -10,6 +10,7 @@ from .degrees import OppositeReport as OppositeReport
 from .degrees import evaluate_degrees as evaluate_degrees
 from .degrees import evaluate_opposites as evaluate_opposites
 from .diversity import lexical_diversity as lexical_diversity
+from .diversity import neighbour_diversity as neighbour_diversity
 from .endpoint import Endpoint as Endpoint
 from .labels import draw_sample as draw_sample
 from .labels import is_labelled as is_labelled

@@ -138,6 +138,7 @@ def _some(path: Path, found: list[Any]) -> list[Any]:
 FILES: Mapping[str, tuple[str, Callable[[Path], list[Any]]]] = {
     "bird": ("bird.txt", read_bird),
     "turney": ("turney.txt", read_turney),
+    "ppdb-train": ("ppdb-train.txt", read_ppdb),
     "ppdb-dev": ("ppdb-dev.txt", read_ppdb),
     "ppdb-test": ("ppdb-test.txt", read_ppdb),
     "paws": ("paws.tsv", read_paws),

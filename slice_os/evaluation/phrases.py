@@ -1,12 +1,13 @@
-"""Phrase similarity: the tasks of Phrase-BERT (Wang et al. 2021), without a trained classifier.
+"""Phrase similarity: the tasks of Phrase-BERT (Wang et al. 2021).
 
-For yes-or-no tasks Phrase-BERT trains a classifier on pairs of vectors. Here the encoder itself is
-measured: yes is a cosine above a threshold, which is chosen on other pairs than those measured.
+For yes-or-no tasks Phrase-BERT trains a classifier on pairs of vectors, and so does `probe` here.
+Beside it the encoder itself is measured: yes is a cosine above a threshold, which is chosen on
+other pairs than those measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from slice_os.encoder import Encoder, EncoderLike, open_encoder
-from slice_os.errors import EvaluationError
+from slice_os.errors import EvaluationError, MissingExtraError
+from slice_os.evaluation.diversity import NEAREST, neighbour_diversity
+from slice_os.evaluation.lines import numbered_lines
 from slice_os.evaluation.phrase_sets import FILES, Choice, PhrasePair
+from slice_os.evaluation.probe import probe, raw_vectors
 from slice_os.evaluation.scorers import find_words, vector_between
 from slice_os.evaluation.significance import correlate, load_stats
 from slice_os.lexical import terms
 from slice_os.spans.norms import Float64
 
+NEIGHBOURS = f"{NEAREST} nearest phrases"
 PARAPHRASE, NO_PARAPHRASE = 3.5, 2.5
 """PPDB's scores are 1 to 5: pairs between these bounds are left out."""
 Bools = npt.NDArray[np.bool_]
@@ -39,29 +44,36 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class PhraseReport:
-    """What `evaluate_phrases` found; `absent` are sets whose file is not in the folder."""
+    """What `evaluate_phrases` found.
+
+    `absent` are sets whose file is not in the folder; `left_out` says of a task that lacks a
+    package which one.
+    """
 
     figures: Sequence[Figure]
     absent: Sequence[str]
+    left_out: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
-        return {"figures": [asdict(one) for one in self.figures], "absent": list(self.absent)}
+        return asdict(self)
 
 
 def evaluate_phrases(
     folder: str | Path,
     *,
     encoder: EncoderLike = None,
+    vocabulary: str | Path | None = None,
     device: str = "auto",
     progress: Callable[[str], None] | None = None,
 ) -> PhraseReport:
     """Measure an encoder on the phrase tasks whose files lie in `folder`.
 
     Args:
-        folder: Holds some of bird.txt, turney.txt, ppdb-dev.txt and ppdb-test.txt, paws.tsv,
-            pic-ps-train.json and pic-ps-dev.json.
+        folder: Holds some of bird.txt, turney.txt, ppdb-train.txt, ppdb-dev.txt and ppdb-test.txt,
+            paws.tsv, pic-ps-train.json and pic-ps-dev.json.
         encoder: What `slice_os.load_encoder` takes.
+        vocabulary: A file with a word or phrase a line, whose nearest neighbours are compared.
         device: Where an encoder that is loaded here runs.
         progress: Called with each task as it begins.
 
@@ -79,14 +91,27 @@ def evaluate_phrases(
         files = ", ".join(file for file, _ in FILES.values())
         raise EvaluationError(f"{folder} holds none of {files}: give the folder that has them.")
     load_stats()  # before the work: it may be missing
+    words = [text for _, text in numbered_lines(Path(vocabulary))] if vocabulary else []
     figures: list[Figure] = []
+    left_out: dict[str, str] = {}
     with open_encoder(encoder, device) as loaded:
         for name, needed, measure in TASKS:
             if all(one in sets for one in needed):
                 if progress:
                     progress(name)
-                figures += measure(name, loaded, *(sets[one] for one in needed))
-    return PhraseReport(figures, [name for name in FILES if name not in sets])
+                try:
+                    figures += measure(name, loaded, *(sets[one] for one in needed))
+                except MissingExtraError as exc:
+                    left_out[name] = str(exc)
+        if vocabulary:
+            if progress:
+                progress(NEIGHBOURS)
+            found = neighbour_diversity(loaded, words)
+            figures += [
+                Figure(NEIGHBOURS, measure, value, len(words))
+                for measure, value in asdict(found).items()
+            ]
+    return PhraseReport(figures, [name for name in FILES if name not in sets], left_out)
 
 
 def _correlation(name: str, encoder: Encoder, pairs: list[PhrasePair]) -> Iterator[Figure]:
@@ -102,12 +127,16 @@ def _correlated(name: str, cosines: Float64, pairs: list[PhrasePair]) -> Iterato
 def _turney(name: str, encoder: Encoder, examples: list[Choice]) -> Iterator[Figure]:
     texts = sorted({text for one in examples for text in (one.phrase, *one.choices)})
     vectors = dict(zip(texts, encoder.encode(texts), strict=True))
-    right = {"all choices": 0, "without the components": 0}
+    raw = dict(zip(texts, raw_vectors(encoder, texts), strict=True))
+    others, products = "without the components", "without the components, dot products"
+    right = {"all choices": 0, others: 0, products: 0}
     for one in examples:
         cosines = [float(vectors[one.phrase] @ vectors[choice]) for choice in one.choices]
+        dots = [float(raw[one.phrase] @ raw[choice]) for choice in one.choices]
         # A tie is no answer.
         right["all choices"] += cosines[0] > max(cosines[1:])
-        right["without the components"] += cosines[0] > max(cosines[3:], default=-2.0)
+        right[others] += cosines[0] > max(cosines[3:], default=-np.inf)
+        right[products] += dots[0] > max(dots[3:], default=-np.inf)
     for how, count in right.items():
         yield Figure(f"{name}, {how}", "accuracy", count / len(examples), len(examples))
 
@@ -121,8 +150,13 @@ def _ppdb(
     threshold = _threshold(_cosines(encoder, dev)[judged], yes[judged])
     judged, yes = _judged(test)
     unlike = np.array([not set(terms(one.first)) & set(terms(one.second)) for one in test])
-    for task, kept in ((name, judged), (f"{name}-filtered", judged & unlike)):
+    for task, kept in ((name, judged), (f"{name}, no common word", judged & unlike)):
         yield from _accuracy(task, cosines[kept], yes[kept], threshold)
+
+
+def _probed(name: str, encoder: Encoder, pairs: list[PhrasePair]) -> Iterator[Figure]:
+    for task, kind in ((name, "random"), (f"{name}, filtered", "one word")):
+        yield Figure(task, "accuracy", *probe(encoder, pairs, kind))
 
 
 def _yes_or_no(
@@ -149,6 +183,7 @@ TASKS: Sequence[tuple[str, tuple[str, ...], Callable[..., Iterator[Figure]]]] = 
     ("BiRD", ("bird",), _correlation),
     ("Turney", ("turney",), _turney),
     ("PPDB", ("ppdb-dev", "ppdb-test"), _ppdb),
+    ("PPDB, probe", ("ppdb-train",), _probed),
     ("PAWS-short", ("paws",), _halves),
     ("PiC-PS", ("pic-train", "pic-dev"), _yes_or_no),
 )

@@ -35,6 +35,11 @@ DEV = "in spite of|||despite|||4.8\ntalk to|||speak with|||4.5\nin spite of|||ba
 DEV += "red car|||the parliament|||1.2\nrun away|||escape|||4.4\nof the|||cheese|||1.0\n"
 TEST = "a big house|||a large house|||4.9\nquickly|||rapidly|||4.7\nquickly|||potato|||1.0\n"
 TEST += "the old dog|||the old law|||1.5\nas well as|||in addition to|||3.0\n"
+TRAIN = "".join(
+    f"{a} of item {k}|||{b} {k}|||1.0\n{a} {k} here|||{b} thing {k}|||1.0\n"
+    for k in range(30)
+    for a, b in (("the price", "cost"), ("a picture", "photo"), ("my house", "home"))
+)
 PIC = {
     "data": [
         {"phrase1": a, "phrase2": b, "sentence1": s, "sentence2": s.replace(a, b), "label": label}
@@ -64,6 +69,7 @@ PAWS = "id\tsentence1\tsentence2\tlabel\n" + "".join(
 def folder(tmp_path):
     (tmp_path / "bird.txt").write_text(BIRD)
     (tmp_path / "turney.txt").write_text(TURNEY)
+    (tmp_path / "ppdb-train.txt").write_text(TRAIN)
     (tmp_path / "ppdb-dev.txt").write_text(DEV)
     (tmp_path / "ppdb-test.txt").write_text(TEST)
     (tmp_path / "pic-ps-train.json").write_text(json.dumps(PIC))
@@ -75,8 +81,9 @@ def folder(tmp_path):
 def test_figures_agree_with_a_naive_computation(folder):
     told = []
     report = evaluate_phrases(folder, progress=told.append)
-    assert told == ["BiRD", "Turney", "PPDB", "PAWS-short", "PiC-PS"]
+    assert told == ["BiRD", "Turney", "PPDB", "PPDB, probe", "PAWS-short", "PiC-PS"]
     assert report.absent == []
+    assert report.left_out == {}
     found = {(one.task, one.measure): one for one in report.figures}
     with slice_os.load_encoder() as encoder:
 
@@ -88,6 +95,7 @@ def test_figures_agree_with_a_naive_computation(folder):
         ours, gold = [cosine(row[1], row[2]) for row in rows], [float(row[6]) for row in rows]
         assert found["BiRD", "Pearson"].value == pytest.approx(stats.pearsonr(ours, gold)[0])
         right = {"all choices": 0, "without the components": 0}
+        dots = 0
         for line in TURNEY.splitlines():
             bigram, answer, *others = line.split(" | ")
             best = cosine(bigram, answer)
@@ -95,14 +103,22 @@ def test_figures_agree_with_a_naive_computation(folder):
             right["without the components"] += all(
                 best > cosine(bigram, other) for other in others[2:]
             )
+            texts = [bigram, answer, *others[2:]]
+            raw = np.stack([one.vectors.mean(axis=0) for one in encoder.encode_tokens(texts)])
+            dots += (raw[1:] @ raw[0]).argmax() == 0
         for how, count in right.items():
             assert found[f"Turney, {how}", "accuracy"].value == count / 2
+        products = found["Turney, without the components, dot products", "accuracy"]
+        assert products.value == dots / 2
         pairs = [line.split("|||") for line in TEST.splitlines()]
         ours, gold = [cosine(a, b) for a, b, _ in pairs], [float(s) for _, _, s in pairs]
         assert found["PPDB", "Spearman"].value == pytest.approx(stats.spearmanr(ours, gold)[0])
     assert found["PPDB", "accuracy"].count == 4  # a score of 3 is neither yes nor no
-    assert found["PPDB-filtered", "accuracy"].count == 2  # "house" and "old" are in common
-    assert found["PPDB-filtered", "accuracy"].value == 1
+    # "house" and "old" are in common.
+    assert found["PPDB, no common word", "accuracy"].count == 2
+    assert found["PPDB, no common word", "accuracy"].value == 1
+    assert found["PPDB, probe", "accuracy"].count == 2 * round(0.15 * 180)
+    assert found["PPDB, probe, filtered", "accuracy"].count > 20
     assert found["PAWS-short", "accuracy"].count == 4
     assert found["PiC-PS, in context", "accuracy"].count == 4
 
@@ -117,12 +133,41 @@ def test_a_threshold_makes_most_answers_right():
 
 
 def test_lexical_diversity():
-    found = lexical_diversity([("the cat sat", "a cat sat down"), ("one", "one")])
-    assert found.new_tokens == pytest.approx((2 / 4 + 0) / 2)
-    assert found.lcs_precision == pytest.approx((2 / 4 + 1) / 2)
-    assert found.levenshtein == pytest.approx((8 / 14 + 0) / 2)
-    with pytest.raises(EvaluationError, match="no pair"):
-        lexical_diversity([])
+    found = lexical_diversity(
+        [("The cat sat", ["a cat sat down", "the dog"]), ("one", ["one", "two"])]
+    )
+    # New are a, down and dog; the longest common substrings are " cat sat", "the " and "one".
+    assert found.new_tokens == pytest.approx((3 / 3 + 1 / 1) / 2)
+    assert found.lcs_precision == pytest.approx(((8 / 14 + 4 / 7) / 2 + (1 + 1 / 3) / 2) / 2)
+    assert found.levenshtein == pytest.approx(((8 + 7) / 2 + (0 + 3) / 2) / 2)
+    for none in ([], [("one", [])]):
+        with pytest.raises(EvaluationError, match="no phrase to compare"):
+            lexical_diversity(none)
+
+
+def test_the_nearest_of_a_vocabulary(folder):
+    words = [f"{a} {b}" for a in ("red", "blue", "old", "new") for b in ("car", "house", "dog")]
+    (folder / "vocabulary.txt").write_text("\n".join([*words, "car", "house", "", "car"]))
+    for file in ("turney.txt", "ppdb-train.txt", "ppdb-dev.txt", "paws.tsv", "pic-ps-dev.json"):
+        (folder / file).unlink()
+    report = evaluate_phrases(folder, vocabulary=folder / "vocabulary.txt")
+    found = {one.measure: one.value for one in report.figures if one.task == "10 nearest phrases"}
+    texts = [*words, "car", "house"]
+    with slice_os.load_encoder() as encoder:
+        vectors = encoder.encode(texts)
+    near = [
+        sorted(set(range(len(texts))) - {row}, key=lambda k: -float(vectors[row] @ vectors[k]))
+        for row in range(len(words))
+    ]
+    groups = [(texts[row], [texts[k] for k in rows[:10]]) for row, rows in enumerate(near)]
+    expected = lexical_diversity(groups)
+    assert found["new_tokens"] == pytest.approx(expected.new_tokens)
+    assert found["lcs_precision"] == pytest.approx(expected.lcs_precision)
+    assert found["levenshtein"] == pytest.approx(expected.levenshtein)
+    for few in ("car\nhouse\n", "\n".join(f"word{k}" for k in range(20))):
+        (folder / "vocabulary.txt").write_text(few)
+        with pytest.raises(EvaluationError, match="too small: give more than 10, among them"):
+            evaluate_phrases(folder, vocabulary=folder / "vocabulary.txt")
 
 
 def test_only_short_sentences_of_paws(folder):
@@ -155,6 +200,7 @@ def test_the_command_line(folder, tmp_path):
     shown = subprocess.run(command, capture_output=True, text=True, check=True)
     assert shown.stdout.splitlines()[0].split() == ["task", "measure", "value", "examples"]
     assert "Not in the folder: paws." in shown.stderr
+    assert "left out" not in shown.stderr
     said = json.loads(subprocess.check_output([*command, "--json"], text=True))
     assert said["absent"] == ["paws"]
     (tmp_path / "empty").mkdir()
