@@ -92,10 +92,11 @@ class PooledModel:
         counts = torch.tensor([len(first) for first in kept], device=hidden.device)
         return WordVectors(sums[:, :most].float(), counts, split)
 
-    def encode(self, texts: Sequence[str]) -> Tensor:
-        """Return the unit vectors of `texts`, each encoded alone, float ``[n, d]``.
+    def encode(self, texts: Sequence[str], *, unit: bool = True) -> Tensor:
+        """Return the vectors of `texts`, each encoded alone, float ``[n, d]``.
 
-        A text without tokens has a row of zeros.
+        A vector is the mean of the text's own tokens', scaled to unit length unless `unit` is
+        false. A text without tokens has a row of zeros.
         """
         import torch
 
@@ -105,11 +106,13 @@ class PooledModel:
             hidden = self._hidden([ids[row] for row in some])
             sizes = torch.tensor([[len(ids[row])] for row in some], device=hidden.device)
             own = torch.arange(hidden.shape[1], device=hidden.device)[None] < sizes
-            for row, total in zip(some, (hidden * own[:, :, None]).sum(dim=1), strict=True):
-                rows[row] = total
+            means = (hidden * own[:, :, None]).float().sum(dim=1) / sizes.clamp(min=1)
+            for row, mean in zip(some, means, strict=True):
+                rows[row] = mean
         if not rows:
             return torch.zeros(0, int(self.model.config.hidden_size))
-        return torch.nn.functional.normalize(torch.stack(rows).float(), dim=-1)
+        vectors = torch.stack(rows)
+        return torch.nn.functional.normalize(vectors, dim=-1) if unit else vectors
 
     def judge(self, pairs: Sequence[tuple[str, Placed]]) -> Tensor:
         """Return what the model says of pairs read together (`slice_os.encoder.judge`), ``[n]``."""

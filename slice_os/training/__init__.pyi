@@ -1,5 +1,6 @@
 from .losses import in_batch_loss as in_batch_loss
 from .losses import slice_loss as slice_loss
+from .losses import triplet_loss as triplet_loss
 from .run import TrainingProgress as TrainingProgress
 from .run import TrainingReport as TrainingReport
 from .starting import train as train

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from slice_os.corpus import count_words
-from slice_os.errors import TrainingError
 from slice_os.exporters.pooled import WordVectors
 from slice_os.spans import length_window
 from slice_os.training.best_spans import best_spans
@@ -20,7 +18,7 @@ from slice_os.training.losses import in_batch_loss, slice_loss
 from slice_os.training.recipe import Pairs, Slice
 from slice_os.training.sampling import FILLERS, Passages, ScoredPair, place
 from slice_os.training.student import Objective, Student
-from slice_os.training.triples import Triple, read_triples
+from slice_os.training.triples import TripleBatches
 
 RUNNING = 0.3
 """The share of running text among the sentences around a pair's."""
@@ -31,19 +29,16 @@ class Triples(Objective):
 
     def __init__(self, settings: Slice, path: Path, process: int = 0, processes: int = 1) -> None:
         self._settings = settings
-        self._process, self._processes = process, processes
-        self._path = path
-        self._rows: Iterator[Triple] = read_triples(path)
+        self._batches = TripleBatches(path, settings.batch, process, processes)
 
     def skip(self, steps: int) -> None:
         """Skip the data of `steps` steps."""
-        for _ in range(steps):
-            self._next()
+        self._batches.skip(steps)
 
     def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, Tensor]:
         """Return the weighted loss of the next triples."""
         wanted = self._settings
-        triples = self._next()
+        triples = self._batches.take()
         queries = student.encode([triple.query for triple in triples])
         texts = [triple.positive for triple in triples] + [triple.negative for triple in triples]
         words = student.words(texts)
@@ -62,20 +57,6 @@ class Triples(Objective):
             return ((queries[:, None] if crossed else queries) * whole).sum(dim=-1)
         lengths = range(1, self._settings.max_words + 1)
         return best_spans(queries, words.vectors, words.counts, lengths, crossed=crossed)[0]
-
-    def _next(self) -> list[Triple]:
-        """Return this process's share of as many rows as all processes take."""
-        rows = self._settings.batch * self._processes
-        batch = list(islice(self._rows, rows))
-        while len(batch) < rows:
-            self._rows = read_triples(self._path)
-            more = list(islice(self._rows, rows - len(batch)))
-            if not more:
-                raise TrainingError(f"{self._path} holds no triple: give another file.")
-            batch += more
-        # In one piece: a process that accumulates has the same triples side by side in a batch.
-        start = self._process * self._settings.batch
-        return batch[start : start + self._settings.batch]
 
 
 class LabelledPairs(Objective):

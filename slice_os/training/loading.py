@@ -16,6 +16,7 @@ from slice_os.training.labelled import LabelledPairs, Triples
 from slice_os.training.recipe import Recipe
 from slice_os.training.sampling import Passages, read_pairs
 from slice_os.training.student import Objective
+from slice_os.training.triplets import PhraseTriplets
 
 PACKAGED = "package:"
 
@@ -59,6 +60,8 @@ def objectives_of(
     if recipe.slice:
         path = root / recipe.slice.triples
         objectives.append(Triples(recipe.slice, path, process, processes))
+    if recipe.triplets:
+        objectives.append(PhraseTriplets(recipe.triplets, root, process, processes))
     if recipe.judge:
         judged = _teacher(root, recipe.judge.encoder, device)
         objectives.append(Judging(recipe.judge, root, judged))

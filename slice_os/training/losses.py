@@ -1,4 +1,4 @@
-"""Losses: SLICE's, over triples, and the divergence of a student's similarities from a teacher's.
+"""Losses over triples, SLICE's and Phrase-BERT's, and divergence from a teacher's similarities.
 
 SLICE is Orbach et al. (2023), Span-Aggregatable, Contextualized Word Embeddings for Effective
 Phrase Mining; its loss is that of section 3.1. Of a passage it sees the cosine of the query with
@@ -47,6 +47,31 @@ def slice_loss(positive: Tensor, negative: Tensor, scale: float = SCALE) -> Tens
             f"Cosines {tuple(positive.shape)} and {tuple(negative.shape)}: give [Q] and [Q]."
         )
     return functional.softplus(scale * (_degrees(negative) - _degrees(positive))).mean()
+
+
+def triplet_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0) -> Tensor:
+    """Return Phrase-BERT's loss (Wang et al. 2021, section 3.1), a mean over the batch.
+
+    Of each triplet of vectors p, p+ and p-, as they are, not scaled to unit length:
+
+        L = max(0, margin + |p - p+| - |p - p-|)
+
+    Args:
+        anchor: Float ``[B, d]``, phrases.
+        positive: Float ``[B, d]``, their paraphrases, or contexts that they stand in.
+        negative: Float ``[B, d]``, others.
+        margin: By how much a negative should be farther away, above 0.
+
+    Returns:
+        A scalar, float32, or float64 if the vectors are.
+
+    Raises:
+        ValueError: The shapes differ, or there is no triplet.
+    """
+    shapes = [tuple(one.shape) for one in (anchor, positive, negative)]
+    if len(set(shapes)) != 1 or anchor.ndim != 2 or not len(anchor):
+        raise ValueError(f"Vectors {', '.join(map(str, shapes))}: give three of [B, d].")
+    return functional.triplet_margin_loss(anchor, positive, negative, margin=margin)
 
 
 def in_batch_loss(

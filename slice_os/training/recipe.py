@@ -109,6 +109,33 @@ class Slice(Part, frozen=True):
     max_words: Positive = 10
 
 
+class Triplets(Part, frozen=True):
+    """Phrase-BERT's loss over triplets of texts (`slice_os.training.losses.triplet_loss`).
+
+    One of the two files is needed; with both, a step learns from a batch of each.
+
+    Attributes:
+        phrases: A file of rows phrase, paraphrase and negative, tab-separated, perhaps .gz.
+        contexts: The same with phrase, the context that it was masked in, and another context;
+            ``[MASK]`` stands for the phrase.
+        weight: Of the losses.
+        batch: Triplets of each file a step.
+        margin: By how much a negative should be farther away.
+    """
+
+    phrases: str = ""
+    contexts: str = ""
+    weight: Weight = 1.0
+    batch: Positive = 16
+    margin: Weight = 1.0
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The files that are given, by the kind of their rows."""
+        files = {"phrases": self.phrases, "contexts": self.contexts}
+        return {kind: path for kind, path in files.items() if path}
+
+
 class Pairs(Part, frozen=True):
     """Pairs of known similarity, the second also inside a passage.
 
@@ -222,6 +249,7 @@ class Recipe(Part, frozen=True):
     distillation: Distillation | None = None
     ranking: Ranking | None = None
     slice: Slice | None = None
+    triplets: Triplets | None = None
     pairs: list[Pairs] = field(default_factory=list)
     static: Static | None = None
     judge: Judge | None = None
@@ -248,6 +276,8 @@ class Recipe(Part, frozen=True):
         yield from (text.path for text in self.text)
         if self.slice:
             yield self.slice.triples
+        if self.triplets:
+            yield from self.triplets.files.values()
         yield from (pairs.path for pairs in self.pairs)
         if self.judge:
             yield from (self.judge.rows, self.judge.pairs)
@@ -290,11 +320,15 @@ def read_recipe(path: str | Path) -> Recipe:
         ) from exc
     except ValueError as exc:
         raise TrainingError(f"{path} is not TOML ({exc}): correct it.") from exc
-    others = bool(recipe.distillation or recipe.ranking or recipe.slice or recipe.pairs)
+    others = any((recipe.distillation, recipe.ranking, recipe.slice, recipe.triplets, recipe.pairs))
     if not (others or recipe.static or recipe.judge):
         raise TrainingError(
             f"The recipe {path} has nothing to learn from: give it a table [distillation], "
-            "[ranking], [slice], [[pairs]], [static] or [judge]."
+            "[ranking], [slice], [triplets], [[pairs]], [static] or [judge]."
+        )
+    if recipe.triplets and not recipe.triplets.files:
+        raise TrainingError(
+            f"The recipe {path} gives [triplets] no file: name its phrases, its contexts, or both."
         )
     if recipe.judge and (others or recipe.static):
         raise TrainingError(

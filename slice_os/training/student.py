@@ -17,12 +17,14 @@ class Student(PooledModel):
 
     Attributes:
         seen: How many words were encoded in context, for whoever measures the pace.
+        mask: What the tokenizer reads as a masked word; None if it has no such token.
     """
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         """Take the model of `checkpoint`, without dropout: a student must agree with itself."""
         super().__init__(checkpoint)
         self.seen: int | torch.Tensor = 0
+        self.mask: str | None = checkpoint.tokenizer.mask_token
         for module in self.model.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0

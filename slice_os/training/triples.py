@@ -6,6 +6,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,6 +61,40 @@ def read_triples(path: str | Path) -> Iterator[Triple]:
         ) from exc
     if not number:
         raise TrainingError(f"{path} is empty: give a file with rows {_FORM}.")
+
+
+class TripleBatches:
+    """A file's triples, `batch` at a time, in order and again from the start at its end."""
+
+    def __init__(self, path: Path, batch: int, process: int = 0, processes: int = 1) -> None:
+        """Open `path`; of so many processes that take batches this is number `process`."""
+        self._path = path
+        self._batch = batch
+        self._process, self._processes = process, processes
+        self._rows = read_triples(path)
+
+    def skip(self, batches: int) -> None:
+        """Leave out so many batches."""
+        for _ in range(batches):
+            self.take()
+
+    def take(self) -> list[Triple]:
+        """Return this process's share of as many rows as all processes take.
+
+        Raises:
+            TrainingError: The file holds no triple, or a row is none.
+        """
+        rows = self._batch * self._processes
+        batch = list(islice(self._rows, rows))
+        while len(batch) < rows:
+            self._rows = read_triples(self._path)
+            more = list(islice(self._rows, rows - len(batch)))
+            if not more:
+                raise TrainingError(f"{self._path} holds no triple: give another file.")
+            batch += more
+        # In one piece: a process that accumulates has the same triples side by side in a batch.
+        start = self._process * self._batch
+        return batch[start : start + self._batch]
 
 
 def _open(path: Path) -> io.BufferedIOBase:

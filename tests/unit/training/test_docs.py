@@ -12,7 +12,10 @@ import pytest
 from slice_os.training import recipe as recipes
 from slice_os.training.recipe import Recipe, read_recipe
 
-TABLES = ("text", "distillation", "ranking", "slice", "pairs", "static", "judge", "development")
+TABLES = (
+    "text", "distillation", "ranking", "slice", "triplets", "pairs", "static", "judge",
+    "development",
+)  # fmt: skip
 TEXT = (Path(__file__).parents[3] / "docs/training.md").read_text(encoding="utf-8")
 
 
@@ -45,6 +48,7 @@ def described(name):
         (recipes.Distillation, "[distillation]"),
         (recipes.Ranking, "[ranking]"),
         (recipes.Slice, "[slice]"),
+        (recipes.Triplets, "[triplets]"),
         (recipes.Pairs, "[[pairs]]"),
         (recipes.Static, "[static]"),
         (recipes.Judge, "[judge]"),
