@@ -12,8 +12,8 @@ from slice_os.encoder import Encoder
 from slice_os.encoder.judge import Judge, Placed
 from slice_os.mining.passages import Passage, Phrase, Span, counter_table, tables_of
 from slice_os.records import Float32
-from slice_os.search import ROUNDING, span_text
-from slice_os.spans import cosine, degree, full_range, placed, top_spans
+from slice_os.search import ROUNDING, read_span, span_text
+from slice_os.spans import cosine, degree, full_range, top_spans
 
 VERIFY_MARGIN = 0.1
 """How far below the threshold an indexed degree may be for its span to be verified."""
@@ -86,10 +86,8 @@ def judged(
     """Return spans with their judged degrees; nothing speaks against those of counter-examples."""
 
     def asked(case: Case, span: Span) -> tuple[str, Placed]:
-        text, packed = case.stored.passage.text, case.stored.packed
         start, end, _ = span_text(case.stored, span.i, span.j)
-        around = placed(text, packed.starts, packed.ends, start, end)
-        return case.phrases[span.phrase].query.text, Placed(*around)
+        return case.phrases[span.phrase].query.text, read_span(case.stored, start, end)
 
     flat = [(case, span) for case, own in zip(cases, found, strict=True) for span in own]
     verified = np.array([degree(span.cosine) for _, span in flat], np.float32)

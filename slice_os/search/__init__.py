@@ -7,4 +7,5 @@ from slice_os.search.retrieve import encoded_queries as encoded_queries
 from slice_os.search.retrieve import query_lengths as query_lengths
 from slice_os.search.retrieve import search_passages as search_passages
 from slice_os.search.verify import Hits as Hits
+from slice_os.search.verify import read_span as read_span
 from slice_os.search.verify import span_text as span_text

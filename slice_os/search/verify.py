@@ -39,6 +39,12 @@ def span_text(stored: StoredPassage, i: int, j: int) -> tuple[int, int, str]:
     return start, end, stored.passage.text[start:end]
 
 
+def read_span(stored: StoredPassage, start: int, end: int) -> Placed:
+    """Return what a judge reads of the characters `start` to `end` of a passage."""
+    text, packed = stored.passage.text, stored.packed
+    return Placed(*placed(text, packed.starts, packed.ends, start, end))
+
+
 def verified(
     ranked: Sequence[Sequence[Ranked]],
     queries: Sequence[SearchQuery],
@@ -134,7 +140,7 @@ def _judged(
         for found in own
     ]
     degrees = np.array([match.degree for *_, match in spans], np.float32)
-    asked = [(query, _placed(stored, match)) for query, stored, match in spans]
+    asked = [(query, read_span(stored, match.start, match.end)) for query, stored, match in spans]
     said = iter(judge.degrees(asked, degrees).tolist())
     return [
         [
@@ -146,11 +152,6 @@ def _judged(
         ]
         for passages in shown
     ]
-
-
-def _placed(stored: StoredPassage, match: SpanMatch) -> Placed:
-    text, packed = stored.passage.text, stored.packed
-    return Placed(*placed(text, packed.starts, packed.ends, match.start, match.end))
 
 
 def _hit(ranked: Ranked, spans: Sequence[_Found]) -> Hit:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
@@ -36,13 +35,6 @@ PAGE = (ROOT / "docs" / "query-elasticsearch.md").read_text()
 CONVERSATIONS = ROOT / "examples" / "conversations"
 PHRASES = ["wants to cancel", "thank you", "talk to a manager", "my order has not arrived"]
 SERVERS = ("elasticsearch",)
-
-
-@pytest.fixture(scope="module")
-def snapshots() -> Iterator[str]:
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        Path(folder).chmod(0o777)  # nodes run as another user
-        yield folder
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import uuid
 from pathlib import Path
 
@@ -22,13 +21,6 @@ from support import faults
 
 OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 SETTINGS = slice_os.ClusterSettings(replicas=0, shards=2)
-
-
-@pytest.fixture(scope="module")
-def snapshots():
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        Path(folder).chmod(0o777)  # nodes run as another user
-        yield folder
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import closing, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -34,13 +33,6 @@ SETTINGS = Layout()
 INFO = encoder_info(None)
 META = IndexMeta(INFO.name, INFO.family, local.DIMENSION)
 KNOWN_ISSUES = Path(__file__).parents[2] / "docs" / "known-issues.md"
-
-
-@pytest.fixture(scope="module")
-def snapshots():
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        Path(folder).chmod(0o777)  # nodes run as another user
-        yield folder
 
 
 @pytest.fixture(scope="module")
