@@ -25,15 +25,33 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 """Lucene's, which a cluster's `english` analyzer leaves out: they cost most and weigh least."""
 
 # The token characters of SQLite's unicode61, so that each of our terms is one of its tokens.
-_TERM = regex.compile(r"[\p{L}\p{N}\p{M}\p{Co}]+")
+_CHARACTERS = r"[\p{L}\p{N}\p{M}\p{Co}]+"
+_TERM = regex.compile(_CHARACTERS)
+# What stands between two letters or two digits of one word (Unicode's annex 29, as in Lucene).
+_INSIDE = r"(?:(?<=[\p{L}\p{M}])[.'’](?=\p{L})|(?<=\p{Nd})[.,](?=\p{Nd})|_+)"
+_WORD = regex.compile(rf"{_CHARACTERS}(?:{_INSIDE}{_CHARACTERS}){{,9}}")  # FTS5 is slow with more
+_POSSESSIVE = regex.compile(r"['’]s$")
 
 
 def terms(text: str) -> Counter[str]:
-    """Return the distinct lower-cased terms of a query with how often each occurs.
+    """Return the distinct lower-cased terms of a text with how often each occurs.
 
-    Stop words are left out, unless the query has nothing else.
+    Stop words are left out, unless the text has nothing else.
     """
-    found = Counter(_TERM.findall(text.lower()))
+    return _without_stop_words(Counter(_TERM.findall(text.lower())))
+
+
+def query_terms(query: str) -> Counter[str]:
+    """Return what a query asks the postings of FTS5 for, each a term or several that are one word.
+
+    ``e.g.``, ``1,000`` and ``node_id`` are one word to Lucene, and so they are here, where FTS5
+    looks for terms in a row: ``e`` alone would find any formula. A possessive ``'s`` goes.
+    """
+    words = _WORD.findall(query.lower())
+    return _without_stop_words(Counter(_POSSESSIVE.sub("", word) for word in words))
+
+
+def _without_stop_words(found: Counter[str]) -> Counter[str]:
     kept = Counter({term: count for term, count in found.items() if term not in STOP_WORDS})
     return kept or found
 

@@ -196,7 +196,8 @@ class Scene:
                 self._complete(*arguments, ended="is ready: 'slice-os reindex' builds one")
                 assert self._live() != former
             elif self._live() != former:
-                self._complete(*arguments)
+                # What a killed client had sent may move the name after we have looked.
+                self._complete(*arguments, ended="has no generation to go back to")
                 assert self._live() == former
             end = time.monotonic()
             time.sleep(0.5)

@@ -26,7 +26,7 @@ from slice_os.lexical import (
     Wording,
     exact_words,
     inverse_document_frequency,
-    terms,
+    query_terms,
 )
 
 # Letters that were in Unicode when FTS5's tables were made, so that its terms are our words.
@@ -88,7 +88,7 @@ class Postings:
         The keys ``[n]`` stand best first; equal scores by key, so that pages do not overlap. Of
         what is not among them the score is 0.
         """
-        found = [(term, count, *self._postings(term)) for term, count in terms(text).items()]
+        found = [(term, count, *self._postings(term)) for term, count in query_terms(text).items()]
         rarest = sorted((len(keys), term) for term, _, keys, _ in found if len(keys))[:MAX_TERMS]
         kept = {term for _, term in rarest}
         weighted = [

@@ -117,11 +117,33 @@ def test_lexical_scores_are_lucenes_bm25_and_common_words_still_count(index):
     assert [name for name, _ in found] == sorted(wanted, key=wanted.get, reverse=True)
 
 
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("e.g.", {"e.g. the crew"}),
+        ("over 1,000", {"1,000 ships"}),
+        ("U.S. node_id", {"the U.S. crew", "node_id is red"}),
+        ("the customer’s", {"a customer called"}),
+        ("ships.Red", set()),
+    ],
+)
+def test_what_is_one_word_to_lucene_is_one_word_of_a_query(index, query, wanted):
+    texts = [
+        *("e.g. the crew", "e is not g", "1,000 ships", "1 ship of 000", "the U.S. crew"),
+        *("u and s", "node_id is red", "a node with an id", "a customer called", "the plan's dawn"),
+    ]
+    with index.writer() as out:
+        for text in texts:
+            put(out, text, [text])
+    assert {name for name, _ in search(index, text=query, mode="lexical")} == wanted
+
+
 def test_any_text_is_a_query(index):
     with index.writer() as out:
         put(out, "d", [SENTENCES[0]])
     assert search(index, text='"; DROP * NEAR( \0 ^ \U0001f600 -', mode="lexical") == []
     assert search(index, text="plan " * 2000 + " ".join(map(str, range(2000))), mode="lexical")
+    assert search(index, text="plan" + ".a.b" * 20_000, mode="lexical") == []
     assert search(index, text="the", mode="lexical")  # a stop word alone still counts
     assert search(index, text='plan AND NOT "the" OR (cancel)', mode="lexical")
 
