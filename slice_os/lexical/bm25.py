@@ -1,15 +1,18 @@
 """The parts of BM25 that do not depend on where the postings lie.
 
 score(D) = sum over terms t of idf(t) * tf / (tf + k1 * (1 - b + b * |D| / avgdl)), Robertson and
-Zaragoza (2009) in Lucene's form: idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5)) is never negative
-and the constant factor k1 + 1 is left out.
+Zaragoza (2009) in Lucene's form: idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5)) is never negative,
+the constant factor k1 + 1 is left out, and |D| is rounded (avgdl is the mean of exact lengths).
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 
+import numpy as np
+import numpy.typing as npt
 import regex
 
 K1 = 1.2
@@ -30,7 +33,6 @@ _TERM = regex.compile(_CHARACTERS)
 # What stands between two letters or two digits of one word (Unicode's annex 29, as in Lucene).
 _INSIDE = r"(?:(?<=[\p{L}\p{M}])[.'’](?=\p{L})|(?<=\p{Nd})[.,](?=\p{Nd})|_+)"
 _WORD = regex.compile(rf"{_CHARACTERS}(?:{_INSIDE}{_CHARACTERS}){{,9}}")  # FTS5 is slow with more
-_POSSESSIVE = regex.compile(r"['’]s$")
 
 
 def terms(text: str) -> Counter[str]:
@@ -47,8 +49,27 @@ def query_terms(query: str) -> Counter[str]:
     ``e.g.``, ``1,000`` and ``node_id`` are one word to Lucene, and so they are here, where FTS5
     looks for terms in a row: ``e`` alone would find any formula. A possessive ``'s`` goes.
     """
-    words = _WORD.findall(query.lower())
-    return _without_stop_words(Counter(_POSSESSIVE.sub("", word) for word in words))
+    return _without_stop_words(Counter(_words(query)))
+
+
+def length(*texts: str) -> int:
+    """Return how many words of a passage's texts Lucene indexes: all but its stop words."""
+    return sum(word not in STOP_WORDS for text in texts for word in _words(text))
+
+
+def rounded_lengths(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return lengths as Lucene keeps them, in one byte: exact to 40, of four binary digits above.
+
+    24 is subtracted first and added afterwards (`SmallFloat.intToByte4`).
+    """
+    over = np.maximum(lengths - 24, 0)
+    shift = np.maximum(np.frexp(over)[1].astype(np.int64) - 4, 0)
+    return np.where(lengths > 24, 24 + (over >> shift << shift), lengths)
+
+
+def _words(text: str) -> Iterator[str]:
+    for word in _WORD.findall(text.lower()):
+        yield word.removesuffix("'s").removesuffix("’s")
 
 
 def _without_stop_words(found: Counter[str]) -> Counter[str]:

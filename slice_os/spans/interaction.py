@@ -69,5 +69,7 @@ def late_interactions(
     cosines = products / np.maximum(np.sqrt(squares), TINY)[:, None]
     found = np.full(len(bounds) - 1, -1, cosines.dtype)
     if (held := np.diff(bounds) > 0).any():
-        found[held] = np.maximum.reduceat(cosines, bounds[:-1][held]) @ query.shares
+        nearest = np.maximum.reduceat(cosines, bounds[:-1][held])
+        # OpenBLAS was seen to warn of an invalid value in a product of so few, where there is none.
+        found[held] = np.einsum("pm,m->p", nearest, query.shares)
     return found

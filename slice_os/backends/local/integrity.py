@@ -26,6 +26,7 @@ from slice_os.backends.local.schema import (
 )
 from slice_os.backends.local.segment import Recorded, Segment, is_intact
 from slice_os.errors import IndexDamagedError, LocationError
+from slice_os.lexical import length
 from slice_os.records import Passage
 
 PASSAGE = """
@@ -219,11 +220,14 @@ def _examine_database(database: sqlite3.Connection, found: Condition) -> None:
 
 def _altered(database: sqlite3.Connection) -> tuple[list[str], int]:
     """Return the documents that are not what was indexed, and how many have no digest."""
-    query = f'SELECT d.id, p.hash, p."end" - p.start, {PASSAGE} ORDER BY d.key'
+    noted = "p.length" if has_column(database, "passages", "length") else "NULL"
+    query = f'SELECT d.id, p.hash, p."end" - p.start, {noted}, {PASSAGE} ORDER BY d.key'
     wrong = dict.fromkeys(
         name
-        for name, known, length, *said in database.execute(query)
-        if (passage := Passage(*said)).hash != known or length != len(passage.text)
+        for name, known, characters, words, *said in database.execute(query)
+        if (passage := Passage(*said)).hash != known
+        or characters != len(passage.text)
+        or words not in (None, length(passage.title, passage.text))
     )
     if not has_column(database, "documents", "digest"):
         return list(wrong), _count(database, "hash IS NOT NULL")

@@ -1,37 +1,44 @@
-"""BM25 over the postings of SQLite's FTS5, with Lucene's weights.
+"""BM25 over the postings of SQLite's FTS5, as Lucene computes it.
 
-FTS5's own bm25() gives a term that more than half of all passages hold almost no weight and so
-misranks small collections. It is therefore asked for each term alone, where its score is
-idf * tf-part * (k1 + 1), and its idf is replaced by Lucene's, which is positive for every term.
+FTS5's own bm25() gives a term that more than half of all passages hold almost no weight, and counts
+stop words in the length of a text. It is therefore asked only where its terms stand; the weights
+and lengths are Lucene's, so that an embedded index ranks as a cluster does.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 import regex
 
-from slice_os.backends.local.schema import AT, filter_clause
+from slice_os.backends.local.schema import AT, filter_clause, has_column
 from slice_os.backends.local.segment import Segment
 from slice_os.filters import Condition, Filter
 from slice_os.lexical import (
     K1,
     LONGEST,
     MAX_TERMS,
+    B,
     Wording,
     exact_words,
     inverse_document_frequency,
     query_terms,
+    rounded_lengths,
 )
 
 # Letters that were in Unicode when FTS5's tables were made, so that its terms are our words.
 _INDEXED = regex.compile(r"[^\u0524-\U0010ffff\p{M}]+")
-_LEAST_IDF = 1e-6  # what FTS5 uses where its idf would be negative
+# Tables of the connection alone: where the terms of postings stand, and FTS5's stems of a word.
+_TERMS = (
+    "temp.occurrences USING fts5vocab(main, postings, instance)",
+    "temp.asked USING fts5(word, tokenize='porter unicode61')",
+    "temp.stems USING fts5vocab(temp, asked, instance)",
+)
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Ref = tuple[int, int]
@@ -77,10 +84,13 @@ class Postings:
         self._by_place = np.argsort(self._places)
         self._terms: dict[str, tuple[Int64, Float64]] = {}
         self._allowed: dict[tuple[Condition, ...], Int64] = {}
-        self._passages, self._last = database.execute(
-            "SELECT (SELECT total(passages) FROM segments) - (SELECT count(*) FROM hidden),"
-            " (SELECT ifnull(max(key), 0) FROM passages)"
-        ).fetchone()
+        for table in _TERMS:
+            database.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {table}")
+        keys, lengths = _lengths(database)
+        self._passages = len(keys)
+        self._room = np.zeros(keys.max(initial=0) + 1)
+        if len(keys):
+            self._room[keys] = K1 * (1 - B + B * rounded_lengths(lengths) / lengths.mean())
 
     def scores(self, text: str, filters: Sequence[Condition]) -> tuple[Int64, Float64]:
         """Return the keys of all passages that hold a term of a query, and scores by key.
@@ -97,7 +107,7 @@ class Postings:
         scores: Float64 = np.bincount(
             np.concatenate([keys for keys, _ in weighted]),
             np.concatenate([some for _, some in weighted]),
-            self._last + 1,
+            len(self._room),
         ).astype(np.float64, copy=False)
         if filters:
             meeting = self._meeting(tuple(filters))
@@ -110,15 +120,26 @@ class Postings:
     def _postings(self, term: str) -> tuple[Int64, Float64]:
         """Return the keys of the passages that hold a term, and what it adds to their scores."""
         if term not in self._terms:
-            query = "SELECT rowid, bm25(postings) FROM postings WHERE postings MATCH ?"
-            rows = np.array(self._database.execute(query, (f'"{term}"',)).fetchall())
-            keys, scores = rows.reshape(-1, 2).T
-            holding = len(keys)
-            theirs = math.log((self._passages - holding + 0.5) / (holding + 0.5))
-            ours = inverse_document_frequency(self._passages, holding)
-            scores = scores * (-ours / (theirs if theirs > 0 else _LEAST_IDF) / (K1 + 1))
-            self._terms[term] = keys.astype(np.int64), scores
+            keys, times = np.unique(self._holding(term), return_counts=True)
+            idf = inverse_document_frequency(self._passages, len(keys))
+            self._terms[term] = keys, idf * times / (times + self._room[keys])
         return self._terms[term]
+
+    def _holding(self, term: str) -> Int64:
+        """Return the key of a passage as often as it holds a term, or several in a row."""
+        self._database.execute("DELETE FROM asked")
+        self._database.execute("INSERT INTO asked VALUES (?)", (term,))
+        stems = self._database.execute("SELECT term FROM stems ORDER BY offset").fetchall()
+        if len(stems) == 1:  # far quicker without its places
+            return _numbers(
+                self._database.execute("SELECT doc FROM occurrences WHERE term = ?", stems[0])
+            )
+        query = "SELECT (doc << 1 | (col = 'title')) << 31 | offset FROM occurrences WHERE term = ?"
+        places = [_numbers(self._database.execute(query, stem)) for stem in stems]
+        found = places[0] if places else np.empty(0, np.int64)  # of marks alone, say
+        for n, following in enumerate(places[1:], 1):
+            found = found[np.isin(found + n, following)]
+        return found >> 32
 
     def _meeting(self, filters: tuple[Condition, ...]) -> Int64:
         """Return the keys of the passages that meet all filters."""
@@ -151,6 +172,21 @@ class Postings:
         query = f"SELECT p.key FROM {AT} ORDER BY place.key"
         rows = self._database.execute(query, (json.dumps(self._of.refs(places.tolist())),))
         return np.array(rows.fetchall(), np.int64).reshape(-1)
+
+
+def _lengths(database: sqlite3.Connection) -> tuple[Int64, Int64]:
+    """Return the keys of all passages that are searched, and how long Lucene would call them.
+
+    An index of before they were noted has the numbers of words until somebody writes to it.
+    """
+    noted = "ifnull(length, words)" if has_column(database, "passages", "length") else "words"
+    rows = database.execute(f"SELECT key, {noted} FROM passages WHERE NOT pending")
+    keys, lengths = _numbers(rows).reshape(-1, 2).T
+    return keys, lengths
+
+
+def _numbers(rows: Iterable[Sequence[int]]) -> Int64:
+    return np.fromiter(chain.from_iterable(rows), np.int64)
 
 
 def wording_clause(conditions: Sequence[Condition]) -> tuple[str, list[str]]:

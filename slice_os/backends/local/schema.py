@@ -17,7 +17,7 @@ from slice_os.backends.local.segment import Recorded, mending
 from slice_os.errors import IndexDamagedError, LocationError
 from slice_os.files import sync_folder
 from slice_os.filters import Filter, field_names, field_of
-from slice_os.lexical import stands
+from slice_os.lexical import length, stands
 
 DATABASE = "index.sqlite"
 _SHARED_FILE = 1 << 15
@@ -36,9 +36,10 @@ CREATE TABLE passages (
     number INTEGER NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL,
     title TEXT NOT NULL, text TEXT NOT NULL,
     hash TEXT NOT NULL, words INTEGER NOT NULL, segment INTEGER NOT NULL, ordinal INTEGER NOT NULL,
-    pending INTEGER NOT NULL DEFAULT 0);
+    pending INTEGER NOT NULL DEFAULT 0, length INTEGER);
 CREATE INDEX passages_document ON passages (document, number);
 CREATE UNIQUE INDEX passages_place ON passages (segment, ordinal);
+CREATE INDEX passages_length ON passages (length, words) WHERE NOT pending;
 CREATE TABLE segments (
     number INTEGER PRIMARY KEY AUTOINCREMENT, passages INTEGER NOT NULL, words INTEGER NOT NULL,
     size INTEGER, checksum BLOB);
@@ -145,6 +146,7 @@ def _open(file: Path, mode: str = "") -> Database:
     database.create_function("meets", 4, _meets, deterministic=True)
     database.create_function("stands", 3, stands, deterministic=True)
     database.create_function("fields", 1, _fields, deterministic=True)
+    database.create_function("words_of", 2, length, deterministic=True)
     return database
 
 
@@ -287,6 +289,15 @@ def load_roots(database: sqlite3.Connection) -> dict[str, str] | None:
             "What the index says of its roots is damaged: restore a backup ('slice-os restore'), "
             "or delete the folder and index again."
         ) from exc
+
+
+def add_lengths(database: sqlite3.Connection) -> None:
+    """Have an index of before passages had lengths for BM25 hold them from now on."""
+    if not has_column(database, "passages", "length"):
+        database.execute("ALTER TABLE passages ADD COLUMN length INTEGER")
+        database.execute("UPDATE passages SET length = words_of(title, text)")
+        index = next(line for line in SCHEMA.splitlines() if "passages_length" in line)
+        database.execute(index)
 
 
 def has_column(database: sqlite3.Connection, table: str, column: str) -> bool:

@@ -31,6 +31,7 @@ from slice_os.backends.local.checksums import (
 )
 from slice_os.backends.local.compaction import merge_segments, remove_orphans, segment_file
 from slice_os.backends.local.schema import (
+    add_lengths,
     as_error,
     connect,
     has_column,
@@ -42,6 +43,7 @@ from slice_os.backends.local.schema import (
 from slice_os.backends.local.segment import Recorded, write_segment
 from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError, MovedError
 from slice_os.filters import flat_metadata
+from slice_os.lexical import length
 from slice_os.records import Document, Passage
 from slice_os.spans import PackedPassage
 
@@ -116,6 +118,7 @@ class LocalWriter(Writer):
                 self._database.execute(
                     "ALTER TABLE documents ADD COLUMN source TEXT NOT NULL DEFAULT ''"
                 )
+            add_lengths(self._database)
             add_digests(self._database)
             (run,) = self._database.execute("SELECT value FROM meta WHERE name = 'run'").fetchone()
             self._run = int(run) + 1
@@ -202,9 +205,9 @@ class LocalWriter(Writer):
         words = packed.own_words(passage)
         cursor = self._database.execute(
             "INSERT INTO passages (document, number, start, end, title, text, hash, words, segment,"
-            " ordinal, pending) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
+            " ordinal, pending, length) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)",
             (self._key, passage.number, passage.start, passage.end, passage.title, passage.text,
-             passage.hash, words, self._segment, ordinal),
+             passage.hash, words, self._segment, ordinal, length(passage.title, passage.text)),
         )  # fmt: skip
         self._database.execute(
             "INSERT INTO hidden VALUES (?, ?, ?)", (self._segment, ordinal, words)

@@ -33,6 +33,13 @@ def test_an_index_of_the_version_before_opens_and_holds_the_same(tmp_path):
         assert [(one.passage.document, len(one.packed)) for one in before.passages()] == [
             (one.passage.document, len(one.packed)) for one in now.passages()
         ]
-        report = before.add([slice_os.Document("docs/b.txt", TEXTS["docs/b.txt"] + " Thanks.")])
+        changed = slice_os.Document("docs/b.txt", TEXTS["docs/b.txt"] + " Thanks.")
+        report = before.add([changed])
         assert (report.documents, report.replaced) == (1, 1)
         assert before.status().documents == 2
+        now.add([changed])
+        lexical = [
+            [(hit.document, hit.score) for hit in index.search("may it end", mode="lexical")]
+            for index in (before, now)
+        ]
+        assert lexical[0] == lexical[1]
