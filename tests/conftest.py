@@ -6,13 +6,31 @@ import os
 import signal
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 # A shell's background job ignores Ctrl-C, and so would every process that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Two threads of torch wait for each other on a busy machine, many times longer than one needs.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 pytest_plugins = ["support.checkpoints", "support.cluster"]
+THREE_NODES = {
+    "tests/cluster/test_cluster.py", "tests/cluster/test_faults.py", "tests/faults/test_faults.py",
+}  # fmt: skip
 OURS = ("SLICE_OS_KILLS", "SLICE_OS_TEST_CACHE")
+
+
+class ByModule(LoadFileScheduling):
+    """A module's tests run in one process, and all that need three nodes in the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = super()._split_scope(nodeid)
+        return "three nodes" if module in THREE_NODES else module
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModule:
+    return ByModule(config, log)
 
 
 @pytest.fixture(autouse=True)

@@ -21,9 +21,31 @@ from .watchdog import Watchdog
 # Below the ports that systems give to outgoing connections, so that a node killed and started
 # again finds its own still free.
 PORTS = range(20_000, 32_000)
-BRIEF = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""For a node that lives for some minutes: what the second compiler wins takes longer than that. The
-module of vectors is left out too: by the first compiler alone it is many times slower than none."""
+# For a node that lives for some minutes: what the second compiler wins takes longer than that, but
+# for the products of vectors, which take most of a graph's time.
+COMPILER = """\
+[
+  {
+    match: [
+      "org/apache/lucene/internal/vectorization/*.*",
+      "org/apache/lucene/util/VectorUtil.*",
+      "org/apache/lucene/util/hnsw/*.*",
+      "org/elasticsearch/simdvec/*.*",
+      "jdk/incubator/vector/*.*",
+      "jdk/internal/vm/vector/*.*",
+    ],
+    c2: { Exclude: false },
+  },
+  { match: "*.*", c2: { Exclude: true } },
+]
+"""
+BRIEF = (
+    "-XX:+UseSerialGC",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",
+    "-XX:CompilerDirectivesFile={}/compiler.json",
+)
+MEASURED = ("-XX:+UseG1GC",)
 SETTINGS: dict[str, object] = {
     "cluster.name": "slice-os-tests",
     "network.host": "127.0.0.1",
@@ -50,6 +72,9 @@ class Cluster:
         ports = _free_ports(2 * nodes, port)
         self.nodes: list[Node] = []
         self._folder = _folder()
+        (compiler := self._folder / "compiler.json").write_text(COMPILER, encoding="utf-8")
+        compiler.chmod(0o644)  # whatever the umask: nodes run as another user
+        flags = [flag.format(self._folder) for flag in (MEASURED if measured else BRIEF)]
         self._watchdog = Watchdog(self._folder)
         self._stopped = False
         atexit.register(self.stop)
@@ -59,7 +84,7 @@ class Cluster:
                 own = _node_settings(number, ports[:nodes], ports[nodes:], server)
                 node = Node(
                     folder,
-                    _command(java, home, folder, heap, server, () if measured else BRIEF),
+                    _command(java, home, folder, heap, server, flags),
                     {**SETTINGS, **own, **settings},
                     self._watchdog,
                     f"{server.name}.yml",
@@ -170,7 +195,8 @@ def _command(
         str(java),
         f"-Xms{heap}",
         f"-Xmx{heap}",
-        *(flags or ["-XX:+UseG1GC", "--add-modules=jdk.incubator.vector"]),
+        *flags,
+        "--add-modules=jdk.incubator.vector",
         f"-XX:ErrorFile={folder}/logs/java_error.log",
         "--enable-native-access=ALL-UNNAMED",
         "-Dfile.encoding=UTF-8",

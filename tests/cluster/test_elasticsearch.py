@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -52,9 +53,9 @@ def node(request, cluster):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Conversations in an embedded index."""
+    """Every second conversation in an embedded index: graphs of all take minutes to build."""
     location = str(tmp_path_factory.mktemp("own") / "own.slice")
-    slice_os.index(slice_os.read(CONVERSATIONS), location)
+    slice_os.index(islice(slice_os.read(CONVERSATIONS), 0, None, 2), location)
     return location
 
 
@@ -90,7 +91,7 @@ def test_each_version_finds_what_a_folder_does(filled, folder, mode, fusion):
                 assert len(found) == len(wanted)
                 degrees = {(h.document, h.passage): h.degree for h in wanted}
                 same = [h for h in found if (h.document, h.passage) in degrees]
-                assert len(same) >= len(wanted) - (1 if mode != "lexical" else 3)
+                assert len(same) >= len(wanted) - 1
                 for hit in same:
                     own = degrees[hit.document, hit.passage]
                     assert hit.degree == pytest.approx(own, abs=1e-6)
@@ -100,16 +101,16 @@ def test_what_only_the_text_matches_ranks_as_deep_as_is_asked_for(filled, monkey
     monkeypatch.setattr(retrieve, "NEAREST", 10)
     vector = np.random.default_rng(0).normal(size=384).astype(np.float32)
     asked = SearchQuery("thank you for your help with my order", vector, range(4, 12))
-    asked = replace(asked, ranks=range(60), reach=10)
+    asked = replace(asked, ranks=range(40), reach=10)
     with slice_os.open(filled) as index:
         (found,) = index._backend.candidates([asked])
         (matched,) = index._backend.candidates([replace(asked, mode="lexical")])
-    assert len(found) == len(matched) == 60
+    assert len(found) == len(matched) == 40
     scores = [one.score for one in found]
     assert scores == sorted(scores, reverse=True)
     bm25 = {(c.stored.passage.document, c.stored.passage.number): c.score for c in matched}
     known = [c for c in found if (c.stored.passage.document, c.stored.passage.number) in bm25]
-    assert len(known) >= 50
+    assert len(known) >= 33
     for one in known:
         key = one.stored.passage.document, one.stored.passage.number
         assert one.bm25 == pytest.approx(bm25[key], rel=1e-5)
@@ -122,7 +123,7 @@ def test_mining_misses_nothing_however_short_its_lists_are(filled, folder, windo
     if len(windows) == 1:  # full at once: every word is read
         monkeypatch.setattr("slice_os.backends.cluster.scan.WINDOW", 5)
     found, wanted = mined(filled), mined(folder)
-    assert len(wanted) > 20
+    assert len(wanted) > 10
     assert found.keys() == wanted.keys()
 
 
@@ -143,10 +144,10 @@ def test_the_graph_is_searched_to_its_end(node, filled):
                 id_: float((some @ query / np.linalg.norm(some, axis=1)).max())
                 for id_, some in stored.items()
             }
-            nearest = set(sorted(cosines, key=lambda id_: -cosines[id_])[:100])
-            body = span_query(vector, size=100, spans=0, source=(), dialect="elasticsearch")
+            nearest = set(sorted(cosines, key=lambda id_: -cosines[id_])[:40])
+            body = span_query(vector, size=40, spans=0, source=(), dialect="elasticsearch")
             found = {hit["_id"] for hit in cluster.search(body)["hits"]["hits"]}
-            assert len(found & nearest) >= 95
+            assert len(found & nearest) >= 38
 
 
 def test_a_filter_on_spans_within_knn_finds_nothing_as_the_page_says(filled):
@@ -179,7 +180,7 @@ def copied(node, folder):
 def test_updates_and_merges_leave_vectors_alone(copied, monkeypatch):
     location, index, client = copied
     before = mined(location)
-    assert len(before) > 20
+    assert len(before) > 10
     body = {"size": 1000, "_source": False}
     for hit in client.search(index=index, body=body)["hits"]["hits"]:
         client.update(index=index, id=hit["_id"], body={"doc": {"title": "other"}})
@@ -287,7 +288,7 @@ def test_between_servers_words_are_handed_over(cluster, opensearch, folder, monk
             found = {hit["_id"]: hit["_source"] for page in ask.pages(body, 50) for hit in page}
             bodies.append(found)
     assert bodies[0] == bodies[1] == bodies[2]
-    assert len(bodies[0]) > 100
+    assert len(bodies[0]) > 50
     assert slice_os.reindex(first, to=third).copied == 0
 
 

@@ -314,6 +314,7 @@ def test_killed_at_random_moments_by_signals(location):
                     index.add([slice_os.Document("d0", f"Version {version} of the document.")])
                     written = version
                 assert index.search("subscription")
+                time.sleep(0.05)  # the child needs the processor too
             timer.cancel()
             killed += child.returncode == -signal.SIGKILL
             said = index.get("d0").text
@@ -338,7 +339,7 @@ def test_searches_go_on_through_the_swap(location):
         wanted = found(index)
 
         def search():
-            while not stop.is_set():
+            while not stop.wait(0.01):
                 try:
                     (right if found(index) == wanted else wrong).append(1)
                 except Exception as exc:

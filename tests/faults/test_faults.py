@@ -299,15 +299,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def quick_start():
-    """Have Java compile in haste: these nodes do not run for long."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
-        yield
-
-
-@pytest.fixture(scope="module")
-def cluster_of_three(quick_start, three_nodes, tmp_path_factory):
+def cluster_of_three(three_nodes, tmp_path_factory):
     urls = ",".join(url.removeprefix("http://") for url in three_nodes.urls)
     with OpenSearch(three_nodes.urls) as client, faults.emptied(client, "faults"):
         scene = Scene(f"http://{urls}/faults", tmp_path_factory.mktemp("cluster"), three_nodes)

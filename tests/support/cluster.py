@@ -43,9 +43,9 @@ def elasticsearch() -> Iterator[Cluster]:
         yield one
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def three_nodes() -> Iterator[Cluster]:
-    """Three nodes for a module, whose tests may kill and pause them."""
+    """Three nodes, which tests may kill and pause; all that do run in one process, one by one."""
     with _started(3) as three:
         yield three
 

@@ -160,8 +160,13 @@ def make_like(client: OpenSearch, index: str, like: str) -> None:
 
 def green(client: OpenSearch, name: str) -> None:
     """Wait until every copy of an index is there."""
-    wait = {"wait_for_status": "green", "timeout": "90s", "request_timeout": 100}
-    assert not client.cluster.health(index=name, params=wait)["timed_out"]
+    wait = {"wait_for_status": "green", "timeout": "30s", "request_timeout": 40, "ignore": 408}
+    for _ in range(3):
+        # What failed five times, as its node was away, is not tried again by itself.
+        client.cluster.reroute(params={"retry_failed": "true"})
+        if not (health := client.cluster.health(index=name, params=wait))["timed_out"]:
+            return
+    raise AssertionError(health)
 
 
 @contextmanager
