@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import ssl
-import tempfile
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
@@ -22,14 +21,6 @@ FORBIDDEN = (
     b'[indices:admin/get]"}],"type":"security_exception","reason":"no permissions for '
     b'[indices:admin/get]"},"status":403}'
 )
-
-
-@pytest.fixture(scope="module")
-def snapshots():
-    """A folder that nodes may keep snapshots in."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        Path(folder).chmod(0o777)  # nodes run as another user
-        yield folder
 
 
 @pytest.fixture

@@ -74,6 +74,11 @@ class Cluster:
         self._folder = _folder()
         (compiler := self._folder / "compiler.json").write_text(COMPILER, encoding="utf-8")
         compiler.chmod(0o644)  # whatever the umask: nodes run as another user
+        self.snapshots = self._folder / "snapshots"
+        """A folder in which every node may keep snapshots."""
+        self.snapshots.mkdir()
+        self.snapshots.chmod(0o777)
+        settings = {"path.repo": [str(self.snapshots)], **settings}
         flags = [flag.format(self._folder) for flag in (MEASURED if measured else BRIEF)]
         self._watchdog = Watchdog(self._folder)
         self._stopped = False

@@ -39,9 +39,9 @@ SERVERS = ("elasticsearch",)
 
 
 @pytest.fixture(scope="module")
-def older(snapshots) -> Iterator[Cluster]:
+def older() -> Iterator[Cluster]:
     """A node of 8.19."""
-    with start_cluster(server=ELASTICSEARCH_8, settings={"path.repo": [snapshots]}) as one:
+    with start_cluster(server=ELASTICSEARCH_8) as one:
         yield one
 
 
@@ -192,12 +192,12 @@ def test_updates_and_merges_leave_vectors_alone(copied, monkeypatch):
         assert {hit.title for hit in opened.search("thank you")} == {"other"}
 
 
-def test_a_snapshot_is_restored_under_another_name(older, folder, snapshots, monkeypatch):
+def test_a_snapshot_is_restored_under_another_name(older, folder, monkeypatch):
     location = new(older)
     slice_os.reindex(folder, to=location, cluster={"replicas": 0})
     alias, before = location.rpartition("/")[2], mined(location)
     with OpenSearch(older.url, timeout=60) as client:
-        where = {"type": "fs", "settings": {"location": snapshots}}
+        where = {"type": "fs", "settings": {"location": str(older.snapshots)}}
         client.snapshot.create_repository(repository="here", body=where)
         body = {"indices": f"{alias}-000001"}
         client.snapshot.create(

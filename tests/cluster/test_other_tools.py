@@ -14,7 +14,6 @@ from click.testing import CliRunner
 from opensearchpy import OpenSearch
 
 import slice_os
-from cluster.launcher import start_cluster
 from slice_os.cli import main
 from slice_os.errors import SliceOSError
 from support import faults
@@ -24,23 +23,17 @@ SETTINGS = slice_os.ClusterSettings(replicas=0, shards=2)
 
 
 @pytest.fixture(scope="module")
-def node(snapshots):
-    with start_cluster(1, settings={"path.repo": [snapshots]}) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def client(node):
-    with OpenSearch(node.url, timeout=60) as client:
+def client(cluster):
+    with OpenSearch(cluster.url, timeout=60) as client:
         yield client
 
 
 @pytest.fixture
-def place(node, client):
+def place(cluster, client):
     """An index of thirty documents, by the address of its alias."""
     name = f"calls{uuid.uuid4().hex[:8]}"
     with faults.emptied(client, name):
-        place = f"{node.url}/{name}"
+        place = f"{cluster.url}/{name}"
         slice_os.index(faults.documents(), place, cluster=SETTINGS, passage_words=30)
         yield place
         client.indices.delete(index=f"{name}*,-{name}-0*", ignore=[404])
@@ -235,9 +228,9 @@ def commands(place, snapshots):
         yield text.replace("calls", name).replace("monday", f"{name}-monday")
 
 
-def test_the_snapshots_of_the_docs(client, place, snapshots):
+def test_the_snapshots_of_the_docs(cluster, client, place):
     before = answers(place)
-    make, beside, back = commands(place, snapshots)
+    make, beside, back = commands(place, str(cluster.snapshots))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
     def shell(script):

@@ -36,8 +36,8 @@ KNOWN_ISSUES = Path(__file__).parents[2] / "docs" / "known-issues.md"
 
 
 @pytest.fixture(scope="module")
-def two_nodes(snapshots):
-    with start_cluster(2, settings={"path.repo": [snapshots]}) as nodes:
+def two_nodes():
+    with start_cluster(2) as nodes:
         yield nodes
 
 
@@ -150,8 +150,8 @@ def test_replicas(two_nodes, client, backend, before):
     sound(client, before, preference="_replica")
 
 
-def test_snapshot_and_restore(client, backend, before, snapshots):
-    where = {"type": "fs", "settings": {"location": snapshots}}
+def test_snapshot_and_restore(two_nodes, client, backend, before):
+    where = {"type": "fs", "settings": {"location": str(two_nodes.snapshots)}}
     client.snapshot.create_repository(repository="here", body=where)
     body = {"indices": f"{NAME}-000001"}
     client.snapshot.create(repository="here", snapshot="one", body=body, wait_for_completion=True)

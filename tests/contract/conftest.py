@@ -56,6 +56,6 @@ def location(new_location):
 
 
 @pytest.fixture
-def index(location):
-    with slice_os.open(location) as opened:
+def index(location, encoder):
+    with slice_os.open(location, encoder=encoder) as opened:
         yield opened
