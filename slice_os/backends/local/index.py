@@ -133,7 +133,7 @@ class LocalBackend(Backend, Forkable):
         return cls(folder)
 
     @contextmanager
-    def _snapshot(self) -> Iterator[sqlite3.Connection]:
+    def _snapshot(self) -> Iterator[Database]:
         """Give a database in a read transaction: one state of the index for a whole search."""
         with whole_at_fork():
             with self._lock:
@@ -159,7 +159,7 @@ class LocalBackend(Backend, Forkable):
                     if self._closed.is_set():
                         self._close_idle()
 
-    def _in_snapshot(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _in_snapshot(self, work: Callable[[Database], T]) -> T:
         """Run `work`, again if a merge has just replaced a segment it names."""
         for _ in range(RETRIES):
             with suppress(FileNotFoundError), self._snapshot() as database:

@@ -8,7 +8,6 @@ and lengths are Lucene's, so that an embedded index ranks as a cluster does.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from slice_os.backends.local.schema import AT, filter_clause, has_column
+from slice_os.backends.local.schema import AT, Database, filter_clause, has_column
 from slice_os.backends.local.segment import Segment
 from slice_os.filters import Condition, Filter
 from slice_os.lexical import (
@@ -72,7 +71,7 @@ class Places:
 class Postings:
     """The postings of one state of an index; those of a term are read once for all queries."""
 
-    def __init__(self, database: sqlite3.Connection, places: Places, queries: int) -> None:
+    def __init__(self, database: Database, places: Places, queries: int) -> None:
         """Read the postings of as many queries; for many, where all passages are, once."""
         self._database = database
         self._of = places
@@ -86,11 +85,10 @@ class Postings:
         self._allowed: dict[tuple[Condition, ...], Int64] = {}
         for table in _TERMS:
             database.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {table}")
-        keys, lengths = _lengths(database)
-        self._passages = len(keys)
-        self._room = np.zeros(keys.max(initial=0) + 1)
-        if len(keys):
-            self._room[keys] = K1 * (1 - B + B * rounded_lengths(lengths) / lengths.mean())
+        state = database.execute("PRAGMA data_version").fetchone()
+        if database.lengths is None or database.lengths[0] != state:
+            database.lengths = state, _lengths(database)
+        self._passages, self._lengths = database.lengths[1]
 
     def scores(self, text: str, filters: Sequence[Condition]) -> tuple[Int64, Float64]:
         """Return the keys of all passages that hold a term of a query, and scores by key.
@@ -107,7 +105,7 @@ class Postings:
         scores: Float64 = np.bincount(
             np.concatenate([keys for keys, _ in weighted]),
             np.concatenate([some for _, some in weighted]),
-            len(self._room),
+            len(self._lengths),
         ).astype(np.float64, copy=False)
         if filters:
             meeting = self._meeting(tuple(filters))
@@ -122,7 +120,7 @@ class Postings:
         if term not in self._terms:
             keys, times = np.unique(self._holding(term), return_counts=True)
             idf = inverse_document_frequency(self._passages, len(keys))
-            self._terms[term] = keys, idf * times / (times + self._room[keys])
+            self._terms[term] = keys, idf * times / (times + self._lengths[keys])
         return self._terms[term]
 
     def _holding(self, term: str) -> Int64:
@@ -174,15 +172,18 @@ class Postings:
         return np.array(rows.fetchall(), np.int64).reshape(-1)
 
 
-def _lengths(database: sqlite3.Connection) -> tuple[Int64, Int64]:
-    """Return the keys of all passages that are searched, and how long Lucene would call them.
+def _lengths(database: Database) -> tuple[int, Float64]:
+    """Return how many passages there are, and k1 (1 - b + b |D| / avgdl) of each, by its key.
 
-    An index of before they were noted has the numbers of words until somebody writes to it.
+    An index of before lengths were noted has the numbers of words until somebody writes to it.
     """
     noted = "ifnull(length, words)" if has_column(database, "passages", "length") else "words"
     rows = database.execute(f"SELECT key, {noted} FROM passages WHERE NOT pending")
     keys, lengths = _numbers(rows).reshape(-1, 2).T
-    return keys, lengths
+    found = np.zeros(keys.max(initial=0) + 1)
+    if len(keys):
+        found[keys] = K1 * (1 - B + B * rounded_lengths(lengths) / lengths.mean())
+    return len(keys), found
 
 
 def _numbers(rows: Iterable[Sequence[int]]) -> Int64:

@@ -12,7 +12,7 @@ import numpy as np
 from slice_os.backends.base import Candidate, SearchQuery, StoredPassage
 from slice_os.backends.local.lexical import Float64, Int64, Places, Postings, Ref, wording_clause
 from slice_os.backends.local.scan import best_cosines
-from slice_os.backends.local.schema import AT, filter_clause
+from slice_os.backends.local.schema import AT, Database, filter_clause
 from slice_os.backends.local.segment import Segment
 from slice_os.filters import Condition, Filter
 from slice_os.fusion import get_fusion
@@ -23,7 +23,7 @@ Segments = Mapping[int, Segment]
 
 
 def candidates(
-    database: sqlite3.Connection, segments: Segments, pool: Executor, queries: Sequence[SearchQuery]
+    database: Database, segments: Segments, pool: Executor, queries: Sequence[SearchQuery]
 ) -> list[list[Candidate]]:
     """Return the ranks that each query asks for, best first; `pool` scans the segments."""
     scanned: list[Future[Float32]] = []

@@ -11,6 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from slice_os.backends.base import FORMAT, IndexMeta
 from slice_os.backends.local.opened import Key, connection_begins, connection_ends
 from slice_os.backends.local.segment import Recorded, mending
@@ -80,11 +83,13 @@ class State(NamedTuple):
 class Database(sqlite3.Connection):
     """A connection to an index; `sealed`: it takes the file for one that stays in this state.
 
-    `refused` is then why it cannot be read as one that changes.
+    `refused` is then why it cannot be read as one that changes. `lengths` is what BM25 keeps of the
+    lengths of passages, with the state that it was read in.
     """
 
     sealed: State | None = None
     refused: sqlite3.Error | None = None
+    lengths: tuple[object, tuple[int, npt.NDArray[np.float64]]] | None = None
     _key: Key | None = None
 
     def __init__(self, file: Path, *args: Any, **options: Any) -> None:

@@ -126,6 +126,19 @@ def test_lexical_scores_are_lucenes_bm25_and_common_words_still_count(index):
     assert [name for name, _ in found] == sorted(wanted, key=wanted.get, reverse=True)
 
 
+def test_what_is_written_between_two_searches_counts_in_the_second(index):
+    for name, text in {"a": "red ship", "b": "red plan early again " * 5}.items():
+        with index.writer() as out:
+            put(out, name, [text])
+        found = dict(search(index, text="red", mode="lexical"))
+    idf = math.log(1 + 0.5 / 2.5)
+    wanted = {
+        name: idf * times / (times + 1.2 * (0.25 + 0.75 * length / 11))
+        for name, times, length in (("a", 1, 2), ("b", 5, 20))
+    }
+    assert found == pytest.approx(wanted)
+
+
 @pytest.mark.parametrize(
     ("query", "wanted"),
     [
