@@ -35,7 +35,9 @@ instead of 30, and recall of the exact ten best is then 0.98 as well."""
 SHORT_NEAREST = 800
 """The same for short queries, to which many passages are near."""
 RERANKED = 50
-"""Ranks of the dense list that get their exact degrees before two rankings are fused."""
+"""Ranks of the dense list that get their exact degrees before two rankings are fused, and ranks of
+the fused list that do so afterwards. Of 300 queries of SciFact, on 3,129 passages, min_max then
+finds 0.99 of the ten best of an embedded index (without the second step 0.96), rrf 0.999."""
 WINDOW = 10_000
 """index.max_result_window: what one search of a cluster reaches."""
 DEEP = 1000
@@ -186,12 +188,21 @@ class Retriever:
             for answer in self._cluster.msearch([{**body, **KEYS} for body in bodies])
         )
         degrees = dict(list(dense.items())[: query.depth])  # k passages of every shard have come
-        found = self._stored(list(degrees)[: ceil(RERANKED / self._kept)])
+        most = ceil(RERANKED / self._kept)
+        exact = self._degrees(list(degrees)[:most], query)
+        fused = fuse_found(lexical, degrees | exact, query.fusion, query.weight)
+        best = sorted(fused, key=lambda key: -fused[key])[:most]
+        exact |= self._degrees([key for key in best if key in degrees and key not in exact], query)
+        fused = fuse_found(lexical, degrees | exact, query.fusion, query.weight)
+        return self._page(query, fused)
+
+    def _degrees(self, keys: Sequence[_Key], query: SearchQuery) -> dict[_Key, float]:
+        """Return the degrees of some passages by all their spans."""
+        found = self._stored(keys)
         packed = [stored.packed for stored in found.values()]
         scores = [word_scores(one.vectors, query.vector) for one in packed]
         best = best_of_each(packed, scores, query.lengths).astype(np.float64)
-        degrees |= zip(found, degree(best).tolist(), strict=True)
-        return self._page(query, fuse_found(lexical, degrees, query.fusion, query.weight))
+        return dict(zip(found, degree(best).tolist(), strict=True))
 
     def _page(
         self,
