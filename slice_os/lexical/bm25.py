@@ -52,7 +52,7 @@ def query_terms(query: str) -> Counter[str]:
     return _without_stop_words(Counter(_words(query)))
 
 
-def length(*texts: str) -> int:
+def text_length(*texts: str) -> int:
     """Return how many words of a passage's texts Lucene indexes: all but its stop words."""
     return sum(word not in STOP_WORDS for text in texts for word in _words(text))
 

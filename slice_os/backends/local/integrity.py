@@ -26,7 +26,7 @@ from slice_os.backends.local.schema import (
 )
 from slice_os.backends.local.segment import Recorded, Segment, is_intact
 from slice_os.errors import IndexDamagedError, LocationError
-from slice_os.lexical import length
+from slice_os.lexical import text_length
 from slice_os.records import Passage
 
 PASSAGE = """
@@ -227,7 +227,7 @@ def _altered(database: sqlite3.Connection) -> tuple[list[str], int]:
         for name, known, characters, words, *said in database.execute(query)
         if (passage := Passage(*said)).hash != known
         or characters != len(passage.text)
-        or words not in (None, length(passage.title, passage.text))
+        or words not in (None, text_length(passage.title, passage.text))
     )
     if not has_column(database, "documents", "digest"):
         return list(wrong), _count(database, "hash IS NOT NULL")

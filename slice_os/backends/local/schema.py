@@ -20,7 +20,7 @@ from slice_os.backends.local.segment import Recorded, mending
 from slice_os.errors import IndexDamagedError, LocationError
 from slice_os.files import sync_folder
 from slice_os.filters import Filter, field_names, field_of
-from slice_os.lexical import length, stands
+from slice_os.lexical import stands, text_length
 
 DATABASE = "index.sqlite"
 _SHARED_FILE = 1 << 15
@@ -151,7 +151,7 @@ def _open(file: Path, mode: str = "") -> Database:
     database.create_function("meets", 4, _meets, deterministic=True)
     database.create_function("stands", 3, stands, deterministic=True)
     database.create_function("fields", 1, _fields, deterministic=True)
-    database.create_function("words_of", 2, length, deterministic=True)
+    database.create_function("text_length", 2, text_length, deterministic=True)
     return database
 
 
@@ -300,7 +300,7 @@ def add_lengths(database: sqlite3.Connection) -> None:
     """Have an index of before passages had lengths for BM25 hold them from now on."""
     if not has_column(database, "passages", "length"):
         database.execute("ALTER TABLE passages ADD COLUMN length INTEGER")
-        database.execute("UPDATE passages SET length = words_of(title, text)")
+        database.execute("UPDATE passages SET length = text_length(title, text)")
         index = next(line for line in SCHEMA.splitlines() if "passages_length" in line)
         database.execute(index)
 

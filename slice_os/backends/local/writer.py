@@ -43,7 +43,7 @@ from slice_os.backends.local.schema import (
 from slice_os.backends.local.segment import Recorded, write_segment
 from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError, MovedError
 from slice_os.filters import flat_metadata
-from slice_os.lexical import length
+from slice_os.lexical import text_length
 from slice_os.records import Document, Passage
 from slice_os.spans import PackedPassage
 
@@ -207,7 +207,7 @@ class LocalWriter(Writer):
             "INSERT INTO passages (document, number, start, end, title, text, hash, words, segment,"
             " ordinal, pending, length) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)",
             (self._key, passage.number, passage.start, passage.end, passage.title, passage.text,
-             passage.hash, words, self._segment, ordinal, length(passage.title, passage.text)),
+             passage.hash, words, self._segment, ordinal, text_length(passage.title, passage.text)),
         )  # fmt: skip
         self._database.execute(
             "INSERT INTO hidden VALUES (?, ?, ?)", (self._segment, ordinal, words)
