@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from opensearchpy import OpenSearch
 
 import slice_os
 from support.faults import emptied, make_like
-from support.verbs import SLICE_OS, TEXTS
+from support.verbs import TEXTS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "clients.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(sh|python)\n(.*?)```", TEXT, re.DOTALL)
@@ -53,7 +54,7 @@ def test_it_runs_and_finds(url, tmp_path, kind, code):
             if name in names:
                 names[name].close()
         return
-    path = f"{SLICE_OS.parent}{os.pathsep}{os.environ['PATH']}"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-ec", code], capture_output=True, cwd=tmp_path, env={**os.environ, "PATH": path}
     )
