@@ -14,7 +14,7 @@ from opensearchpy import OpenSearch
 import slice_os
 from slice_os import pipeline
 from slice_os.backends import IndexMeta
-from slice_os.backends.cluster import bulk
+from slice_os.backends.cluster import bulk, generations
 from slice_os.cli import main
 from slice_os.errors import EncoderMismatchError, GoneError
 from slice_os.lifecycle import reindex as reindexing
@@ -210,6 +210,25 @@ def test_a_block_that_somebody_killed_has_left_is_lifted(location, client, name)
         assert (
             index.add([slice_os.Document("after", "Written after it was lifted.")]).documents == 1
         )
+
+
+def test_a_writer_goes_on_though_the_name_is_moved_while_it_asks_why_it_was_refused(
+    location, client, name, monkeypatch
+):
+    client.indices.put_settings(index=f"{name}-000001", body={"index.blocks.write": True})
+    check_live, moved = generations.check_live, []
+
+    def then_moved(cluster):
+        check_live(cluster)
+        if not moved:
+            moved.append(slice_os.reindex(location))
+
+    monkeypatch.setattr(generations, "check_live", then_moved)
+    with slice_os.open(location) as index:
+        assert index.add([slice_os.Document("late", "Written while it moved.")]).documents == 1
+    assert moved
+    with slice_os.open(location) as index:
+        assert index.get("late").text == "Written while it moved."
 
 
 def test_the_verbs(location, name):

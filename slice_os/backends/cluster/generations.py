@@ -129,8 +129,11 @@ def is_held(cluster: Cluster, refused: BlockedError) -> bool:
     if "index write (api)" not in str(refused):  # it is another block
         return False
     check_live(cluster)
+    # Who holds it notes that first and takes it back last: read the other way round.
+    held = "held" in cluster.notes()["slice_os"]
     lifted = "write" not in cluster.describe()[1]["index"].get("blocks", {})
-    return lifted or "held" in cluster.notes()["slice_os"]
+    check_live(cluster)  # the name may have been moved meanwhile, and the note taken back
+    return lifted or held
 
 
 @reads_answers
