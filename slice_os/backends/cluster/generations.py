@@ -129,7 +129,7 @@ def is_held(cluster: Cluster, refused: BlockedError) -> bool:
     if "index write (api)" not in str(refused):  # it is another block
         return False
     check_live(cluster)
-    # Who holds it notes that first and takes it back last: read the other way round.
+    # The note outlasts the block: where it is gone, so is the block, but of one who was killed.
     held = "held" in cluster.notes()["slice_os"]
     lifted = "write" not in cluster.describe()[1]["index"].get("blocks", {})
     check_live(cluster)  # the name may have been moved meanwhile, and the note taken back

@@ -83,12 +83,7 @@ class Postings:
         self._by_place = np.argsort(self._places)
         self._terms: dict[str, tuple[Int64, Float64]] = {}
         self._allowed: dict[tuple[Condition, ...], Int64] = {}
-        for table in _TERMS:
-            database.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {table}")
-        state = database.execute("PRAGMA data_version").fetchone()
-        if database.lengths is None or database.lengths[0] != state:
-            database.lengths = state, _lengths(database)
-        self._passages, self._lengths = database.lengths[1]
+        self._passages, self._lengths = 0, np.empty(0)
 
     def scores(self, text: str, filters: Sequence[Condition]) -> tuple[Int64, Float64]:
         """Return the keys of all passages that hold a term of a query, and scores by key.
@@ -96,6 +91,8 @@ class Postings:
         The keys ``[n]`` stand best first; equal scores by key, so that pages do not overlap. Of
         what is not among them the score is 0.
         """
+        if not self._passages:
+            self._open_terms()
         found = [(term, count, *self._postings(term)) for term, count in query_terms(text).items()]
         rarest = sorted((len(keys), term) for term, _, keys, _ in found if len(keys))[:MAX_TERMS]
         kept = {term for _, term in rarest}
@@ -114,6 +111,16 @@ class Postings:
             scores[meeting] = kept_scores
         keys = np.flatnonzero(scores)
         return keys[np.argsort(-scores[keys], kind="stable")], scores
+
+    def _open_terms(self) -> None:
+        """Make what a dense search has no need of."""
+        database = self._database
+        for table in _TERMS:
+            database.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {table}")
+        state = database.execute("PRAGMA data_version").fetchone()
+        if database.lengths is None or database.lengths[0] != state:
+            database.lengths = state, _lengths(database)
+        self._passages, self._lengths = database.lengths[1]
 
     def _postings(self, term: str) -> tuple[Int64, Float64]:
         """Return the keys of the passages that hold a term, and what it adds to their scores."""
