@@ -73,8 +73,9 @@ BEGUN = {"state": "building"}
 class Generation(Plain):
     """One of the indexes behind a location: it is searched, or was, or is to be.
 
-    `state` is ``live``, ``building``, ``ready`` to be made live, or ``retired``; `build` says who
-    builds one that is not live, where, since when and how far.
+    `state` is ``live``, ``building``, ``ready`` to be made live, ``retired``, or ``rolled back``
+    from, which nobody goes back to; `build` says who builds one that is not live, where, since when
+    and how far, and which documents of a retired one are not whole.
     """
 
     number: int

@@ -173,12 +173,15 @@ def swap(location: str, as_json: bool, **options: Any) -> None:
 
 @click.command(epilog="\b\nExample:\n  slice-os rollback --index https://host:9200/calls\n")
 @index_option
+@encoder_option
+@device_option
+@threads_option
 @json_option
-def rollback(location: str, as_json: bool) -> None:
+def rollback(location: str, as_json: bool, **options: Any) -> None:
     """Make the former generation live again; what was written since the swap is not in it."""
     from slice_os import rollback as go_back
 
-    _say(location, go_back(location).number, as_json)
+    _say(location, go_back(location, **options).number, as_json)
 
 
 def _say(location: str, number: int, as_json: bool) -> None:
@@ -200,7 +203,7 @@ Examples:
 @json_option
 @click.pass_context
 def generations(context: click.Context, location: str | None, as_json: bool) -> None:
-    """List the generations of an index: live, building, ready, retired."""
+    """List the generations of an index: live, building, ready, retired, rolled back."""
     from slice_os import generations as listed
 
     if context.invoked_subcommand is not None:

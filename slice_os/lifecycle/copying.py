@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
-from slice_os.backends.base import Backend, StoredDocument, StoredPassage
+from slice_os.backends.base import Backend, IndexMeta, StoredDocument, StoredPassage
 from slice_os.corpus import joined
 from slice_os.corpus import with_neighbours as sharing
 from slice_os.effort import Throttle
 from slice_os.encoder import Encoder
+from slice_os.errors import EncoderMismatchError
 from slice_os.pipeline import LOOKED_UP, index_documents, problem_with
 from slice_os.records import Document, Reject
 
@@ -29,6 +30,15 @@ class StoredCopy(Document):
         return self.known_hash
 
 
+def check_encoder(encoder: Encoder, meta: IndexMeta) -> None:
+    """Raise EncoderMismatchError unless a generation is for an encoder."""
+    if encoder.info.family != meta.family:
+        raise EncoderMismatchError(
+            f"The generation is for the encoder {meta.encoder} (family {meta.family[:12]}), not for "
+            f"{encoder.info.name} (family {encoder.info.family[:12]}): give that encoder."
+        )
+
+
 class Copier:
     """Makes `target` hold the documents of `live`.
 
@@ -42,6 +52,9 @@ class Copier:
         max_rate: The most passages a second.
         on_done: Told how many documents have been looked at.
         on_reject: Handed what cannot be indexed.
+
+    Raises:
+        EncoderMismatchError: the encoder is not that of `target`.
     """
 
     def __init__(
@@ -53,9 +66,13 @@ class Copier:
         on_done: Callable[[int], object] = lambda documents: None,
         on_reject: Callable[[Reject], None] = lambda reject: None,
     ) -> None:
+        if encoder is not None:
+            check_encoder(encoder, target.meta)
         self._live, self._target, self._encoder = live, target, encoder
         self._max_rate, self._on_done, self._on_reject = max_rate, on_done, on_reject
         self._throttle, self._taken = Throttle(max_rate), _Taken()
+        self.half: list[str] = []
+        """Those of all documents of `live` that were not whole when they were last copied."""
         self._begun: set[str] | None = None
         self._claimed: Mapping[str, str] | None = None
 
@@ -117,6 +134,7 @@ class Copier:
                     copied += 1
         if documents is None:
             copied += self._delete_others()
+            self.half = sorted(begun)
         # Those that were whole the first time are being replaced: the target has them as they were.
         self._begun = begun if self._begun is None else self._begun & begun
         return copied

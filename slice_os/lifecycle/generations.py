@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 
-from slice_os.backends.base import Generation
+from slice_os.backends.base import Backend, Generation
 from slice_os.encoder import EncoderLike, open_encoder
 from slice_os.errors import LocationError
 from slice_os.lifecycle.copying import Copier
 from slice_os.lifecycle.lease import Lease, find_build
-from slice_os.lifecycle.moving import make_live, open_live
+from slice_os.lifecycle.moving import make_live, open_live, words_suffice
 
 
 def generations(location: str | Path) -> list[Generation]:
@@ -59,13 +60,22 @@ def swap(
         return build
 
 
-def rollback(location: str | Path) -> Generation:
+def rollback(
+    location: str | Path,
+    *,
+    encoder: EncoderLike = None,
+    device: str = "auto",
+    threads: int | None = None,
+) -> Generation:
     """Make the generation live again that was live before this one; return it.
 
-    What was written since the swap is not in it.
+    What was written since the swap is not in it, but for documents that were just being written
+    to it then: they are made what they are now. If the stored words do not suffice for that, the
+    encoder is needed that it was made by.
 
     Raises:
         LocationError: there is no index, or no retired generation.
+        EncoderMismatchError: another encoder is needed.
         IndexLockedError: somebody is writing to an index in a folder.
     """
     with closing(open_live(location)) as live:
@@ -74,10 +84,26 @@ def rollback(location: str | Path) -> Generation:
         before = [one for one in found if one.state == "retired" and one.number < now]
         if not before:
             raise LocationError(f"The index {live.location} has no generation to go back to.")
-        with live.hold(wait=False):
-            live.note_build(None)  # which a swap has left that was killed after the name was moved
-            live.swap(before[-1].number)
-        return before[-1]
+        former = before[-1]
+        target, half = live.generation(former.number), former.build.get("half", [])
+        by_text = bool(half) and not words_suffice(live.meta, target.meta)
+        with open_encoder(encoder, device, threads) if by_text else nullcontext() as opened:
+            copier = Copier(live, target, opened)
+            with live.hold(wait=False):
+                if half:
+                    _complete(live, target, half, copier)
+                live.note_build({"state": "rolled back"})
+                live.swap(former.number)
+        target.note_build(None)
+        return former
+
+
+def _complete(live: Backend, target: Backend, half: Sequence[str], copier: Copier) -> None:
+    """Make documents of `target` that are not whole what they are in `live`."""
+    there = live.stored(half)
+    with target.writer() as writer:
+        writer.delete([name for name in half if name not in there])
+    copier.copy(half)
 
 
 def prune_generations(
@@ -94,7 +120,7 @@ def prune_generations(
     if keep < 0:
         raise LocationError(f"{keep} generations cannot be kept: keep 0 or more.")
     with closing(open_live(location)) as live:
-        retired = [one for one in live.generations() if one.state == "retired"]
+        retired = [one for one in live.generations() if one.state in ("retired", "rolled back")]
         gone = retired[: max(len(retired) - keep, 0)]
         if unfinished and (begun := find_build(live)):
             gone.append(begun)

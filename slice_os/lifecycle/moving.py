@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from slice_os.backends import Backend, backend_for
+from slice_os.backends.base import IndexMeta
 from slice_os.errors import LocationError
 from slice_os.lifecycle.checks import CheckError, drawn_queries, overlap
 from slice_os.lifecycle.copying import Copier
@@ -23,6 +24,12 @@ def open_live(location: str | Path) -> Backend:
     if backend is None:
         raise LocationError(f"There is no index at {location}: check the location.")
     return backend
+
+
+def words_suffice(live: IndexMeta, target: IndexMeta) -> bool:
+    """Tell whether the stored words of one generation are what another stores of the same text."""
+    same = ("family", "dimension", "max_words", "passage_words")
+    return all(getattr(live, name) == getattr(target, name) for name in same)
 
 
 def catch_up(live: Backend, copier: Copier) -> tuple[int, object]:
@@ -69,7 +76,7 @@ def make_live(live: Backend, target: Backend, lease: Lease, copier: Copier) -> i
                 f"{len(left):,} ({left[0]!r} for one): run that again, or delete them, then run "
                 "this again."
             )
-        live.note_build(None)  # which a swap has left that was killed after the name was moved
+        live.note_build({"state": "retired", "half": copier.half})
         live.swap(lease.number)
         try:
             with closing(open_live(live.location)) as now:

@@ -14,12 +14,12 @@ from typing import Any, Literal
 from slice_os.backends import Backend, backend_for
 from slice_os.backends.base import FORMAT, Generation, IndexMeta
 from slice_os.corpus import Corpus
-from slice_os.encoder import Encoder, EncoderLike, encoder_info, open_encoder
-from slice_os.errors import EncoderMismatchError, LocationError
+from slice_os.encoder import EncoderLike, encoder_info, open_encoder
+from slice_os.errors import LocationError
 from slice_os.lifecycle.checks import check
-from slice_os.lifecycle.copying import Copier
+from slice_os.lifecycle.copying import Copier, check_encoder
 from slice_os.lifecycle.lease import Lease, find_build
-from slice_os.lifecycle.moving import catch_up, make_live, open_live
+from slice_os.lifecycle.moving import catch_up, make_live, open_live, words_suffice
 from slice_os.lifecycle.planning import ReindexPlan, plan
 from slice_os.pipeline import LOOKED_UP, claim_roots
 from slice_os.records import Document, Plain, Reject
@@ -135,7 +135,7 @@ def reindex(
             target = _target(live, meta, cluster or {}, build)
         with loaded as opened, Lease(target, chosen, build, noted=to is None) as lease:
             if opened is not None:
-                _fits(opened, meta)
+                check_encoder(opened, meta)
             documents = live.status().documents
             rejected: set[str] = set()
 
@@ -191,8 +191,7 @@ def _source(live: Backend, meta: IndexMeta, wanted: Source | None, has_corpus: b
             "Give the paths of the corpus with --from corpus, and with no other: nothing else is "
             "read from them."
         )
-    same = ("family", "dimension", "max_words", "passage_words")
-    suffices = all(getattr(live.meta, name) == getattr(meta, name) for name in same)
+    suffices = words_suffice(live.meta, meta)
     if wanted == "words" and not suffices:
         raise LocationError(
             "Stored words do not fit another encoder or passages of other lengths: leave --from "
@@ -207,14 +206,6 @@ def _settings(live: Backend, meta: IndexMeta, given: Mapping[str, Any]) -> dict[
     if meta.dimension != live.meta.dimension:
         now = {name: value for name, value in now.items() if name != "dimensions"}
     return {**now, **given}
-
-
-def _fits(encoder: Encoder, meta: IndexMeta) -> None:
-    if encoder.info.family != meta.family:
-        raise EncoderMismatchError(
-            f"The next generation is for the encoder {meta.encoder} (family {meta.family[:12]}), "
-            f"not for {encoder.info.name} (family {encoder.info.family[:12]}): give that encoder."
-        )
 
 
 def _target(

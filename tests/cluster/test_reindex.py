@@ -15,9 +15,11 @@ import slice_os
 from slice_os import pipeline
 from slice_os.backends import IndexMeta
 from slice_os.backends.cluster import bulk, generations
+from slice_os.backends.cluster.writer import ClusterWriter
 from slice_os.cli import main
 from slice_os.errors import EncoderMismatchError, GoneError
 from slice_os.lifecycle import reindex as reindexing
+from support.trigrams import Trigrams
 
 TEXTS = [
     "I want to cancel my subscription because it costs too much.",
@@ -199,6 +201,37 @@ def test_searches_by_the_alias_never_fail_and_are_never_empty(location, client, 
     assert count[0] > 100
 
 
+@pytest.mark.parametrize("words", [None, 30])
+def test_documents_that_were_being_written_at_the_swap_are_made_whole_when_one_goes_back(
+    location, words, tmp_path, monkeypatch
+):
+    """Of which the new passages were in, and the deletion of the former ones was refused."""
+    slice_os.reindex(location, passage_words=words, swap=False)
+    written = [slice_os.Document(f"d{n}", f"Document {n} as it is now.") for n in (5, 6)]
+    with slice_os.open(location) as index, monkeypatch.context() as patch:
+        patch.setattr(ClusterWriter, "_complete", lambda writer: None)
+        index.add(written)
+        assert {one.hash for one in index._backend.stored(["d5", "d6"]).values()} == {None}
+    slice_os.swap(location)
+    with slice_os.open(location) as index:
+        assert index.add(written).documents == 2  # as the writer does that was refused
+        index.delete(["d6"])
+    if words:  # the text is to be encoded anew
+        (tmp_path / "trigrams.json").write_text('{"dimension": 384, "max_tokens": 512}')
+        other = Trigrams(tmp_path, "cpu", None)
+        with pytest.raises(EncoderMismatchError, match="give that encoder"):
+            slice_os.rollback(location, encoder=other)
+    assert slice_os.rollback(location).number == 1
+    with slice_os.open(location) as index:
+        assert index.get("d5").text == written[0].text
+        assert index.get("d6") is None
+        every = [(one.passage.document, one.passage.number) for one in index.passages()]
+        assert len(every) == len(set(every)) == 89
+    found = slice_os.verify(location, sample=None)
+    assert found.healthy, found.findings
+    assert [one.build for one in slice_os.generations(location)][0] == {}
+
+
 def test_a_block_that_somebody_killed_has_left_is_lifted(location, client, name):
     slice_os.reindex(location)
     client.indices.put_settings(index=f"{name}-000001", body={"index.blocks.write": True})
@@ -247,7 +280,7 @@ def test_the_verbs(location, name):
     assert "generation 2 is live" in run("swap", *options)
     assert json.loads(run("rollback", *options, "--json"))["generation"] == 1
     listed = run("generations", *options).splitlines()
-    assert [line.split()[:2] for line in listed[1:]] == [["1", "live"], ["2", "retired"]]
+    assert [line.split()[:2] for line in listed[1:]] == [["1", "live"], ["2", "rolled"]]
     assert "1 generation deleted" in run("generations", "prune", *options, "--keep", 0)
     assert [one["state"] for one in json.loads(run("generations", *options, "--json"))] == ["live"]
     assert "There is no index" in CliRunner().invoke(

@@ -18,7 +18,7 @@ from slice_os.backends.cluster import documents as made
 from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT
 from slice_os.backends.cluster.bulk import BulkSender, Operation
 from slice_os.backends.cluster.damaged import reads_answers
-from slice_os.backends.cluster.generations import check_live
+from slice_os.backends.cluster.generations import check_live, lift_block
 from slice_os.backends.cluster.loading import Loading
 from slice_os.backends.cluster.requests import WORDS_PAGE, Cluster
 from slice_os.backends.cluster.settings import Layout
@@ -62,6 +62,8 @@ class ClusterWriter(Writer):
             self._seen = sqlite3.connect("")  # on disk, should it grow
             self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
         self._generation = cluster.generations() if is_live else None
+        if not is_live:  # a retired one takes nothing, until somebody is about to go back to it
+            lift_block(cluster)
         self._check_generation()
         if meta.format < FORMAT:
             cluster.put_mapping({"properties": ADDED})
