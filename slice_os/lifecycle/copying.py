@@ -34,8 +34,8 @@ def check_encoder(encoder: Encoder, meta: IndexMeta) -> None:
     """Raise EncoderMismatchError unless a generation is for an encoder."""
     if encoder.info.family != meta.family:
         raise EncoderMismatchError(
-            f"The generation is for the encoder {meta.encoder} (family {meta.family[:12]}), not for "
-            f"{encoder.info.name} (family {encoder.info.family[:12]}): give that encoder."
+            f"The generation is for the encoder {meta.encoder} (family {meta.family[:12]}), not "
+            f"for {encoder.info.name} (family {encoder.info.family[:12]}): give that encoder."
         )
 
 

@@ -53,6 +53,7 @@ def swap(
             )
         target, by_text = live.generation(build.number), source == "text"
         with (
+            closing(target),
             open_encoder(encoder, device, threads) if by_text else nullcontext() as opened,
             Lease(target, source, build, state="ready") as lease,
         ):
@@ -87,14 +88,17 @@ def rollback(
         former = before[-1]
         target, half = live.generation(former.number), former.build.get("half", [])
         by_text = bool(half) and not words_suffice(live.meta, target.meta)
-        with open_encoder(encoder, device, threads) if by_text else nullcontext() as opened:
+        with (
+            closing(target),
+            open_encoder(encoder, device, threads) if by_text else nullcontext() as opened,
+        ):
             copier = Copier(live, target, opened)
             with live.hold(wait=False):
                 if half:
                     _complete(live, target, half, copier)
                 live.note_build({"state": "rolled back"})
                 live.swap(former.number)
-        target.note_build(None)
+            target.note_build(None)
         return former
 
 

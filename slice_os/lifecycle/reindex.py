@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -133,7 +133,11 @@ def reindex(
             target, swap = _elsewhere(live, to, meta, cluster), False
         else:
             target = _target(live, meta, cluster or {}, build)
-        with loaded as opened, Lease(target, chosen, build, noted=to is None) as lease:
+        with (
+            closing(target),
+            loaded as opened,
+            Lease(target, chosen, build, noted=to is None) as lease,
+        ):
             if opened is not None:
                 check_encoder(opened, meta)
             documents = live.status().documents
@@ -167,17 +171,17 @@ def reindex(
                 copied += make_live(live, target, lease, copier)
             else:
                 lease.release()
-        return ReindexReport(
-            str(location),
-            chosen,
-            lease.number,
-            target.status().documents,
-            copied,
-            len(rejected),
-            time.monotonic() - began,
-            share,
-            swap,
-        )
+            return ReindexReport(
+                str(location),
+                chosen,
+                lease.number,
+                target.status().documents,
+                copied,
+                len(rejected),
+                time.monotonic() - began,
+                share,
+                swap,
+            )
     finally:
         live.close()
 

@@ -19,7 +19,7 @@ from slice_os.errors import SliceOSError
 from support import faults
 
 OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
-SETTINGS = slice_os.ClusterSettings(replicas=0, shards=2)
+SETTINGS = slice_os.ClusterSettings(replicas=0, shards=2, tolerance=0.5)
 
 
 @pytest.fixture(scope="module")

@@ -229,7 +229,7 @@ def test_documents_that_were_being_written_at_the_swap_are_made_whole_when_one_g
         assert len(every) == len(set(every)) == 89
     found = slice_os.verify(location, sample=None)
     assert found.healthy, found.findings
-    assert [one.build for one in slice_os.generations(location)][0] == {}
+    assert slice_os.generations(location)[0].build == {}
 
 
 def test_a_block_that_somebody_killed_has_left_is_lifted(location, client, name):

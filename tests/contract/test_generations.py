@@ -29,7 +29,7 @@ from slice_os.lifecycle import checks, copying
 from slice_os.lifecycle import reindex as reindexing
 from slice_os.spans import PackedPassage
 
-KILLS = int(os.environ.get("SLICE_OS_KILLS", "4"))
+KILLS = int(os.environ.get("SLICE_OS_KILLS", "2"))
 LINES = [
     "I want to cancel my subscription because it costs too much, said the customer {}.",
     "The parcel {} never came, and nobody answers the telephone.",
@@ -341,7 +341,7 @@ def test_searches_go_on_through_the_swap(location):
         wanted = found(index)
 
         def search():
-            while not stop.wait(0.01):
+            while not stop.wait(0.05):
                 try:
                     (right if found(index) == wanted else wrong).append(1)
                 except Exception as exc:

@@ -13,7 +13,7 @@ from slice_os.backends.cluster.scan import Scan
 
 SERVERS = ("opensearch", "elasticsearch")
 EXAMPLES = Path(__file__).parents[2] / "examples"
-STORED = [{}, {"vector_type": "float", "tolerance": 0.8}, {"dimensions": 192}]
+STORED = [{}, {"vector_type": "float", "tolerance": 0.8}, {"dimensions": 192, "tolerance": 0.8}]
 QUERIES = [
     "the customer wants to cancel", "a refund for a late delivery", "change the seat of my flight",
     "my internet connection does not work", "thank you", "how much does it cost",

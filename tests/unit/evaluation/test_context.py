@@ -5,10 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,8 +22,8 @@ from slice_os.evaluation.significance import compare
 from slice_os.exporters.parity import sentences
 from slice_os.lexical import terms
 from slice_os.spans import fit_window, length_window, phrasing
+from support.verbs import run
 
-SLICE_OS = Path(sys.executable).with_name("slice-os")
 DEFAULT = str(DEFAULT_FOLDER)
 HEADER = ["", "line", "paraphrase", "passage", "goldsim"]
 PAIRS = [
@@ -236,18 +233,16 @@ def test_static_word_vectors(file, tmp_path):
 
 
 def test_the_command_line(file, tmp_path):
-    command = [SLICE_OS, "evaluate", "context", file(), "--scorer", "single pass"]
+    command = ["evaluate", "context", file(), "--scorer", "single pass"]
     command += ["--setup", "target alone", "--most", "5", "--plot", tmp_path / "plot.png"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    shown = run(*command).stdout
     assert "6 pairs" in shown
     assert shown.splitlines()[1].split() == ["scorer", "Pearson", "Spearman", "p"]
     assert (tmp_path / "plot.png").read_bytes()[:4] == b"\x89PNG"
-    said = json.loads(subprocess.check_output([*command, "--json"], text=True))
+    said = json.loads(run(*command, "--json").stdout)
     assert [one["scorer"] for one in said["scorers"]] == ["single pass", "target alone"]
     assert f"{said['scorers'][1]['pearson']:.3f}" in shown
-    command = [SLICE_OS, "evaluate", "context", tmp_path / "none.csv"]
-    failed = subprocess.run(command, capture_output=True, text=True)
-    assert failed.returncode == 1
+    failed = run("evaluate", "context", tmp_path / "none.csv", ok=1)
     assert failed.stderr.startswith("Error: ")
     assert failed.stderr.count("\n") == 1
 
@@ -313,10 +308,7 @@ def test_the_published_file_is_read_as_it_is(tmp_path):
     expected = stats.pearsonr(found["single pass"].scores, report.gold)[0]
     assert found["single pass"].correlation.pearson == expected
     assert np.isfinite(found["target in context"].comparison.p)
-    done = subprocess.run(
-        [SLICE_OS, "evaluate", "context", file, "--scorer", "target in context"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    done = run("evaluate", "context", file, "--scorer", "target in context")
     assert "1 target not found in the passage" in done.stderr
 
 
@@ -377,9 +369,9 @@ def test_several_encoders_are_compared_with_the_best_of_each_scorer(file, checkp
             assert row.comparison is None
         else:
             assert row.comparison == compare(row.scores, best.scores, report.gold)
-    command = [SLICE_OS, "evaluate", "context", file(), "--scorer", "bm25"]
+    command = ["evaluate", "context", file(), "--scorer", "bm25"]
     command += ["--scorer", "single pass", "--encoder", tmp_path / "other", "--encoder", DEFAULT]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    shown = run(*command).stdout.splitlines()
     assert shown[1].split() == ["encoder", "bm25", "single", "pass"]
     assert [line.split()[0] for line in shown[2:]] == ["(words", str(tmp_path / "other"), DEFAULT]
     assert sum("+" in line for line in shown[2:]) == 1

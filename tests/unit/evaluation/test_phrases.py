@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +13,8 @@ from slice_os.errors import EvaluationError
 from slice_os.evaluation import evaluate_phrases, lexical_diversity
 from slice_os.evaluation.phrase_sets import read_paws
 from slice_os.evaluation.phrases import _threshold
+from support.verbs import run
 
-SLICE_OS = Path(sys.executable).with_name("slice-os")
 BIRD = (
     "pair\tterm1\tterm2\tterm2: unigram or bigram\tsource\trelation\trelatedness score\tpos\n"
     + (
@@ -196,19 +193,16 @@ def test_a_file_that_cannot_be_used(folder, name, text, message):
 
 def test_the_command_line(folder, tmp_path):
     (folder / "paws.tsv").unlink()
-    command = [SLICE_OS, "evaluate", "phrases", folder]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    shown = run("evaluate", "phrases", folder)
     assert shown.stdout.splitlines()[0].split() == ["task", "measure", "value", "examples"]
     assert "Not in the folder: paws." in shown.stderr
     assert "left out" not in shown.stderr
     for path in folder.glob("ppdb*"):  # a probe takes long
         path.unlink()
-    said = json.loads(subprocess.check_output([*command, "--json"], text=True))
+    said = json.loads(run("evaluate", "phrases", folder, "--json").stdout)
     assert said["absent"] == ["ppdb-train", "ppdb-dev", "ppdb-test", "paws"]
     (tmp_path / "empty").mkdir()
-    command = [SLICE_OS, "evaluate", "phrases", tmp_path / "empty"]
-    failed = subprocess.run(command, capture_output=True, text=True)
-    assert failed.returncode == 1
+    failed = run("evaluate", "phrases", tmp_path / "empty", ok=1)
     assert "holds none of bird.txt" in failed.stderr
 
 

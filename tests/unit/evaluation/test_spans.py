@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,8 +17,8 @@ from slice_os.evaluation.labels import Labels, read_labels
 from slice_os.evaluation.spans import GoldSpan, at_threshold, average_precision, judge, read_gold
 from slice_os.exporters.parity import sentences
 from slice_os.records import Match
+from support.verbs import run
 
-SLICE_OS = Path(sys.executable).with_name("slice-os")
 QUERY = "the customer wants to cancel"
 SAID = ["I would like to cancel my contract", "please end my subscription", "I want to cancel it"]
 
@@ -197,19 +194,18 @@ def test_a_sample_is_drawn_labelled_and_read(place, tmp_path):
 
 def test_the_command_line(place, tmp_path):
     gold, index = place / "gold.jsonl", ["--index", place / "i.slice"]
-    command = [SLICE_OS, "evaluate", "spans", gold, *index]
-    shown = subprocess.check_output(command, text=True)
+    command = ["evaluate", "spans", gold, *index]
+    shown = run(*command).stdout
     assert shown.startswith("3 spans in 3 documents: best-span F1 ")
-    assert json.loads(subprocess.check_output([*command, "--json"], text=True))["gold"] == 3
-    command = [SLICE_OS, "calibrate", gold, *index, "--recall", "0.3"]
+    assert json.loads(run(*command, "--json").stdout)["gold"] == 3
+    command = ["calibrate", gold, *index, "--recall", "0.3"]
     command += ["--plot", tmp_path / "plot.svg"]
-    shown = subprocess.check_output(command, text=True)
+    shown = run(*command).stdout
     assert "95 % interval" in shown
     assert "<svg" in (tmp_path / "plot.svg").read_text()
     (tmp_path / "phrases.txt").write_text(QUERY + "\n")
     out = tmp_path / "sample.csv"
-    command = [SLICE_OS, "calibrate", tmp_path / "phrases.txt", *index]
-    subprocess.run([*command, "--draw", "5", "--output", out], check=True, capture_output=True)
+    run("calibrate", tmp_path / "phrases.txt", *index, "--draw", 5, "--output", out)
     lines = out.read_text().splitlines()
     assert lines[0].startswith("correct,degree,name,phrase")
     with out.open(newline="") as file, slice_os.open(place / "i.slice") as opened:
@@ -219,10 +215,9 @@ def test_the_command_line(place, tmp_path):
             assert said in " ".join(opened.show(row["document"]).text.split())
             assert len(said) > len(row["text"])
     out.write_text("\n".join([lines[0], *("yes" + line for line in lines[1:])]))
-    shown = subprocess.check_output([SLICE_OS, "calibrate", out, "--precision", "0.9"], text=True)
+    shown = run("calibrate", out, "--precision", 0.9).stdout
     assert "precision  1.000" in shown
-    failed = subprocess.run([SLICE_OS, "calibrate", out], capture_output=True, text=True)
-    assert failed.returncode == 1
+    failed = run("calibrate", out, ok=1)
     assert "either a precision or a recall" in failed.stderr
 
 
@@ -250,10 +245,7 @@ def test_a_sample_with_labels_is_read_as_one_whatever_index_is_set(place, monkey
         f"{said},{n / 10},q,t,d0,0,{n}\n" for n, said in enumerate(["no", "yes", "yes"], 6)
     )
     (place / "sample.csv").write_text(f"correct,degree,phrase,text,document,start,end\n{rows}")
-    done = subprocess.run(
-        [SLICE_OS, "calibrate", place / "sample.csv", "--precision", "0.9", "--json"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    done = run("calibrate", place / "sample.csv", "--precision", 0.9, "--json")
     assert json.loads(done.stdout)["labels"] == 3
     with pytest.raises(EvaluationError, match="a sample with labels"):
         read_gold(place / "sample.csv")
@@ -275,10 +267,7 @@ def test_offsets_are_whole_numbers(tmp_path, row):
 
 
 def test_a_picture_is_refused_before_the_work(place):
-    done = subprocess.run(
-        [SLICE_OS, "calibrate", place / "nothing.csv", "--precision", "0.9", "--plot", "x.foo"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = run("calibrate", place / "nothing.csv", "--precision", 0.9, "--plot", "x.foo", ok=1)
     assert "x.foo cannot be drawn" in done.stderr
 
 
@@ -290,8 +279,5 @@ def test_documents_that_the_index_does_not_hold_are_counted_and_said(place, tmp_
         assert index.holds(["d0", "nowhere", "d2"]) == {"d0", "d2"}
         assert evaluate_spans(tmp_path / "gold.jsonl", index).missing == 1
         assert labels_from_gold(tmp_path / "gold.jsonl", index, 0.6).missing == 1
-    done = subprocess.run(
-        [SLICE_OS, "evaluate", "spans", tmp_path / "gold.jsonl", "--index", place / "i.slice"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    done = run("evaluate", "spans", tmp_path / "gold.jsonl", "--index", place / "i.slice")
     assert "does not hold 1 document of the file" in done.stderr

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import slice_os
+from slice_os.cli import main
 
-SLICE_OS = str(Path(sys.executable).with_name("slice-os"))
 TEXT = "The customer wants to cancel the plan. That night the ship sank, and nobody saw it. " * 60
 
 
-def run(*arguments, limit=None):
-    def limited():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    done = subprocess.run(
-        [SLICE_OS, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=limited if limit else None,
-    )
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout + done.stderr
+def run(*arguments):
+    done = CliRunner().invoke(main, [*map(str, arguments)])
+    assert isinstance(done.exception, SystemExit | None), done.exception
+    return done.exit_code, done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -95,9 +85,14 @@ def test_a_file_that_may_not_grow_is_said(tmp_path):
     place = tmp_path / "a.slice"
     assert run("index", corpus(tmp_path / "few", 2), "--index", place)[0] == 0
     more = corpus(tmp_path / "more", 9)
-    code, said = run("index", more, "--index", place, limit=200_000)
-    assert code == 1
-    assert "is full" in said
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000)); "
+    limited = [sys.executable, "-c", f"{limit}from slice_os.cli import main; main()"]
+    done = subprocess.run(
+        [*limited, "index", more, "--index", place], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "is full" in done.stderr
+    assert "Traceback" not in done.stderr
     assert run("search", "the ship sank", "--index", place)[0] == 0
     assert run("index", more, "--index", place)[0] == 0
     assert slice_os.doctor(place, deep=True).healthy

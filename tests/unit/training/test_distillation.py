@@ -19,7 +19,7 @@ def test_a_second_teacher_of_another_space_gives_relations(room, checkpoint, los
     (tmp_path / "other").symlink_to(checkpoint("mpnet"))
     second = 'second = "other"\nmix = 0.9\nanchor = 0.1\npull = 0.1'
     ranking = "[ranking]\ntexts = 3\nsecond = 0.4\n"
-    recipe = room(ranking, steps=60, save_every=60, rate=1e-3, distillation=second)
+    recipe = room(ranking, steps=40, save_every=40, rate=1e-3, distillation=second)
     slice_os.train(recipe, tmp_path / "run")
     passages = Passages([(tmp_path / "text.txt", 1.0)], (6, 20))
     objective = SpanDistillation(
@@ -53,7 +53,7 @@ def test_the_base_ranks_as_itself(room, tmp_path):
 
 def test_another_teacher_than_the_base_may_say_the_order(room, checkpoint, losses_of, tmp_path):
     (tmp_path / "other").symlink_to(checkpoint("mpnet"))
-    recipe = room('[ranking]\ntexts = 3\nteacher = "other"\n', steps=150, save_every=150, rate=1e-3)
+    recipe = room('[ranking]\ntexts = 3\nteacher = "other"\n', steps=60, save_every=60, rate=1e-3)
     slice_os.train(recipe, tmp_path / "run")
     passages = Passages([(tmp_path / "text.txt", 1.0)], (6, 20))
     other = Student(load_checkpoint(tmp_path / "other"))
