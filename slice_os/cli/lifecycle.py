@@ -246,7 +246,7 @@ def _builder(build: dict[str, Any]) -> str:
 @click.option("--unfinished", is_flag=True, help="Also delete what was begun and not made live.")
 @json_option
 def prune(location: str, keep: int, unfinished: bool, as_json: bool) -> None:
-    """Delete retired generations."""
+    """Delete retired generations, and those that were gone back from."""
     from slice_os import prune_generations
 
     gone = [one.number for one in prune_generations(location, keep, unfinished=unfinished)]

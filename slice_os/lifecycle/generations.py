@@ -113,7 +113,7 @@ def _complete(live: Backend, target: Backend, half: Sequence[str], copier: Copie
 def prune_generations(
     location: str | Path, keep: int = 1, *, unfinished: bool = False
 ) -> list[Generation]:
-    """Delete retired generations, but for the newest `keep`; return them.
+    """Delete retired generations, but for the newest `keep`, and all rolled back; return them.
 
     With `unfinished` also those that were begun, or are ready, and were not made live.
 
@@ -124,8 +124,10 @@ def prune_generations(
     if keep < 0:
         raise LocationError(f"{keep} generations cannot be kept: keep 0 or more.")
     with closing(open_live(location)) as live:
-        retired = [one for one in live.generations() if one.state in ("retired", "rolled back")]
+        found = live.generations()
+        retired = [one for one in found if one.state == "retired"]
         gone = retired[: max(len(retired) - keep, 0)]
+        gone += [one for one in found if one.state == "rolled back"]
         if unfinished and (begun := find_build(live)):
             gone.append(begun)
         for one in gone:

@@ -215,7 +215,7 @@ def test_a_storm_of_refusals(server):
         return sum(node["thread_pool"]["write"]["rejected"] for node in stats)
 
     settings = {**SPREAD, "replicas": int(server is OPENSEARCH)}
-    nodes = 3 if server is OPENSEARCH else 1
+    nodes = 2 if server is OPENSEARCH else 1
     with (
         start_cluster(nodes, settings=small, server=server) as cluster,
         OpenSearch(cluster.urls) as client,

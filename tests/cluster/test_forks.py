@@ -20,7 +20,7 @@ index = slice_os.open(sys.argv[1])
 def answers(query):
     return [(h.document, round(h.degree, 5)) for h in index.search(query, size=9)]
 
-queries = [f"the customer wants to cancel number {n}" for n in range(12)]
+queries = [f"the customer wants to cancel number {n}" for n in range(6)]
 wanted = [answers(query) for query in queries]
 workers = []
 for _ in range(4):

@@ -266,6 +266,8 @@ def test_killed_at_either_end_it_leaves_nothing_to_go_back_to_by_mistake(locatio
     assert states(location) == [(1, "retired"), (2, "live"), (3, "rolled back")]
     assert slice_os.reindex(location).generation == 4
     assert slice_os.rollback(location).number == 2  # not the one that was gone back from
+    assert [one.number for one in slice_os.prune_generations(location, 1)] == [3, 4]
+    assert states(location) == [(1, "retired"), (2, "live")]
 
 
 def test_a_failed_check_leaves_the_live_generation_alone(location, monkeypatch):
