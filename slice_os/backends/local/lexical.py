@@ -17,6 +17,7 @@ import regex
 
 from slice_os.backends.local.schema import AT, Database, filter_clause, has_column
 from slice_os.backends.local.segment import Segment
+from slice_os.errors import IndexDamagedError
 from slice_os.filters import Condition, Filter
 from slice_os.lexical import (
     K1,
@@ -126,6 +127,11 @@ class Postings:
         """Return the keys of the passages that hold a term, and what it adds to their scores."""
         if term not in self._terms:
             keys, times = np.unique(self._holding(term), return_counts=True)
+            if len(keys) and not (keys[-1] < len(self._lengths) and self._lengths[keys].all()):
+                raise IndexDamagedError(
+                    "The index's postings of BM25 name passages that are not there: 'slice-os doctor "
+                    "--repair' makes them anew."
+                )
             idf = inverse_document_frequency(self._passages, len(keys))
             self._terms[term] = keys, idf * times / (times + self._lengths[keys])
         return self._terms[term]

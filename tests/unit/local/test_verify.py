@@ -17,9 +17,9 @@ from slice_os.backends.local import LocalBackend
 from slice_os.backends.local.checksums import CHECKSUM
 from slice_os.backends.local.integrity import examine
 from slice_os.cli import main
-from slice_os.errors import LocationError, SliceOSError
+from slice_os.errors import IndexDamagedError, LocationError, SliceOSError
 from slice_os.records import Document
-from support.local import SENTENCES, put, put_passage
+from support.local import SENTENCES, put, put_passage, search
 
 FLIPS = 400
 BEFORE = Path(__file__).with_name("before.tar.gz")
@@ -161,6 +161,18 @@ def test_postings_are_made_anew(filled, index):
     assert (found.healthy, found.facts) == (True, before)
     assert (filled / CHECKSUM).exists()
     assert len(found.findings) == 1
+
+
+def test_postings_of_passages_that_are_not_there_are_said_by_a_search(filled):
+    row = "INSERT INTO postings (rowid, title, text) VALUES ({}, '', 'a zebra')"
+    for key in (10**6, 0):
+        alter(filled, row.format(key))
+        with (
+            closing(LocalBackend(filled)) as index,
+            pytest.raises(IndexDamagedError, match="doctor --repair' makes them anew"),
+        ):
+            search(index, text="zebra", mode="lexical")
+    assert "postings of BM25" in verdict(filled)
 
 
 def test_an_index_in_use_is_verified_without_a_checksum_of_its_file(filled):
