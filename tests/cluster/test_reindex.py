@@ -8,7 +8,6 @@ import uuid
 from dataclasses import replace
 
 import pytest
-from click.testing import CliRunner
 from opensearchpy import OpenSearch
 
 import slice_os
@@ -16,10 +15,10 @@ from slice_os import pipeline
 from slice_os.backends import IndexMeta
 from slice_os.backends.cluster import bulk, generations
 from slice_os.backends.cluster.writer import ClusterWriter
-from slice_os.cli import main
 from slice_os.errors import EncoderMismatchError, GoneError
 from slice_os.lifecycle import reindex as reindexing
 from support.trigrams import Trigrams
+from support.verbs import run
 
 TEXTS = [
     "I want to cancel my subscription because it costs too much.",
@@ -265,24 +264,17 @@ def test_a_writer_goes_on_though_the_name_is_moved_while_it_asks_why_it_was_refu
 
 
 def test_the_verbs(location, name):
-    def run(*args, code=0):
-        done = CliRunner().invoke(main, [*map(str, args)])
-        assert done.exit_code == code, done.output
-        return done.stdout
-
     options = ["--index", location]
-    assert "generation 2 would be made from stored words: 90 passages" in run(
-        "reindex", *options, "--shards", 2, "--dry-run"
-    )
-    assert "it is ready: slice-os swap makes it live" in run(
-        "reindex", *options, "--shards", 2, "--no-swap"
-    )
-    assert "generation 2 is live" in run("swap", *options)
-    assert json.loads(run("rollback", *options, "--json"))["generation"] == 1
-    listed = run("generations", *options).splitlines()
+    planned = run("reindex", *options, "--shards", 2, "--dry-run").stdout
+    assert "generation 2 would be made from stored words: 90 passages" in planned
+    made = run("reindex", *options, "--shards", 2, "--no-swap").stdout
+    assert "it is ready: slice-os swap makes it live" in made
+    assert "generation 2 is live" in run("swap", *options).stdout
+    assert json.loads(run("rollback", *options, "--json").stdout)["generation"] == 1
+    listed = run("generations", *options).stdout.splitlines()
     assert [line.split()[:2] for line in listed[1:]] == [["1", "live"], ["2", "rolled"]]
-    assert "1 generation deleted" in run("generations", "prune", *options, "--keep", 0)
-    assert [one["state"] for one in json.loads(run("generations", *options, "--json"))] == ["live"]
-    assert "There is no index" in CliRunner().invoke(
-        main, ["reindex", "--index", f"{location}-nothing"]
-    ).output  # fmt: skip
+    assert "1 generation deleted" in run("generations", "prune", *options, "--keep", 0).stdout
+    (left,) = json.loads(run("generations", *options, "--json").stdout)
+    assert left["state"] == "live"
+    refused = run("reindex", "--index", f"{location}-nothing", ok=1)
+    assert "There is no index" in refused.stderr
