@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -67,6 +69,24 @@ class IndexStatus(Plain):
 
 BEGUN = {"state": "building"}
 """What is noted of a generation from its first moment on; without a note it would be retired."""
+
+
+def this_process() -> dict[str, Any]:
+    """Return what notes in an index say of the process that wrote them: `host` and `process`."""
+    return {"host": socket.gethostname(), "process": os.getpid()}
+
+
+def is_gone(noted: Mapping[str, Any]) -> bool:
+    """Tell whether a process that was noted has ended, as far as can be told from here."""
+    if noted.get("host") != socket.gethostname() or os.name == "nt":
+        return False
+    try:
+        os.kill(noted["process"], 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    return False
 
 
 @dataclass(frozen=True, slots=True)

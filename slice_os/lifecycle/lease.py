@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from slice_os.backends import Backend
-from slice_os.backends.base import Generation
+from slice_os.backends.base import Generation, is_gone, this_process
 from slice_os.errors import IndexLockedError
 
 LEASE = 120.0
@@ -42,14 +42,7 @@ def _is_alive(build: Mapping[str, Any]) -> bool:
     """Tell whether who builds a generation is still at it, as far as can be told from here."""
     if time.time() - build.get("renewed", 0) > LEASE or build["by"] == _me():
         return False
-    if build.get("host") == socket.gethostname() and os.name != "nt":
-        try:
-            os.kill(build["process"], 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            pass
-    return True
+    return not is_gone(build)
 
 
 def _me() -> str:
@@ -86,8 +79,7 @@ class Lease:
         self._said: dict[str, Any] = {
             "state": state,
             "by": _me(),
-            "host": socket.gethostname(),
-            "process": os.getpid(),
+            **this_process(),
             "source": source,
             "since": datetime.now(tz=timezone.utc).isoformat(timespec="seconds"),
         }

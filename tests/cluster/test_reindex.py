@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 import uuid
 from dataclasses import replace
@@ -15,7 +17,7 @@ from slice_os import pipeline
 from slice_os.backends import IndexMeta
 from slice_os.backends.cluster import bulk, generations
 from slice_os.backends.cluster.writer import ClusterWriter
-from slice_os.errors import EncoderMismatchError, GoneError
+from slice_os.errors import BlockedError, EncoderMismatchError, GoneError
 from slice_os.lifecycle import reindex as reindexing
 from support.trigrams import Trigrams
 from support.verbs import run
@@ -261,6 +263,21 @@ def test_a_writer_goes_on_though_the_name_is_moved_while_it_asks_why_it_was_refu
     assert moved
     with slice_os.open(location) as index:
         assert index.get("late").text == "Written while it moved."
+
+
+def test_a_writer_is_told_at_once_that_who_held_the_index_was_killed(location):
+    hold = (
+        "import os, sys, slice_os\n"
+        "with slice_os.open(sys.argv[1]) as index, index._backend.hold():\n"
+        "    os.kill(os.getpid(), 9)"
+    )
+    killed = subprocess.run([sys.executable, "-c", hold, location], check=False)
+    assert killed.returncode == -9
+    with slice_os.open(location) as index:
+        with pytest.raises(BlockedError, match=r"which was killed .*: run that again"):
+            index.add([slice_os.Document("late", "Written meanwhile.")])
+        slice_os.reindex(location)
+        assert index.add([slice_os.Document("late", "Written meanwhile.")]).documents == 1
 
 
 def test_the_verbs(location, name):

@@ -38,7 +38,7 @@ WORKED = range(12)
 """Documents that are written again and again."""
 EVERY = {"cut": 10, "drop": 10, "delay": 4, "truncate": 10}
 """Of how many answers one is disturbed, by the proxy that does so."""
-TOLD = {"rollback": "no longer names", "full": "flood_stage"}
+TOLD = {"rollback": "no longer names", "full": "flood_stage", "kill": "which was killed"}
 """What who writes meanwhile is told of it."""
 TOO_MANY = (429, "application/json", b'{"error":{"type":"rejected","reason":"busy"},"status":429}')
 

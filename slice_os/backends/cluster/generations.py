@@ -10,7 +10,7 @@ from typing import Any
 
 import regex
 
-from slice_os.backends.base import BEGUN, Generation, IndexMeta
+from slice_os.backends.base import BEGUN, Generation, IndexMeta, is_gone, this_process
 from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT
 from slice_os.backends.cluster.damaged import reads_answers, typed, whole
 from slice_os.backends.cluster.requests import Cluster
@@ -104,7 +104,7 @@ def note_hold(cluster: Cluster, *, held: bool) -> None:
     meta = cluster.notes()
     ours = {name: value for name, value in meta["slice_os"].items() if name != "held"}
     if held:
-        ours["held"] = True
+        ours["held"] = this_process()
     cluster.put_mapping({"_meta": {**meta, "slice_os": ours}})
 
 
@@ -125,15 +125,22 @@ def is_held(cluster: Cluster, refused: BlockedError) -> bool:
 
     Raises:
         MovedError, GoneError: as `check_live`.
+        BlockedError: who held it was killed.
     """
     if "index write (api)" not in str(refused):  # it is another block
         return False
     check_live(cluster)
     # The note outlasts the block: where it is gone, so is the block, but of one who was killed.
-    held = "held" in cluster.notes()["slice_os"]
+    held = cluster.notes()["slice_os"].get("held")
     lifted = "write" not in cluster.describe()[1]["index"].get("blocks", {})
     check_live(cluster)  # the name may have been moved meanwhile, and the note taken back
-    return lifted or held
+    if held and not lifted and is_gone(typed({"by": held}, by=dict)[0]):
+        raise BlockedError(
+            f"{cluster.address} is blocked by process {held['process']} of this machine, which was "
+            "killed while it moved the name: run that again (slice-os reindex, swap or rollback), "
+            "then this."
+        )
+    return lifted or bool(held)
 
 
 @reads_answers

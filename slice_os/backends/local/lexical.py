@@ -129,7 +129,7 @@ class Postings:
             keys, times = np.unique(self._holding(term), return_counts=True)
             if len(keys) and not (keys[-1] < len(self._lengths) and self._lengths[keys].all()):
                 raise IndexDamagedError(
-                    "The index's postings of BM25 name passages that are not there: 'slice-os doctor "
+                    "The postings of BM25 name passages that are not there: 'slice-os doctor "
                     "--repair' makes them anew."
                 )
             idf = inverse_document_frequency(self._passages, len(keys))
