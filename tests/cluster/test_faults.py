@@ -102,7 +102,7 @@ def test_a_node_killed_while_loading_and_searching(three_nodes, monkeypatch):
     # What is away stays away as long as the test asks.
     monkeypatch.setattr(requests, "stop_after_delay", lambda seconds: stop_after_delay(1))
     found, bare, filled = (place_of(three_nodes, name) for name in ("found", "bare", "filled"))
-    documents = faults.documents(large=200)
+    documents = faults.documents(large=120)
     corpus = faults.write(Path("corpus.jsonl"), documents)
     with (
         OpenSearch(three_nodes.urls, max_retries=3) as client,
