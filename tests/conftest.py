@@ -20,17 +20,23 @@ THREE_NODES = {
 OURS = ("SLICE_OS_KILLS", "SLICE_OS_TEST_CACHE")
 
 
-class ByModule(LoadFileScheduling):
-    """A module's tests run in one process, and all that need three nodes in the same one."""
+class ByServer(LoadFileScheduling):
+    """One process runs what needs a server, so that each server is started once; else a module."""
 
     def _split_scope(self, nodeid: str) -> str:
-        module = super()._split_scope(nodeid)
-        return "three nodes" if module in THREE_NODES else module
+        module, _, name = nodeid.partition("::")
+        if module in THREE_NODES:
+            return "three nodes"
+        if "elasticsearch" in name:
+            return "elasticsearch"
+        if "opensearch" in name or module.startswith("tests/cluster/"):
+            return "opensearch"
+        return module
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModule:
-    return ByModule(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServer:
+    return ByServer(config, log)
 
 
 @pytest.fixture(autouse=True)
