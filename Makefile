@@ -6,6 +6,8 @@ WHEEL := dist/slice_os-$(VERSION)-py3-none-any.whl
 SOURCES := pyproject.toml README.md LICENSE NOTICE $(shell find slice_os exporters index_templates -type f -not -path '*/__pycache__/*')
 RUN := .venv/bin/slice-os
 TEST := .venv-test/bin/python
+# Where it is set, every process that a test starts would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test fuzz faults cluster lint types check docs bench encoder clean
 help: ## show this
