@@ -26,6 +26,17 @@ WORD = rf"[{_UNSPACED}]|[\p{{L}}\p{{N}}\p{{M}}\p{{Co}}&&[^{_UNSPACED}]]{{1,{LONG
 longer term would be refused); so both find the same."""
 _WORD = regex.compile(WORD, regex.V1)
 
+
+class _Lower(dict[int, str]):
+    """Character by character, as Java does: str.lower knows a last sigma, an i of two characters."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = chr(code).lower()[0]
+        return self[code]
+
+
+_LOWER = _Lower()
+
 # An operator begins a piece of the query, so that 5" pipes and e-mail hold none; and what follows
 # a minus is a quote or a letter, so that -5 and --all are no operators.
 _OPERATOR = regex.compile(
@@ -81,8 +92,7 @@ def exact_words(text: str) -> list[str]:
     """Return the words of a text, in lower case."""
     if text.isascii():
         return _WORD.findall(text.lower())
-    # Character by character, as Java does: lower() knows a last sigma, and an i of two characters.
-    return ["".join(c.lower()[0] for c in word) for word in _WORD.findall(text)]
+    return [word.translate(_LOWER) for word in _WORD.findall(text)]
 
 
 def parse_query(

@@ -21,31 +21,15 @@ from .watchdog import Watchdog
 # Below the ports that systems give to outgoing connections, so that a node killed and started
 # again finds its own still free.
 PORTS = range(20_000, 32_000)
-# For a node that lives for some minutes: what the second compiler wins takes longer than that, but
-# for the products of vectors, which take most of a graph's time.
-COMPILER = """\
-[
-  {
-    match: [
-      "org/apache/lucene/internal/vectorization/*.*",
-      "org/apache/lucene/util/VectorUtil.*",
-      "org/apache/lucene/util/hnsw/*.*",
-      "org/elasticsearch/simdvec/*.*",
-      "jdk/incubator/vector/*.*",
-      "jdk/internal/vm/vector/*.*",
-    ],
-    c2: { Exclude: false },
-  },
-  { match: "*.*", c2: { Exclude: true } },
-]
-"""
+# For a node that lives for some minutes: what better compilers win takes longer than that, and
+# products of vectors that only they can compile are slower than plain ones.
 BRIEF = (
     "-XX:+UseSerialGC",
     "-XX:+UnlockDiagnosticVMOptions",
     "-XX:-BytecodeVerificationRemote",
-    "-XX:CompilerDirectivesFile={}/compiler.json",
+    "-XX:TieredStopAtLevel=1",
 )
-MEASURED = ("-XX:+UseG1GC",)
+MEASURED = ("-XX:+UseG1GC", "--add-modules=jdk.incubator.vector")
 SETTINGS: dict[str, object] = {
     "cluster.name": "slice-os-tests",
     "network.host": "127.0.0.1",
@@ -72,14 +56,12 @@ class Cluster:
         ports = _free_ports(2 * nodes, port)
         self.nodes: list[Node] = []
         self._folder = _folder()
-        (compiler := self._folder / "compiler.json").write_text(COMPILER, encoding="utf-8")
-        compiler.chmod(0o644)  # whatever the umask: nodes run as another user
         self.snapshots = self._folder / "snapshots"
         """A folder in which every node may keep snapshots."""
         self.snapshots.mkdir()
         self.snapshots.chmod(0o777)
         settings = {"path.repo": [str(self.snapshots)], **settings}
-        flags = [flag.format(self._folder) for flag in (MEASURED if measured else BRIEF)]
+        flags = MEASURED if measured else BRIEF
         self._watchdog = Watchdog(self._folder)
         self._stopped = False
         atexit.register(self.stop)
@@ -201,7 +183,6 @@ def _command(
         f"-Xms{heap}",
         f"-Xmx{heap}",
         *flags,
-        "--add-modules=jdk.incubator.vector",
         f"-XX:ErrorFile={folder}/logs/java_error.log",
         "--enable-native-access=ALL-UNNAMED",
         "-Dfile.encoding=UTF-8",
