@@ -15,7 +15,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 pytest_plugins = ["support.checkpoints", "support.cluster"]
 THREE_NODES = {
-    "tests/cluster/test_cluster.py", "tests/cluster/test_faults.py", "tests/faults/test_faults.py",
+    "tests/cluster/test_cluster.py", "tests/cluster/test_faults.py",
+    "tests/cluster/test_source.py", "tests/faults/test_faults.py",
 }  # fmt: skip
 OURS = ("SLICE_OS_KILLS", "SLICE_OS_TEST_CACHE")
 

@@ -7,9 +7,10 @@ import socket
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from slice_os.effort import Effort
@@ -86,6 +87,9 @@ def is_gone(noted: Mapping[str, Any]) -> bool:
         return True
     except PermissionError:
         pass
+    with suppress(OSError):  # Linux also says whether its parent has yet to take note of its end.
+        said = Path(f"/proc/{noted['process']}/stat").read_bytes()
+        return said.rpartition(b")")[2].split()[0] in b"ZX"
     return False
 
 

@@ -28,7 +28,7 @@ _WORD = regex.compile(WORD, regex.V1)
 
 
 class _Lower(dict[int, str]):
-    """Character by character, as Java does: str.lower knows a last sigma, an i of two characters."""
+    """Each in lower case, as Java does: str.lower knows a last sigma, an i of two characters."""
 
     def __missing__(self, code: int) -> str:
         self[code] = chr(code).lower()[0]

@@ -1,7 +1,7 @@
 """Three nodes and a fault: all is there once, answers are right or errors clear.
 
 The node that is killed holds a third of what is loaded, with no copy, and leads the cluster.
-SLICE_OS_KILLS sets how often the client is killed (default 4; 30 were run before the release).
+SLICE_OS_KILLS sets how often the client is killed (default 2; 30 were run before the release).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .elasticsearch import ELASTICSEARCH
 from .launcher import start_cluster
 from .opensearch import OPENSEARCH
 
-KILLS = int(os.environ.get("SLICE_OS_KILLS", "4"))
+KILLS = int(os.environ.get("SLICE_OS_KILLS", "2"))
 WORDS = ("--passage-words", str(faults.PASSAGE_WORDS), "--tolerance", "0.5")
 SHARDS = ("--shards", "3", "--replicas", "1")
 SPREAD = slice_os.ClusterSettings(tolerance=0.5, shards=3, replicas=1)

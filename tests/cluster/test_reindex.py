@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -271,13 +272,17 @@ def test_a_writer_is_told_at_once_that_who_held_the_index_was_killed(location):
         "with slice_os.open(sys.argv[1]) as index, index._backend.hold():\n"
         "    os.kill(os.getpid(), 9)"
     )
-    killed = subprocess.run([sys.executable, "-c", hold, location], check=False)
-    assert killed.returncode == -9
+    killed = subprocess.Popen([sys.executable, "-c", hold, location])
+    if sys.platform == "linux":  # its parent may not have taken note of its end
+        os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)
+    else:
+        killed.wait()
     with slice_os.open(location) as index:
         with pytest.raises(BlockedError, match=r"which was killed .*: run that again"):
             index.add([slice_os.Document("late", "Written meanwhile.")])
         slice_os.reindex(location)
         assert index.add([slice_os.Document("late", "Written meanwhile.")]).documents == 1
+    assert killed.wait() == -9
 
 
 def test_the_verbs(location, name):

@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner
 from opensearchpy import OpenSearch
 
-from cluster.launcher import start_cluster
 from slice_os.backends import IndexMeta
 from slice_os.backends.base import MiningQuery
 from slice_os.backends.cluster import documents, mending
@@ -36,21 +35,15 @@ KNOWN_ISSUES = Path(__file__).parents[2] / "docs" / "known-issues.md"
 
 
 @pytest.fixture(scope="module")
-def two_nodes():
-    with start_cluster(2) as nodes:
-        yield nodes
-
-
-@pytest.fixture(scope="module")
-def client(two_nodes):
-    with OpenSearch(two_nodes.urls, timeout=60) as client:
+def client(three_nodes):
+    with OpenSearch(three_nodes.urls, timeout=60) as client:
         yield client
 
 
 @pytest.fixture
-def backend(two_nodes, client):
+def backend(three_nodes, client):
     with faults.emptied(client, NAME):
-        backend = ClusterBackend.create(f"{two_nodes.urls[0]}/{NAME}", META)
+        backend = ClusterBackend.create(f"{three_nodes.urls[0]}/{NAME}", META)
         fill(backend, range(COUNT))
         yield backend
         backend.close()
@@ -125,10 +118,11 @@ def test_reindex_and_merges(client, backend, before):
         sound(client, before, index)
 
 
-def test_replicas(two_nodes, client, backend, before):
+def test_replicas(three_nodes, client, backend, before):
     faults.green(client, NAME)
     sound(client, before, preference="_replica")
-    second = two_nodes.nodes[1]
+    copies = {one["node"] for one in client.cat.shards(index=NAME, format="json")}
+    second = next(one for one in three_nodes.nodes[1:] if one.name in copies)
     second.terminate()
     second.finish()
     fill(backend, range(COUNT, COUNT + 10))
@@ -136,7 +130,7 @@ def test_replicas(two_nodes, client, backend, before):
         index=NAME, body={"script": {"source": "ctx._source.title = 'other'"}}, refresh=True
     )
     second.launch()
-    second.wait(2)
+    second.wait(3)
     faults.green(client, NAME)
     shards = client.indices.recovery(index=NAME)[f"{NAME}-000001"]["shards"]
     (shard,) = (one for one in shards if one["target"]["name"] == second.name)
@@ -150,8 +144,8 @@ def test_replicas(two_nodes, client, backend, before):
     sound(client, before, preference="_replica")
 
 
-def test_snapshot_and_restore(two_nodes, client, backend, before):
-    where = {"type": "fs", "settings": {"location": str(two_nodes.snapshots)}}
+def test_snapshot_and_restore(three_nodes, client, backend, before):
+    where = {"type": "fs", "settings": {"location": str(three_nodes.snapshots)}}
     client.snapshot.create_repository(repository="here", body=where)
     body = {"indices": f"{NAME}-000001"}
     client.snapshot.create(repository="here", snapshot="one", body=body, wait_for_completion=True)
@@ -181,7 +175,9 @@ def made_before(monkeypatch, backend, client):
     client.indices.forcemerge(index=NAME, max_num_segments=1)
 
 
-def test_an_index_made_before_is_found_and_mended(monkeypatch, two_nodes, client, backend, before):
+def test_an_index_made_before_is_found_and_mended(
+    monkeypatch, three_nodes, client, backend, before
+):
     made_before(monkeypatch, backend, client)
     client.update_by_query(
         index=NAME, body={"script": {"source": "ctx._source.title = 'other'"}}, refresh=True
@@ -241,13 +237,13 @@ def test_the_graph_names_every_match_however_coarse_the_passages(client, backend
     assert named(scan.by_graph()) == exact
 
 
-def test_the_reproduction_of_the_known_issue_shows_it(two_nodes, client):
+def test_the_reproduction_of_the_known_issue_shows_it(three_nodes, client):
     """Once it does not, the ceiling can go."""
     text = KNOWN_ISSUES.read_text(encoding="utf-8")
     code = text.split("```python\n")[1].split("```")[0]
     shown = text.split("```\n\n")[1].split("\n\n")[0]
     printed = StringIO()
     with redirect_stdout(printed):
-        exec(code.replace("http://localhost:9200", two_nodes.urls[0]), {})
+        exec(code.replace("http://localhost:9200", three_nodes.urls[0]), {})
     assert printed.getvalue().strip().splitlines() == [line.strip() for line in shown.splitlines()]
     client.indices.delete(index="nested-vectors")
