@@ -40,7 +40,7 @@ demo: $(RUN) ## index the examples, mine them, search them
 	  $(RUN) search "$$query" --index demo.slice --size 4; done
 
 test: .venv-test/.ready ## run the whole suite against the built wheel
-	.venv-test/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST)
+	.venv-test/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 fuzz: .venv-test/.ready ## damage 10,000 files and a cluster's answers, lay out 1,000 pages, ask 20,000 odd queries, ...
 	SLICE_OS_FUZZ=10000 .venv-test/bin/pytest tests/unit/test_fuzz_corpus.py tests/unit/test_fuzz_inputs.py \

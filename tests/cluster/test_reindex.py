@@ -48,7 +48,7 @@ def location(cluster, client, name):
         slice_os.Document(f"d{n}", f"{TEXTS[n % 3]} Order {n}.", metadata={"a": {"b": n}})
         for n in range(90)
     ]
-    slice_os.index(documents, location, cluster={"replicas": 0, "tolerance": 0.8})
+    slice_os.index(documents, location, cluster={"replicas": 0, "tolerance": 0.6})
     yield location
     client.indices.delete(index=f"{name}*")
 
