@@ -1,6 +1,6 @@
 """kill -9 while indexing: every committed document is there, and a rerun completes the rest.
 
-SLICE_OS_KILLS sets how often (default 12; 100 were run before the release).
+SLICE_OS_KILLS sets how often (default 8; 100 were run before the release).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import slice_os
 from slice_os.backends.base import SearchQuery
 from slice_os.backends.local import LocalBackend
 
-KILLS = int(os.environ.get("SLICE_OS_KILLS", "12"))
+KILLS = int(os.environ.get("SLICE_OS_KILLS", "8"))
 CHILD = """
 import sys
 sys.path.insert(0, sys.argv[3])

@@ -16,7 +16,7 @@ import slice_os
 from slice_os.encoder.info import DEFAULT_FOLDER
 from slice_os.filters import parse_filters
 
-CASES = int(os.environ.get("SLICE_OS_FUZZ", "500"))
+CASES = int(os.environ.get("SLICE_OS_FUZZ", "300"))
 PIECES = [
     "cancel", "my subscription", "year", "kind.of", "a", "é", "日本語", "🦉", "\u0301", "\u202e",
     '"', "'", "-", "+", "*", "?", "~", "\\", "/", "(", ")", "[", "]", "{", "}", "^", ":", "=", "!=",
