@@ -69,7 +69,7 @@ def new(node):
 def filled(node, folder):
     """The same in a node, copied without encoding."""
     location = new(node)
-    slice_os.reindex(folder, to=location)
+    slice_os.reindex(folder, to=location, cluster={"tolerance": 0.8})
     return location
 
 

@@ -449,8 +449,8 @@ def wait_for(condition):
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_loses_nothing(tmp_path, kind):
     for n in range(200):
-        (tmp_path / f"{n}.txt").write_text(f"Conversation {n}. " + TEXTS["talk.txt"] * 8)
-    for delay in (1, 0.5, 2, 4, 8):  # until one falls in the middle of the work
+        (tmp_path / f"{n}.txt").write_text(f"Conversation {n}. " + TEXTS["talk.txt"] * 4)
+    for delay in (0.5, 0.2, 1, 2, 4):  # until one falls in the middle of the work
         location = tmp_path / f"{delay}.slice"
         arguments = [*SLICE_OS, "index", "*.txt", "--index", str(location)]
         child = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
