@@ -115,8 +115,8 @@ Examples:
     type=click.Choice(list(FUSIONS)),
     default=DEFAULT_FUSION,
     show_default=True,
-    help="How hybrid combines words and meaning; rrf and min_max need the neural-search plugin, "
-    "or in Elasticsearch a licence.",
+    help="How hybrid combines words and meaning; rrf and min_max need the neural-search plugin "
+    "or a licence.",
 )
 @click.option("--weight", type=click.FloatRange(0, 1), help="The weight of BM25, in [0, 1].")
 @click.option("--size", type=click.IntRange(min=1), default=10, show_default=True, help="Hits.")
@@ -135,8 +135,7 @@ def query(
 ) -> None:
     """Print the request that a search sends, for curl or any client of the cluster.
 
-    Where hybrid takes two searches, as in Elasticsearch, they are printed as JSON lines for
-    _msearch.
+    Where hybrid takes two searches, they are printed as JSON lines for _msearch.
 
     Its hits' inner hits hold the matched spans and their indexed degrees; verification and the
     scoring over all spans and words are what 'slice-os search' adds.

@@ -186,8 +186,8 @@ _CLUSTER = _group(
     click.option(
         "--engine",
         type=click.Choice(list(filter(None, get_args(Engine)))),
-        help="What searches the span vectors: lucene or faiss in OpenSearch, the others in "
-        "Elasticsearch.  [default: lucene, hnsw]",
+        help="What searches the span vectors: lucene or faiss of a knn_vector, the others of a "
+        "dense_vector.  [default: lucene, hnsw]",
     ),
     click.option(
         "--analyzer", metavar="NAME", help="The analyzer of the text, for BM25.  [default: english]"
