@@ -63,11 +63,12 @@ def _bertopic(found: Prepared, k: int, seed: int, *, means: bool) -> Found:
     texts = [one.text for one in found.passages]
     words = found.vocabulary.items[: found.vocabulary.words]
     counts = CountVectorizer(vocabulary=words).transform(texts).sum(axis=0).A1
-    words = [word for word, count in zip(words, counts, strict=True) if count]  # it splits other
+    words = [word for word, count in zip(words, counts, strict=True) if count]
     settings: dict[str, Any] = (
         {"hdbscan_model": KMeans(k, random_state=seed)} if means else {"nr_topics": k + 1}
     )
     model = BERTopic(
+        language="multilingual",  # else it takes all but letters and digits out of the texts
         umap_model=UMAP(15, n_components=5, min_dist=0.0, metric="cosine", random_state=seed),
         vectorizer_model=CountVectorizer(vocabulary=words),
         top_n_words=KNOWN,
