@@ -40,7 +40,8 @@ def run(data: Path | None) -> list[str]:
     return [
         f"The conversations of {file.name}, whose six domains are the labels; the encoder in the "
         "package encodes passages and words for all but LDA, before the time is taken, and rates. "
-        f"Means of {SEEDS} seeds. What HDBSCAN leaves out goes to the topic with the nearest mean.",
+        f"Means of {SEEDS} seeds. What HDBSCAN leaves out goes to the topic with the nearest mean. "
+        "numba compiles in the first run of BERTopic.",
         "",
         f"| K | model | topics | {' | '.join(SHOWN)} |",
         f"|---:|---|---:|{'---:|' * len(SHOWN)}",
