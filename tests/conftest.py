@@ -14,10 +14,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Two threads of torch wait for each other on a busy machine, many times longer than one needs.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 pytest_plugins = ["support.checkpoints", "support.cluster"]
-THREE_NODES = {
-    "tests/cluster/test_cluster.py", "tests/cluster/test_faults.py",
-    "tests/cluster/test_source.py", "tests/faults/test_faults.py",
-}  # fmt: skip
 OURS = ("SLICE_OS_KILLS", "SLICE_OS_TEST_CACHE")
 
 
@@ -25,6 +21,8 @@ class ByServer(LoadFileScheduling):
     """One process runs what needs a server, so that each server is started once; else a module."""
 
     def _split_scope(self, nodeid: str) -> str:
+        from support.cluster import THREE_NODES  # a plugin: to be imported by pytest first
+
         module, _, name = nodeid.partition("::")
         if module in THREE_NODES:
             return "three nodes"

@@ -12,6 +12,13 @@ from cluster.launcher import Cluster, start_cluster
 from cluster.opensearch import OPENSEARCH
 from cluster.server import Server
 
+THREE = pytest.StashKey[Cluster]()
+THREE_NODES = {
+    "tests/cluster/test_cluster.py", "tests/cluster/test_faults.py",
+    "tests/cluster/test_source.py", "tests/faults/test_faults.py",
+}  # fmt: skip
+"""Modules that need three nodes: one process runs them, one after the other."""
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run the tests of a module on its SERVERS, or a test on those that its marker names."""
@@ -44,10 +51,19 @@ def elasticsearch() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def three_nodes() -> Iterator[Cluster]:
+def three_nodes(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     """Three nodes, which tests may kill and pause; all that do run in one process, one by one."""
     with _started(3) as three:
+        pytestconfig.stash[THREE] = three
         yield three
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Stop the three nodes when their tests are over: idle ones take time from the others."""
+    three = item.config.stash.get(THREE, None)
+    if three and not (nextitem and nextitem.nodeid.partition("::")[0] in THREE_NODES):
+        three.stop()
 
 
 def _started(nodes: int, server: Server = OPENSEARCH) -> Cluster:
