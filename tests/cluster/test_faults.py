@@ -199,7 +199,7 @@ def test_a_client_killed_at_random_moments(three_nodes):
 
 @pytest.mark.parametrize("server", [OPENSEARCH, ELASTICSEARCH], ids=lambda one: one.name)
 def test_a_storm_of_refusals(server):
-    """One thread writes and one operation waits: what comes beside gets 429."""
+    """One thread writes and one operation waits on each node: what comes beside gets 429."""
     small = {"thread_pool.write.size": 1, "thread_pool.write.queue_size": 1}
     every: list[slice_os.Document] = []
     failed: list[Exception] = []
@@ -214,9 +214,10 @@ def test_a_storm_of_refusals(server):
         stats = client.nodes.stats(metric="thread_pool")["nodes"].values()
         return sum(node["thread_pool"]["write"]["rejected"] for node in stats)
 
-    settings = {**SPREAD, "replicas": 0}
+    settings = {**SPREAD, "replicas": int(server is OPENSEARCH)}
+    nodes = 2 if server is OPENSEARCH else 1
     with (
-        start_cluster(settings=small, server=server) as cluster,
+        start_cluster(nodes, settings=small, server=server) as cluster,
         OpenSearch(cluster.urls) as client,
     ):
         place = place_of(cluster, "storm")
@@ -236,4 +237,4 @@ def test_a_storm_of_refusals(server):
         assert rejected() > 0
         found = faults.held(client, "storm").values()
         assert faults.passages(found) == faults.expected(every)
-        assert faults.settings(client, "storm") == (None, 0, None)
+        assert faults.settings(client, "storm") == (None, settings["replicas"], None)

@@ -33,5 +33,5 @@ def run(*arguments, ok=0):
     if done.exception and not isinstance(done.exception, SystemExit):
         raise done.exception
     assert done.exit_code == ok, done.stderr
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in done.output
     return done

@@ -123,7 +123,7 @@ def test_every_set_up_agrees_with_a_naive_computation(file):
     with slice_os.load_encoder() as encoder:
         for k, query, target, passage, gold in rows():
             assert report.gold[k] == pytest.approx(gold / 5)
-            if k % 8:  # the plainest means encode thousands of texts
+            if k % 4:  # the plainest means encode thousands of texts
                 continue
             for name, value in naive(encoder, query, target, passage).items():
                 assert found[name].scores[k] == pytest.approx(value, abs=2e-5), name
