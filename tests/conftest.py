@@ -6,8 +6,6 @@ import os
 import signal
 
 import pytest
-from xdist.remote import Producer
-from xdist.scheduler import LoadFileScheduling
 
 # A shell's background job ignores Ctrl-C, and so would every process that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -15,27 +13,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 pytest_plugins = ["support.checkpoints", "support.cluster"]
 OURS = ("SLICE_OS_KILLS", "SLICE_OS_TEST_CACHE")
-
-
-class ByServer(LoadFileScheduling):
-    """One process runs what needs a server, so that each server is started once; else a module."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        from support.cluster import THREE_NODES  # a plugin: to be imported by pytest first
-
-        module, _, name = nodeid.partition("::")
-        if module in THREE_NODES:
-            return "three nodes"
-        if "elasticsearch" in name:
-            return "elasticsearch"
-        if "opensearch" in name or module.startswith("tests/cluster/"):
-            return "opensearch"
-        return module
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServer:
-    return ByServer(config, log)
 
 
 @pytest.fixture(autouse=True)

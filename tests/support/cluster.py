@@ -1,10 +1,12 @@
-"""Fixtures of real clusters; without Java or Maven they fail, and say so."""
+"""Real clusters, and which process has them; without Java or Maven they fail, and say so."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from cluster.elasticsearch import ELASTICSEARCH
 from cluster.java import ClusterError
@@ -18,6 +20,25 @@ THREE_NODES = {
     "tests/cluster/test_source.py", "tests/faults/test_faults.py",
 }  # fmt: skip
 """Modules that need three nodes: one process runs them, one after the other."""
+
+
+class ByServer(LoadFileScheduling):
+    """One process runs what needs a server, so that each server is started once; else a module."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module, _, name = nodeid.partition("::")
+        if module in THREE_NODES:
+            return "three nodes"
+        if "elasticsearch" in name:
+            return "elasticsearch"
+        if "opensearch" in name or module.startswith("tests/cluster/"):
+            return "opensearch"
+        return module
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServer:
+    return ByServer(config, log)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
