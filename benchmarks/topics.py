@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
@@ -33,10 +32,9 @@ def run(data: Path | None) -> list[str]:
         "BERTopic, k-means": partial(_bertopic, means=True),
         "BERTopic, HDBSCAN": partial(_bertopic, means=False),
     }
-    with patch.dict(MODELS, models, clear=True):
-        found = slice_os.evaluate_topics(
-            slice_os.read(file), NUMBERS, label="id", pattern="^[a-z]+", seeds=SEEDS
-        )
+    found = slice_os.evaluate_topics(
+        slice_os.read(file), NUMBERS, label="id", pattern="^[a-z]+", seeds=SEEDS, models=models
+    )
     return [
         f"The conversations of {file.name}, whose six domains are the labels; the encoder in the "
         "package encodes passages and words for all but LDA, before the time is taken, and rates. "
@@ -80,6 +78,6 @@ def _bertopic(found: Prepared, k: int, seed: int, *, means: bool) -> Found:
         topics = model.reduce_outliers(
             texts, topics, strategy="embeddings", embeddings=found.vectors
         )
-    number = {topic: row for row, topic in enumerate(sorted({*topics}))}
-    said = [[word for word, _ in model.get_topic(topic) if word] for topic in number]
-    return Found(np.array([number[topic] for topic in topics]), said, said)
+    kept, topics = np.unique(topics, return_inverse=True)
+    said = [[word for word, _ in model.get_topic(topic) if word] for topic in kept.tolist()]
+    return Found(topics, said, said)

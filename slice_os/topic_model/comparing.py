@@ -72,6 +72,7 @@ def evaluate_topics(
     threads: int | None = None,
     seeds: int = 3,
     least: int = LEAST,
+    models: Mapping[str, Callable[[Prepared, int, int], Found]] | None = None,
     progress: Progress | None = None,
 ) -> list[TopicMeasures]:
     """Measure topics as `slice_os.topics` finds and describes them, as published, and LDA's.
@@ -89,6 +90,7 @@ def evaluate_topics(
         threads: Of these.
         seeds: How many seeds, from 0.
         least: How often a word or phrase has to occur.
+        models: What finds topics, by name: of a corpus, so many, with a seed; `MODELS` if None.
         progress: Called with what is done, how much of it, and of how much.
 
     Raises:
@@ -104,6 +106,7 @@ def evaluate_topics(
     if seeds < 1 or not k or min(k) < 2:
         raise EvaluationError("Topics are measured of 1 seed or more, and 2 topics or more.")
     told = progress or (lambda name, done, count: None)
+    models = MODELS if models is None else models
     labels: dict[str, str] = {}
     passages = read_passages(_labelled(corpus, label, pattern, labels))
     if label and len(set(labels.values())) < 2:
@@ -112,12 +115,12 @@ def evaluate_topics(
         found, _ = prepare(passages, loaded, None, least, MOST, told)
         with open_encoder(loaded if rater is None else rater, device, threads) as rating:
             rated = _Rated(found, rating)
-        runs = [(number, name, seed) for number in k for name in MODELS for seed in range(seeds)]
+        runs = [(number, name, seed) for number in k for name in models for seed in range(seeds)]
         measured: dict[tuple[int, str], list[dict[str, float]]] = {}
         for done, (number, name, seed) in enumerate(runs):
             told("models", done, len(runs))
             begun = time.monotonic()
-            one = MODELS[name](found, number, seed)
+            one = models[name](found, number, seed)
             taken = time.monotonic() - begun
             figures = {**_against(one, found, labels), **rated.measure(one, seed)}
             measured.setdefault((number, name), []).append({**figures, "seconds": taken})
