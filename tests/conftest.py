@@ -11,7 +11,7 @@ import pytest
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Two threads of torch wait for each other on a busy machine, many times longer than one needs.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-pytest_plugins = ["support.checkpoints", "support.cluster"]
+pytest_plugins = ["support.checkpoints", "support.cluster", "support.encoding"]
 OURS = ("SLICE_OS_KILLS", "SLICE_OS_TEST_CACHE")
 
 

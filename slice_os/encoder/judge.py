@@ -23,7 +23,7 @@ import numpy.typing as npt
 from slice_os.encoder.encoder import Encoder
 from slice_os.encoder.info import GRAPH, TOKENIZER, EncoderInfo
 from slice_os.encoder.pool import Pool
-from slice_os.encoder.runtime import Graph, usable_cores
+from slice_os.encoder.runtime import Graph, shared, usable_cores
 from slice_os.encoder.tokens import TextTokenizer
 from slice_os.errors import EncoderError, EncoderMismatchError
 from slice_os.records import Float32
@@ -115,9 +115,9 @@ class Judge:
         """Load the judge in `folder`; see `load_judge`."""
         self.info = EncoderInfo.load(folder)
         self.calibration = Calibration.load(folder)
-        self._tokenizer = TextTokenizer(folder / TOKENIZER)
-        self._graph = Graph(
-            folder / GRAPH, device, self.info.dimension, self.info.precision == "int8"
+        self._tokenizer = shared(TextTokenizer, folder / TOKENIZER)
+        self._graph = shared(
+            Graph, folder / GRAPH, device, self.info.dimension, self.info.precision == "int8"
         )
         self._pool = Pool(2 if self._graph.on_gpu else threads or usable_cores())
 

@@ -14,7 +14,7 @@ from slice_os.encoder.batching import Chunk, Window, batches, windows_of
 from slice_os.encoder.encoder import Encoder
 from slice_os.encoder.info import GRAPH, TOKENIZER, EncoderInfo
 from slice_os.encoder.pool import Pool
-from slice_os.encoder.runtime import Graph, usable_cores
+from slice_os.encoder.runtime import Graph, shared, usable_cores
 from slice_os.encoder.tokens import TextTokenizer, TokenizedText
 from slice_os.errors import EncoderError
 from slice_os.records import Float32, Words
@@ -42,9 +42,9 @@ class OnnxEncoder(Encoder):
         if threads is not None and threads < 1:
             raise EncoderError(f"An encoder cannot run on {threads} threads: use 1 or more.")
         self.info = EncoderInfo.load(folder)
-        self._tokenizer = TextTokenizer(folder / TOKENIZER)
-        self._graph = Graph(
-            folder / GRAPH, device, self.info.dimension, self.info.precision == "int8"
+        self._tokenizer = shared(TextTokenizer, folder / TOKENIZER)
+        self._graph = shared(
+            Graph, folder / GRAPH, device, self.info.dimension, self.info.precision == "int8"
         )
         self.device = self._graph.device
         # On a GPU one thread runs the graph while the other pools.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,26 @@ from slice_os.records import Float32
 from slice_os.threads import Forkable, whole_at_fork
 
 Int64 = npt.NDArray[np.int64]
+Loaded = TypeVar("Loaded")
+_loaded: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
+
+
+def shared(load: Callable[..., Loaded], path: Path, *settings: object) -> Loaded:
+    """Return ``load(path, *settings)``, or what that gave before, while somebody still has it.
+
+    So encoders of one folder have its graph in memory once. A file that was written since is loaded
+    anew; so does a forked process, to which what its parent has on a device is of no use.
+    """
+    try:
+        own = path.stat()
+    except OSError:
+        return load(path, *settings)  # it says what is missing
+    file = (path.resolve(), own.st_ino, own.st_size, own.st_mtime_ns)
+    key = (os.getpid(), load, *file, *settings)
+    found: Loaded | None = _loaded.get(key)
+    if found is None:
+        found = _loaded[key] = load(path, *settings)
+    return found
 
 
 def usable_cores() -> int:

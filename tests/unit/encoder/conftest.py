@@ -1,12 +1,19 @@
 import shutil
+from weakref import WeakValueDictionary
 
 import numpy as np
 import onnxruntime as ort
 import pytest
 from tokenizers import Tokenizer
 
-from slice_os.encoder import load_encoder
+from slice_os.encoder import load_encoder, runtime
 from slice_os.encoder.info import DEFAULT_FOLDER
+
+
+@pytest.fixture(autouse=True)
+def _shares_nothing(monkeypatch):
+    """A test loads what it loads, whatever other tests have loaded."""
+    monkeypatch.setattr(runtime, "_loaded", WeakValueDictionary())
 
 
 @pytest.fixture(scope="session")
