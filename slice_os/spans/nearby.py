@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import as_strided
+from numpy.lib.stride_tricks import sliding_window_view
 
 from slice_os.spans.norms import Float64
 
@@ -68,12 +68,14 @@ def _shifts(squares: Float64, sound: Bools, tolerance: float) -> Iterator[tuple[
     limits = np.full((longest + 1, starts + REACH), np.inf)
     np.sqrt(table[1 : longest + 1, :starts], out=limits[1:, :starts], where=sound)
     limits *= np.sqrt(2.0 * (tolerance + ROUNDING))
-    # n^2(j, j') by j, for every shift of the end; j' is before j where the shift is negative.
+    # n^2(j, j') by length and start, whose sum is j, for every shift of the end; j' is before j
+    # where the shift is negative.
     between = {
-        beyond: np.concatenate((np.zeros(max(-beyond, 0)), table[abs(beyond)]))
+        beyond: sliding_window_view(
+            np.concatenate((np.zeros(max(-beyond, 0)), table[abs(beyond)])), starts
+        )
         for beyond in range(-REACH, REACH + 1)
     }
-    step = table.itemsize
     for later in range(REACH + 1):
         for beyond in range(-REACH if later else 1, REACH + 1):
             grown = beyond - later
@@ -83,7 +85,7 @@ def _shifts(squares: Float64, sound: Bools, tolerance: float) -> Iterator[tuple[
                 continue
             twice = table[low - later : high - later, later : later + starts].copy()
             twice += table[low + beyond : high + beyond, :starts]
-            twice -= as_strided(between[beyond][low:], (high - low, starts), (step, step))
+            twice -= between[beyond][low:high]
             twice -= table[later, :starts]
             limit = (
                 limits[low:high, :starts]

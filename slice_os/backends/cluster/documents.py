@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 from collections import Counter
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy.typing as npt
 import orjson
+import pybase64
 
 from slice_os.backends.base import StoredDocument
 from slice_os.backends.cluster.settings import Layout
@@ -130,7 +130,7 @@ def vector_fields(
     starts = packed.starts[spans[:, 0]].tolist()
     ends = packed.ends[spans[:, 1] - 1].tolist()
     return {
-        "words": base64.b64encode(packed.to_bytes()).decode(),
+        "words": pybase64.b64encode_as_string(packed.to_bytes()),
         "word_count": packed.own_words(passage) if passage else len(packed),
         "tolerance": tolerance,
         "spans": [
@@ -148,7 +148,7 @@ def packed_passage(words: str) -> PackedPassage:
         IndexDamagedError: it holds something else.
     """
     try:
-        data = base64.b64decode(words)
+        data = pybase64.b64decode(words, validate=True)
     except ValueError:
         data = b""
     return PackedPassage.from_bytes(data)

@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 import slice_os
 from slice_os.corpus import count_words
@@ -128,8 +128,8 @@ def test_every_set_up_agrees_with_a_naive_computation(file):
             for name, value in naive(encoder, query, target, passage).items():
                 assert found[name].scores[k] == pytest.approx(value, abs=2e-5), name
     for one in report.scorers:
-        assert one.correlation.pearson == stats.pearsonr(one.scores, report.gold)[0]
-        assert one.correlation.spearman == stats.spearmanr(one.scores, report.gold)[0]
+        assert one.correlation.pearson == scipy.stats.pearsonr(one.scores, report.gold)[0]
+        assert one.correlation.spearman == scipy.stats.spearmanr(one.scores, report.gold)[0]
         assert (one.comparison is None) == (one.name == "window")
     assert {name for name, _, _ in seen} == {"single pass", "n-grams"}
     assert seen[-1][1] == seen[-1][2]
@@ -305,9 +305,9 @@ def test_the_published_file_is_read_as_it_is(tmp_path):
     assert report.not_found == 1
     found = {one.name: one for one in report.scorers}
     assert [np.isnan(one.scores[6]) for one in report.scorers] == [False, True, False]
-    expected = stats.pearsonr(found["target in context"].scores[:6], report.gold[:6])[0]
+    expected = scipy.stats.pearsonr(found["target in context"].scores[:6], report.gold[:6])[0]
     assert found["target in context"].correlation.pearson == expected
-    expected = stats.pearsonr(found["single pass"].scores, report.gold)[0]
+    expected = scipy.stats.pearsonr(found["single pass"].scores, report.gold)[0]
     assert found["single pass"].correlation.pearson == expected
     assert np.isfinite(found["target in context"].comparison.p)
     done = run("evaluate", "context", file, "--scorer", "target in context")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from slice_os.evaluation.significance import RESAMPLES, SEED, holm, paired_difference
 
@@ -16,8 +16,8 @@ def test_the_tests_are_those_of_scipy(queries):
     values = np.clip(base + rng.normal(0.1, 0.2, size=queries), 0, 1)
     found = paired_difference(values.tolist(), base.tolist())
     assert found.mean == pytest.approx(values.mean() - base.mean(), abs=1e-12)
-    assert found.t_test == stats.ttest_rel(values, base).pvalue
-    drawn = stats.permutation_test(
+    assert found.t_test == scipy.stats.ttest_rel(values, base).pvalue
+    drawn = scipy.stats.permutation_test(
         (values, base),
         lambda x, y: np.mean(x) - np.mean(y),
         permutation_type="samples",

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import AutoTokenizer
 
 import slice_os
 from slice_os.errors import TrainingError
@@ -25,6 +24,8 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture
 def data(room, tmp_path):
     """Return a folder with rows of both kinds, and a base whose [UNK] stands for what is masked."""
+    from transformers import AutoTokenizer  # here, since it takes seconds
+
     room()
     base = Path((tmp_path / "base").resolve())
     (tmp_path / "base").unlink()
