@@ -27,7 +27,6 @@ from slice_os.query import query_value, read_hits, span_query
 from support.proxy import proxied
 from support.verbs import request, run
 
-from . import test_faults
 from .elasticsearch import ELASTICSEARCH, ELASTICSEARCH_8
 from .launcher import Cluster, start_cluster
 
@@ -350,19 +349,3 @@ def test_the_doctor_says_what_hurts(node, filled):
         client.indices.put_settings(index=name, body={setting: False})
     with slice_os.open(filled) as index:
         assert isinstance(dialect_of(index._backend._cluster.client), Elasticsearch)
-
-
-@pytest.fixture
-def three() -> Iterator[Cluster]:
-    with start_cluster(3, server=ELASTICSEARCH) as nodes:
-        yield nodes
-
-
-def test_a_node_of_three_is_killed_while_loading_and_searching(three, monkeypatch):
-    def leader(client, cluster):
-        rows = client.transport.perform_request("GET", "/_cat/master", params={"format": "json"})
-        name = rows[0]["node"]
-        return next(node for node in cluster.nodes if node.name == name)
-
-    monkeypatch.setattr(test_faults, "leader", leader)
-    test_faults.test_a_node_killed_while_loading_and_searching(three, monkeypatch)

@@ -15,11 +15,15 @@ from cluster.opensearch import OPENSEARCH
 from cluster.server import Server
 
 THREE = pytest.StashKey[Cluster]()
-THREE_NODES = {
-    "tests/cluster/test_cluster.py", "tests/cluster/test_faults.py",
-    "tests/cluster/test_source.py", "tests/faults/test_faults.py",
-}  # fmt: skip
-"""Modules that need three nodes: one process runs them, one after the other."""
+TOGETHER = {
+    "tests/cluster/test_cluster.py": "three nodes",
+    "tests/cluster/test_faults.py": "three nodes",
+    "tests/cluster/test_source.py": "three nodes",
+    "tests/faults/test_faults.py": "three nodes",
+    "tests/cluster/test_elasticsearch.py": "elasticsearch",
+    "tests/cluster/test_elasticsearch_nodes.py": "three nodes of Elasticsearch",
+}
+"""Modules whose nodes no test names: one process runs those of the same, one after the other."""
 
 
 class ByServer(LoadFileScheduling):
@@ -27,8 +31,8 @@ class ByServer(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         module, _, name = nodeid.partition("::")
-        if module in THREE_NODES:
-            return "three nodes"
+        if module in TOGETHER:
+            return TOGETHER[module]
         if "elasticsearch" in name:
             return "elasticsearch"
         if "opensearch" in name or module.startswith("tests/cluster/"):
@@ -83,7 +87,8 @@ def three_nodes(pytestconfig: pytest.Config) -> Iterator[Cluster]:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Stop the three nodes when their tests are over: idle ones take time from the others."""
     three = item.config.stash.get(THREE, None)
-    if three and not (nextitem and nextitem.nodeid.partition("::")[0] in THREE_NODES):
+    following = nextitem.nodeid.partition("::")[0] if nextitem else ""
+    if three and TOGETHER.get(following) != "three nodes":
         three.stop()
 
 
