@@ -304,12 +304,12 @@ def test_killed_at_random_moments_by_signals(location):
     version, written, killed = 1, 1, 0
     with slice_os.open(location) as index:
         index.add([slice_os.Document("d0", "Version 1 of the document.")])
-        for turn in range(KILLS):
-            source = ("text", "words")[turn % 2]
+        while killed < KILLS:
+            source = ("text", "words")[killed % 2]
             child = subprocess.Popen([*command, "--from", source], stderr=subprocess.DEVNULL,
                                      stdout=subprocess.DEVNULL)  # fmt: skip
             # A timer of its own: a writer may be held off until the child is done.
-            timer = threading.Timer(rng.uniform(0.3, longest), child.kill)
+            timer = threading.Timer(rng.uniform(min(0.3, longest / 2), longest), child.kill)
             timer.start()
             while child.poll() is None:
                 version += 1
@@ -321,11 +321,13 @@ def test_killed_at_random_moments_by_signals(location):
                 assert index.search("subscription")
                 time.sleep(0.05)  # the child needs the processor too
             timer.cancel()
-            killed += child.returncode == -signal.SIGKILL
+            if child.returncode == -signal.SIGKILL:
+                killed += 1
+            else:  # it was done before: on a machine that is less busy now than when it was timed
+                longest *= 0.8
             said = index.get("d0").text
             assert said.startswith("Version ")
             assert written <= int(said.split()[1]) <= version
-        assert killed
         subprocess.run(command, check=True, capture_output=True)
         assert [one.state for one in slice_os.generations(location)].count("live") == 1
         if written < version:  # the last was cut in two, and said so: to be run again
