@@ -20,7 +20,6 @@ TOGETHER = {
     "tests/cluster/test_faults.py": "three nodes",
     "tests/cluster/test_source.py": "three nodes",
     "tests/faults/test_faults.py": "three nodes",
-    "tests/cluster/test_elasticsearch.py": "elasticsearch",
     "tests/cluster/test_elasticsearch_nodes.py": "three nodes of Elasticsearch",
 }
 """Modules whose nodes no test names: one process runs those of the same, one after the other."""
@@ -31,6 +30,8 @@ class ByServer(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         module, _, name = nodeid.partition("::")
+        if "[older" in name:
+            return "an older Elasticsearch"
         if module in TOGETHER:
             return TOGETHER[module]
         if "elasticsearch" in name:
