@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from slice_os.encoder.info import GRAPH, TOKENIZER, EncoderInfo, file_sha256
-from slice_os.encoder.judge import CALIBRATION
+from slice_os.encoder.model_judge import CALIBRATION
 from slice_os.encoder.onnx import OnnxEncoder
 from slice_os.errors import ExportError
 from slice_os.exporters import parity

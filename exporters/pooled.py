@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slice_os.encoder import Encoder, EncoderInfo
-from slice_os.encoder.judge import Placed, joined
+from slice_os.encoder.judge import Placed
+from slice_os.encoder.model_judge import joined
 from slice_os.encoder.tokens import TextTokenizer, TokenizedText
 from slice_os.errors import EncoderError
 from slice_os.exporters.checkpoint import Checkpoint, family, load_checkpoint

@@ -10,7 +10,7 @@ from .diagnosis import doctor as doctor
 from .diagnosis import verify as verify
 from .encoder import encoder_info as encoder_info
 from .encoder import load_encoder as load_encoder
-from .encoder.judge import load_judge as load_judge
+from .encoder.judges import load_judge as load_judge
 from .errors import SliceOSError as SliceOSError
 from .evaluation import build_context as build_context
 from .evaluation import calibrate as calibrate

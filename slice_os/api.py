@@ -16,7 +16,8 @@ from slice_os.backends import Backend, IndexMeta, backend_for
 from slice_os.backends.base import IndexStatus, Mode, Order, StoredPassage
 from slice_os.corpus import Corpus
 from slice_os.encoder import Encoder, EncoderLike, load_encoder
-from slice_os.encoder.judge import Judge, JudgeLike, load_judge
+from slice_os.encoder.judge import Judge
+from slice_os.encoder.judges import WORDS, JudgeLike, load_judge
 from slice_os.errors import EncoderMismatchError, LocationError, MovedError, QueryError
 from slice_os.filters import Filter, parse_filters, unknown_field
 from slice_os.fusion import DEFAULT_FUSION, LATE
@@ -53,8 +54,8 @@ class Index(Forkable):
         credentials: For a cluster, instead of the environment's: ``user`` and ``password``,
             ``api_key``, ``ca_certs``, and others (docs/cluster.md).
         client: An opensearch-py client for the cluster, instead of one of our own.
-        judge: What has the last word on verified degrees (`slice_os.load_judge`): a judge, or
-            where one is.
+        judge: What has the last word on verified degrees, as `slice_os.load_judge` takes it: by
+            default the judge inside, which lowers those of opposites; None for none.
 
     Raises:
         LocationError: the index exists and is not as `passage_words`, `store` or `cluster` say.
@@ -73,7 +74,7 @@ class Index(Forkable):
         cluster: Mapping[str, Any] | None = None,
         credentials: Mapping[str, str] | None = None,
         client: Any = None,
-        judge: JudgeLike = None,
+        judge: JudgeLike = WORDS,
     ) -> None:
         self.location = os.fspath(location)  # TypeError, if it is none
         if passage_words is not None and passage_words < LEAST_PASSAGE_WORDS:

@@ -19,7 +19,7 @@ Examples:
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @encoder_option
-@judge_option
+@judge_option("none")
 @device_option
 @json_option
 def degrees(file: Path, encoder: str | None, judge: str | None, device: str, as_json: bool) -> None:
@@ -76,7 +76,7 @@ Examples:
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @encoder_option
-@judge_option
+@judge_option("none")
 @device_option
 @json_option
 def opposites(

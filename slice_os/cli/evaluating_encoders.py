@@ -44,7 +44,7 @@ Examples:
     metavar="PATH",
     help="An encoder's folder or file; several are compared.  [default: the one inside]",
 )
-@judge_option
+@judge_option("none")
 @device_option
 @click.option(
     "--scorer",

@@ -23,6 +23,7 @@ from slice_os.cli.options import (
     query_options,
 )
 from slice_os.cli.output import counted, echo_json, plain, progress_bar, shorten
+from slice_os.encoder.judges import NO_JUDGE, WORDS
 from slice_os.errors import QueryError, SliceOSError
 from slice_os.phrases import Sought
 from slice_os.records import Match
@@ -56,7 +57,7 @@ Examples:
     help="The least degree of similarity of a match.",
 )
 @query_options
-@judge_option
+@judge_option("words, with --verify")
 @click.option(
     "--verify/--no-verify",
     default=False,
@@ -126,14 +127,16 @@ def mine(
     collected: list[dict[str, Any]] = []
     unknown: list[str] = []
     with (
-        open_index(location, encoder=encoder, device=device, threads=threads, judge=judge) as index,
+        open_index(
+            location, encoder=encoder, device=device, threads=threads, judge=judge or WORDS
+        ) as index,
         _matches_to(output, collected if as_json else None, as_lines) as write,
         progress_bar(1.0) as bar,
     ):
         for match in index.mine(
             named,
             degree=degree,
-            verify=verify or judge is not None,
+            verify=verify or judge not in (None, NO_JUDGE),
             on_progress=lambda done: bar.update(done - bar.n),
             on_unknown=unknown.append,
             **asked,

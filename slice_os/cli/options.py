@@ -30,14 +30,20 @@ encoder_option: Decorator = click.option(
     help="An encoder folder, a checkpoint folder or word vectors in GloVe's text format.  "
     "[default: the encoder that comes with slice-os]",
 )
-judge_option: Decorator = click.option(
-    "--judge",
-    envvar="SLICE_OS_JUDGE",
-    show_envvar=True,
-    metavar="LOCATION",
-    help="The folder of a judge, which reads a span together with what is asked and lowers its "
-    "degree if it says something else.",
-)
+
+
+def judge_option(default: str) -> Decorator:
+    """Return the option ``--judge`` with what stands for it where it is not given."""
+    return click.option(
+        "--judge",
+        envvar="SLICE_OS_JUDGE",
+        show_envvar=True,
+        metavar="LOCATION",
+        help="What compares a span with what is asked word by word, and lowers the degree of an "
+        f"opposite: words, the judge inside; the folder of another; or none.  [default: {default}]",
+    )
+
+
 device_option: Decorator = click.option(
     "--device",
     type=click.Choice(DEVICES),

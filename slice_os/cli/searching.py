@@ -19,6 +19,7 @@ from slice_os.cli.options import (
     size_option,
 )
 from slice_os.cli.output import echo_document, echo_hit, echo_json
+from slice_os.encoder.judges import WORDS
 from slice_os.fusion import DEFAULT_FUSION, FUSIONS, LATE
 from slice_os.records import Excerpt, Hit
 
@@ -77,7 +78,7 @@ Examples:
 )
 @context_option(0)
 @query_options
-@judge_option
+@judge_option("words")
 @click.option(
     "--verify/--no-verify",
     default=True,
@@ -114,7 +115,7 @@ def search(
     from slice_os import open as open_index
 
     with open_index(
-        location, encoder=encoder, device=device, threads=threads, judge=judge
+        location, encoder=encoder, device=device, threads=threads, judge=judge or WORDS
     ) as index:
         hits = index.search(
             query,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from slice_os.encoder import EncoderLike, open_encoder
-from slice_os.encoder.judge import JudgeLike, open_judge
+from slice_os.encoder.judges import NO_JUDGE, JudgeLike, open_judge
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.lines import numbered_lines
 from slice_os.evaluation.rows import field, read_rows, score
@@ -167,6 +167,7 @@ def evaluate_context(
     for name in [*scorers, *([against] if against else [])]:
         if name not in SCORERS:
             raise EvaluationError(f"There is no scorer {name!r}: use {', '.join(SCORERS)}.")
+    judge = None if judge == NO_JUDGE else judge
     if judge is None and JUDGED in (*scorers, against):
         raise EvaluationError(f"The scorer {JUDGED} needs a judge: give one with --judge.")
     if not scorers:

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from slice_os.encoder import EncoderLike, open_encoder
-from slice_os.encoder.judge import JudgeLike, Placed, open_judge
+from slice_os.encoder.judge import Placed
+from slice_os.encoder.judges import JudgeLike, open_judge
 from slice_os.errors import EvaluationError
 from slice_os.evaluation.calibration import curve, reached_at
 from slice_os.evaluation.labels import NO, YES, Floats, Labels

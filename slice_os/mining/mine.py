@@ -74,7 +74,7 @@ def mine_phrases(
         np.cumsum([len(sought[name].counter_examples) for name in names])[:-1],
     )
     judge = judge if verify else None
-    least = judge.calibration.least(threshold) if judge else threshold
+    least = judge.least(threshold) if judge else threshold
     reach = cosine(min(max(least - VERIFY_MARGIN, 0), 1)) if verify else cosine(threshold)
     asked = MiningQuery(
         vectors[: len(phrases)],
@@ -106,11 +106,11 @@ def mine_phrases(
         cases = (case_of(passage, n, some, counters[n], least) for passage, n, some in near())
         while batch := list(islice(cases, BATCH)):
             found = verified(batch, counters, least, encoder)
+            kept = [apart(case, spans, least) for case, spans in zip(batch, found, strict=True)]
             if judge:
-                found = judged(batch, found, judge)
-            for case, spans in zip(batch, found, strict=True):
-                kept = apart(case, spans, threshold)
-                yield from matches(case.stored, case.name, case.phrases, kept)
+                kept = judged(batch, kept, judge, threshold)
+            for case, spans in zip(batch, kept, strict=True):
+                yield from matches(case.stored, case.name, case.phrases, spans)
     else:
         for passage, n, some in near():
             spans = indexed(passage, some, counters[n], cosine(threshold))

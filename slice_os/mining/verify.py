@@ -81,21 +81,31 @@ def verified(
 
 
 def judged(
-    cases: Sequence[Case], found: Sequence[Sequence[Span]], judge: Judge
+    cases: Sequence[Case], found: Sequence[Sequence[Span]], judge: Judge, threshold: float
 ) -> list[list[Span]]:
-    """Return spans with their judged degrees; nothing speaks against those of counter-examples."""
+    """Return the spans whose judged degree is enough, with it.
+
+    They are those that `apart` has chosen, by their verified degrees: a part of what the judge
+    speaks against is no match in its place.
+    """
 
     def asked(case: Case, span: Span) -> tuple[str, Placed]:
         start, end, _ = span_text(case.stored, span.i, span.j)
         return case.phrases[span.phrase].query.text, read_span(case.stored, start, end)
 
     flat = [(case, span) for case, own in zip(cases, found, strict=True) for span in own]
-    verified = np.array([degree(span.cosine) for _, span in flat], np.float32)
-    degrees = judge.calibration.degrees(verified)
-    own = [n for n, (_, span) in enumerate(flat) if span.phrase >= 0]
-    degrees[own] = judge.degrees([asked(*flat[n]) for n in own], verified[own])
-    said = iter(degrees.tolist())
-    return [[span._replace(cosine=cosine(next(said))) for span in spans] for spans in found]
+    cosines = np.array([span.cosine for _, span in flat])
+    verified = degree(cosines).astype(np.float32)
+    degrees = judge.degrees([asked(*one) for one in flat], verified)
+    said = iter(np.where(degrees == verified, cosines, cosine(degrees)).tolist())
+    return [
+        [
+            span
+            for span in (span._replace(cosine=next(said)) for span in spans)
+            if degree(span.cosine) >= threshold - ROUNDING
+        ]
+        for spans in found
+    ]
 
 
 def apart(case: Case, spans: Sequence[Span], threshold: float) -> list[Span]:

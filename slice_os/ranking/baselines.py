@@ -120,9 +120,6 @@ class BM25:
         texts: The documents.
         stem: Count a term's English stem (Snowball's, also called Porter2) instead of the term.
         idf: Weigh terms by how few documents hold them; else each has the weight 1.
-
-    Raises:
-        MissingExtraError: `stem` needs the extra ``ranking``.
     """
 
     def __init__(self, texts: Sequence[str], *, stem: bool = True, idf: bool = True) -> None:
@@ -156,9 +153,9 @@ class BM25:
 
 @lru_cache(maxsize=1)
 def _stemmer() -> Callable[[str], str]:
-    with needs("Stemming", "ranking"):
-        import snowballstemmer
-    stem: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
+    from snowballstemmer import stemmer
+
+    stem: Callable[[str], str] = stemmer("english").stemWord
     return lru_cache(maxsize=1 << 16)(stem)
 
 

@@ -64,9 +64,10 @@ def search_passages(
     the fusions of rankings, rrf and min_max, go by the degree alone).
 
     The degree of a hit is that of its best span: of `verify` spans a hit encoded alone, or, with
-    ``verify=0``, as the index has them (in context). A `judge` then reads each span that is shown
-    together with the query, and its word is the degree (`slice_os.encoder.judge`). `all_lengths`
-    compares spans of every length instead of about 0.75 to 1.4 times the query's words.
+    ``verify=0``, as the index has them (in context). A `judge` then compares each span that is
+    shown with the query word by word, and has the last word (`slice_os.encoder.judges`).
+    `all_lengths` compares spans of every length instead of about 0.75 to 1.4 times the query's
+    words.
 
     With `min_degree` only hits of at least that degree are returned and counted, in whatever mode:
     the search goes on through the ranks until it has `size` of them after the first `offset`, has

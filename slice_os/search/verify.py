@@ -139,9 +139,11 @@ def _judged(
         for one, own in zip(some, passages, strict=True)
         for found in own
     ]
-    degrees = np.array([match.degree for *_, match in spans], np.float32)
+    degrees = np.array([match.degree for *_, match in spans])
+    verified = degrees.astype(np.float32)
     asked = [(query, read_span(stored, match.start, match.end)) for query, stored, match in spans]
-    said = iter(judge.degrees(asked, degrees).tolist())
+    judged = judge.degrees(asked, verified)
+    said = iter(np.where(judged == verified, degrees, judged).tolist())
     return [
         [
             sorted(

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from slice_os.encoder.judge import Calibration
+from slice_os.encoder.model_judge import Calibration
 from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import Checkpoint
 from slice_os.training.development import DevelopmentSet

@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from slice_os.encoder import Encoder
-from slice_os.encoder.judge import SHIFT, Calibration, Placed
+from slice_os.encoder.judge import Placed
+from slice_os.encoder.model_judge import SHIFT, Calibration
 from slice_os.errors import TrainingError
 from slice_os.evaluation.degrees import read_opposites
 from slice_os.evaluation.significance import correlate

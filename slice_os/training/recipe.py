@@ -194,7 +194,7 @@ class Static(Part, frozen=True):
 
 
 class Judge(Part, frozen=True):
-    """A judge, which reads a query and a span together (`slice_os.encoder.judge`).
+    """A judge, which reads a query and a span together (`slice_os.encoder.model_judge`).
 
     Attributes:
         rows: What `recipes/judge_rows.py` writes: a query, a positive and a negative.

@@ -27,7 +27,7 @@ from slice_os.query import query_value, read_hits, span_query
 from support.proxy import proxied
 from support.verbs import request, run
 
-from .elasticsearch import ELASTICSEARCH, ELASTICSEARCH_8
+from .elasticsearch import ELASTICSEARCH_8
 from .launcher import Cluster, start_cluster
 
 ROOT = Path(__file__).parents[2]

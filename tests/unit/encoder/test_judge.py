@@ -14,7 +14,8 @@ from click.testing import CliRunner
 
 import slice_os
 from slice_os.cli import main
-from slice_os.encoder.judge import Calibration, Placed
+from slice_os.encoder.judge import Placed
+from slice_os.encoder.model_judge import Calibration
 from slice_os.errors import EncoderMismatchError, EvaluationError
 from slice_os.spans import placed
 
@@ -76,7 +77,10 @@ def test_a_judge_reads_a_few_words_of_the_same_sentence():
 
 
 def test_a_search_shows_the_judged_degrees(folder, location, reads):
-    with slice_os.open(location) as plain, slice_os.open(location, judge=folder) as judged:
+    with (
+        slice_os.open(location, judge=None) as plain,
+        slice_os.open(location, judge=folder) as judged,
+    ):
         verified = {hit.document: hit for hit in plain.search(QUERY)}
         hits = judged.search(QUERY, sort="degree")
         assert judged.search(QUERY, verify=0) == plain.search(QUERY, verify=0)
@@ -98,7 +102,7 @@ def test_a_search_shows_the_judged_degrees(folder, location, reads):
 
 def test_mining_finds_what_the_judge_lets_pass(folder, location, reads):
     with (
-        slice_os.open(location) as plain,
+        slice_os.open(location, judge=None) as plain,
         slice_os.open(location, judge=folder) as index,
         slice_os.load_judge(folder) as judge,
     ):

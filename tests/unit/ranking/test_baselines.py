@@ -149,7 +149,6 @@ def test_stop_words_do_not_count_and_no_word_is_said():
 @pytest.mark.parametrize(
     ("package", "code", "what"),
     [
-        ("snowballstemmer", "baselines import BM25; BM25(['x'])", "Stemming"),
         ("gensim", "baselines import Doc2Vec; Doc2Vec(['x'])", "Doc2vec"),
         ("sentencex", "ranker import cut_sentences; cut_sentences('x')", "Cutting"),
     ],

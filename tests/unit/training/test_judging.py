@@ -10,7 +10,8 @@ import pytest
 import torch
 
 import slice_os
-from slice_os.encoder.judge import CALIBRATION, Judge, Placed
+from slice_os.encoder.judge import Placed
+from slice_os.encoder.model_judge import CALIBRATION, ModelJudge
 from slice_os.errors import EncoderError, TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.parity import sentences
@@ -145,4 +146,4 @@ def test_a_folder_that_is_no_judge_is_said(tmp_path, checkpoint):
         slice_os.load_judge(tmp_path / "encoder")
     (tmp_path / "encoder" / CALIBRATION).write_text('{"family": "x"}')
     with pytest.raises(EncoderError, match="lacks or misstates a field"):
-        Judge(tmp_path / "encoder")
+        ModelJudge(tmp_path / "encoder")

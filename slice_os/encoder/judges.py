@@ -1,0 +1,102 @@
+"""The judge that comes inside, which goes by rules of English, and the loading of any."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from slice_os.encoder.encoder import Encoder
+from slice_os.encoder.judge import Judge, Placed
+from slice_os.encoder.model_judge import ModelJudge
+from slice_os.encoder.opposition import Opposition, opposition
+from slice_os.records import Float32
+
+WORDS, NO_JUDGE = "words", "none"
+"""Names that `load_judge` takes for the judge inside, and for none."""
+OPPOSITE, ANOTHER_NUMBER = 0.67, 0.7
+"""The highest degrees of an opposite and of what says another number. People rate both as half as
+alike as the same, which is a degree of 0.8; but a paraphrase in other words has one of 0.79 on
+average, and nine of ten of those are to come before an opposite."""
+
+
+class WordJudge(Judge):
+    """The judge that comes inside: it lowers the degree of an opposite, seen by its words.
+
+    It judges whichever encoder's degrees, and leaves those of other pairs as they are.
+    """
+
+    def __repr__(self) -> str:
+        return "<WordJudge>"
+
+    def degrees(self, pairs: Sequence[tuple[str, Placed]], verified: Float32) -> Float32:
+        """Return the judged degrees, float32 ``[n]``, of pairs with these verified ones.
+
+        An opposite gets at most 0.67, and 0.7 if it is another number: the fewer of the other
+        words are the same, the less of what it has above that is taken off.
+        """
+        found = [opposition(query, placed.span, placed.before) for query, placed in pairs]
+        strength = np.array([one.strength for one in found], np.float32)
+        level = np.array([_level(one) for one in found], np.float32)
+        over: Float32 = np.maximum(verified - level, np.float32(0))
+        return verified - strength * over
+
+    def least(self, judged: float) -> float:
+        """Return the degree as it is."""
+        return judged
+
+
+def _level(found: Opposition) -> float:
+    return ANOTHER_NUMBER if "number" in found.kinds else OPPOSITE
+
+
+JudgeLike = Judge | str | os.PathLike[str] | None
+"""A judge, "words" for the one inside, where another is, or None or "none" for none."""
+
+
+def load_judge(
+    judge: JudgeLike = WORDS, device: str = "auto", threads: int | None = None
+) -> Judge | None:
+    """Load a judge; one that is given is returned, and stays its owner's to close.
+
+    Args:
+        judge: "words" for the one that comes inside, a folder that `slice-os export` made of
+            another ("./words" if it is called that), or None or "none" for none.
+        device: As `slice_os.load_encoder` takes it.
+        threads: How many cores it uses on a CPU; all that the process may if None.
+
+    Raises:
+        EncoderError: There is no judge, or it is not usable.
+        MissingExtraError: onnxruntime is not installed.
+    """
+    if judge in (None, NO_JUDGE):
+        return None
+    if judge == WORDS:
+        return WordJudge()
+    if not isinstance(judge, (str, os.PathLike)):
+        return judge
+    return ModelJudge(Path(judge), device, threads)
+
+
+@contextmanager
+def open_judge(
+    judge: JudgeLike, encoder: Encoder, device: str = "auto", threads: int | None = None
+) -> Iterator[Judge | None]:
+    """Give a judge of an encoder's degrees as `load_judge` does, and close it afterwards.
+
+    One that was given stays open.
+
+    Raises:
+        EncoderMismatchError: It judges another encoder's degrees.
+    """
+    loaded = load_judge(judge, device, threads)
+    try:
+        if loaded:
+            loaded.check(encoder)
+        yield loaded
+    finally:
+        if loaded and loaded is not judge:
+            loaded.close()
