@@ -70,7 +70,7 @@ def degrees(file: Path, encoder: str | None, judge: str | None, device: str, as_
     epilog="""\b
 Examples:
   slice-os evaluate opposites examples/minimal-pairs.tsv
-  slice-os evaluate opposites examples/minimal-pairs.tsv --judge my-judge
+  slice-os evaluate opposites examples/minimal-pairs.tsv --judge words
   slice-os evaluate opposites pairs.csv --encoder my-encoder --json
 """
 )

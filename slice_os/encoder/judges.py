@@ -17,7 +17,7 @@ from slice_os.records import Float32
 
 WORDS, NO_JUDGE = "words", "none"
 """Names that `load_judge` takes for the judge inside, and for none."""
-OPPOSITE, ANOTHER_NUMBER = 0.67, 0.7
+OPPOSITE, ANOTHER_NUMBER = 0.65, 0.67
 """The highest degrees of an opposite and of what says another number. People rate both as half as
 alike as the same, which is a degree of 0.8; but a paraphrase in other words has one of 0.79 on
 average, and nine of ten of those are to come before an opposite."""
@@ -35,7 +35,7 @@ class WordJudge(Judge):
     def degrees(self, pairs: Sequence[tuple[str, Placed]], verified: Float32) -> Float32:
         """Return the judged degrees, float32 ``[n]``, of pairs with these verified ones.
 
-        An opposite gets at most 0.67, and 0.7 if it is another number: the fewer of the other
+        An opposite gets at most 0.65, and 0.67 if it is another number: the fewer of the other
         words are the same, the less of what it has above that is taken off.
         """
         found = [opposition(query, placed.span, placed.before) for query, placed in pairs]

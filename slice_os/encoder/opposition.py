@@ -21,12 +21,14 @@ ENOUGH, PLENTY = 0.7, 0.8
 second on wholly."""
 LEFT = 2
 """Words of sense that may differ besides."""
+FEW = 4
+"""Words of sense that may be antonyms."""
 LONG = 8
 """Words of sense in a text, of more of which the few that differ count for less."""
 BEFORE = 3
 """Words before a span, in its clause, of which one may negate it."""
-_ALONE = frozenset(["must"])
-"""A modal that says another thing than none does."""
+_ANSWERS = frozenset(["no", "nothing"])
+"""Negations that at the beginning need not be of what follows them: "no thank you"."""
 _PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non", "mis")
 _ENDS = (
     ("up", "down"), ("in", "out"), ("over", "under"), ("pre", "post"), ("on", "off"), ("im", "ex"),
@@ -101,15 +103,19 @@ def opposition(one: str, other: str, before: str = "") -> Opposition:
     mine, its = _read(one), _read(other)
     here, there = Counter(mine.words), Counter(its.words)
     gone, come = list((here - there).elements()), list((there - here).elements())
+    if sum(word not in small for word in gone + come) > LEFT + FEW:
+        return Opposition((), 0.0)
     antonyms = _antonyms(gone, come)
     kinds = []
-    clause = _CLAUSE.split(before)[-1].split()[-BEFORE:]
-    negated = _negated(mine, its, _read(" ".join(clause)), gone, come)
+    clause = _CLAUSE.split(before)[-1].split()
+    if clause and clause[0].lower() in _ANSWERS:
+        del clause[0]
+    negated = _negated(mine, its, _read(" ".join(clause[-BEFORE:])), gone, come)
     if negated != (len(antonyms) % 4 == 2):
         kinds.append("negation" if negated else "antonym")
     if mine.numbers - its.numbers and its.numbers - mine.numbers:
         kinds.append("number")
-    if _modals_differ(mine.modals, its.modals):
+    if mine.modals - its.modals and its.modals - mine.modals:
         kinds.append("modal")
     if not kinds and len(gone) + len(come) < 2 and _exchanged(mine.words, its.words):
         kinds.append("role")
@@ -125,6 +131,7 @@ def opposition(one: str, other: str, before: str = "") -> Opposition:
     return Opposition(tuple(kinds) if strength else (), strength)
 
 
+@lru_cache(1 << 10)
 def _read(text: str) -> _Read:
     english = _english()
     said = text.lower()
@@ -149,7 +156,8 @@ def _negated(
 ) -> bool:
     """Tell whether one of the two is negated and the other neither is nor denies otherwise."""
     english = _english()
-    more = len(mine.negations) - len(its.negations) - len(before.negations)
+    more = len(mine.negations) - len(its.negations)
+    more -= len(before.negations)
     topic = len(mine.words) < 4 and not (mine.negations or english.small & {*mine.words})
     if more % 2 == 0 or topic:
         return False
@@ -157,11 +165,6 @@ def _negated(
         word in english.denying or (word.startswith(("un", "dis", "in", "im")) and len(word) > 5)
         for word in (come if more > 0 else gone)
     )
-
-
-def _modals_differ(mine: Counter[str], its: Counter[str]) -> bool:
-    gone, come = mine - its, its - mine
-    return bool(gone and come) or bool(_ALONE & {*gone, *come} and not (mine and its))
 
 
 def _antonyms(gone: Sequence[str], come: Sequence[str]) -> list[str]:

@@ -80,6 +80,7 @@ def test_what_stands_before_a_span_negates_it():
     assert opposition("want to cancel", "want to cancel", "they do not") == (("negation",), 1)
     assert opposition("do not want to cancel", "want to cancel", "they do not").strength == 0
     assert opposition("want to cancel", "want to cancel", "fee or not,").strength == 0
+    assert opposition("thank you", "thank you", "no").strength == 0
     assert opposition("want to cancel", "want to cancel", "not that they will ever").strength == 0
 
 
