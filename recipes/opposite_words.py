@@ -5,7 +5,7 @@
 Each line holds the stem of a word and those of its antonyms, which need not be in the dictionary
 form: "rose" has "fell". An adjective also has those of the adjectives that WordNet calls similar
 ("polite" has "rude", which is similar to "impolite"). Words are those of the packaged tokenizer.
-Needs `pip install lemminflect snowballstemmer`, and WordNet's files, as Debian's wordnet-base has.
+Needs `pip install lemminflect PyStemmer`, and WordNet's files, as Debian's wordnet-base has.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 from opposites import FEW, LISTS, SUBJECTS, Lexicon, WordNet
-from snowballstemmer import stemmer
+from Stemmer import Stemmer
 
 TOKENIZER = Path(__file__).parents[1] / "slice_os/encoder/default/tokenizer.json"
 
@@ -66,7 +66,7 @@ def main(out: Path, wordnet: Path) -> None:
     pairs = {(one, other) for one in known for other in lexicon.of(one, "antonyms")}
     pairs |= {(one, far) for one in known for far in further(lexicon.wordnet, one) if far in words}
     pairs |= {pair for pair in listed() if " " not in "".join(pair)}
-    stem = stemmer("english").stemWord
+    stem = Stemmer("english").stemWord
     found = defaultdict(set)
     for one, other in pairs:
         if stem(one) != stem(other):

@@ -16,6 +16,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from Stemmer import Stemmer
+
 ENOUGH, PLENTY = 0.7, 0.8
 """Shares of words that two texts have in common: above the first a difference counts, from the
 second on wholly."""
@@ -25,6 +27,8 @@ FEW = 4
 """Words of sense that may be antonyms."""
 LONG = 8
 """Words of sense in a text, of more of which the few that differ count for less."""
+LONGEST = 40
+"""Words of a text up to which their order is looked at; a span has at most 20."""
 BEFORE = 3
 """Words before a span, in its clause, of which one may negate it."""
 _ANSWERS = frozenset(["no", "nothing"])
@@ -117,7 +121,8 @@ def opposition(one: str, other: str, before: str = "") -> Opposition:
         kinds.append("number")
     if mine.modals - its.modals and its.modals - mine.modals:
         kinds.append("modal")
-    if not kinds and len(gone) + len(come) < 2 and _exchanged(mine.words, its.words):
+    same = len(gone) + len(come) < 2 and len(its.words) <= LONGEST
+    if not kinds and same and _exchanged(mine.words, its.words):
         kinds.append("role")
     differ = Counter(gone + come) - Counter(antonyms)
     left = sum(count for word, count in differ.items() if word not in small)
@@ -240,14 +245,6 @@ def _english() -> _English:
     )
 
 
-@lru_cache(1)
-def _stemmer() -> Any:
-    from snowballstemmer import stemmer
-
-    return stemmer("english")
-
-
-@lru_cache(1 << 14)
 def _stem(word: str) -> str:
-    stem: str = _stemmer().stemWord(word)
+    stem: str = Stemmer("english", 0).stemWord(word)  # its own: two threads may not share one
     return stem

@@ -153,9 +153,9 @@ class BM25:
 
 @lru_cache(maxsize=1)
 def _stemmer() -> Callable[[str], str]:
-    from snowballstemmer import stemmer
+    from Stemmer import Stemmer
 
-    stem: Callable[[str], str] = stemmer("english").stemWord
+    stem: Callable[[str], str] = Stemmer("english").stemWord
     return lru_cache(maxsize=1 << 16)(stem)
 
 

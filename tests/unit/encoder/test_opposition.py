@@ -115,6 +115,12 @@ def test_any_texts_can_be_compared(one, other, before):
     assert opposition(one, one).strength == 0
 
 
+def test_a_long_text_takes_no_longer_than_it_has_words():
+    long = " ".join(f"word{n}" for n in range(50_000))
+    assert opposition(long, long).strength == 0
+    assert opposition(long, f"{long} more").strength == 0
+
+
 def test_the_judge_inside_lowers_opposites_and_nothing_else():
     pairs = [
         ("wants to cancel", Placed("wants to cancel")),
