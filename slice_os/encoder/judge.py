@@ -25,10 +25,7 @@ class Placed(NamedTuple):
 
 
 class Judge(ABC):
-    """What has the last word on verified degrees: it may lower them, and never raises one.
-
-    A context manager that closes it.
-    """
+    """What has the last word on verified degrees; a context manager that closes it."""
 
     def __enter__(self: Self) -> Self:
         return self

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal, overload
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from slice_os.encoder.encoder import Encoder
 from slice_os.encoder.judge import Judge, Placed
 from slice_os.encoder.model_judge import ModelJudge
 from slice_os.encoder.opposition import Opposition, opposition
+from slice_os.errors import EncoderError
 from slice_os.records import Float32
 
 WORDS, NO_JUDGE = "words", "none"
@@ -57,6 +59,14 @@ JudgeLike = Judge | str | os.PathLike[str] | None
 """A judge, "words" for the one inside, where another is, or None or "none" for none."""
 
 
+@overload
+def load_judge(  # type: ignore[overload-overlap]
+    judge: Literal["none"] | None, device: str = "auto", threads: int | None = None
+) -> None: ...
+@overload
+def load_judge(
+    judge: Judge | str | os.PathLike[str] = WORDS, device: str = "auto", threads: int | None = None
+) -> Judge: ...
 def load_judge(
     judge: JudgeLike = WORDS, device: str = "auto", threads: int | None = None
 ) -> Judge | None:
@@ -78,6 +88,11 @@ def load_judge(
         return WordJudge()
     if not isinstance(judge, (str, os.PathLike)):
         return judge
+    if not Path(judge).is_dir():
+        raise EncoderError(
+            f"There is no judge {os.fspath(judge)}: give {WORDS}, {NO_JUDGE}, or the folder that "
+            "slice-os export made of one."
+        )
     return ModelJudge(Path(judge), device, threads)
 
 

@@ -17,6 +17,7 @@ from slice_os.cli import main
 from slice_os.encoder.judge import Placed
 from slice_os.encoder.judges import ANOTHER_NUMBER, OPPOSITE
 from slice_os.encoder.opposition import opposition
+from slice_os.errors import EncoderError
 
 ROOT = Path(__file__).parents[3]
 PAIRS = ROOT / "examples" / "minimal-pairs.tsv"
@@ -137,6 +138,8 @@ def test_the_judge_inside_lowers_opposites_and_nothing_else():
         assert len(judge.degrees([], np.float32([]))) == 0
         assert judge.least(0.8) == 0.8
     assert slice_os.load_judge("none") is slice_os.load_judge(None) is None
+    with pytest.raises(EncoderError, match="no judge wrods: give words, none, or the folder"):
+        slice_os.load_judge("wrods")
 
 
 @pytest.fixture(scope="module")
