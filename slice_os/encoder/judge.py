@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from slice_os.encoder.encoder import Encoder
-from slice_os.records import Float32
 
+Floats = npt.NDArray[np.floating[Any]]
 Self = TypeVar("Self", bound="Judge")  # in typing since Python 3.11
 
 
@@ -40,8 +43,8 @@ class Judge(ABC):
         """Stop what it has running."""
 
     @abstractmethod
-    def degrees(self, pairs: Sequence[tuple[str, Placed]], verified: Float32) -> Float32:
-        """Return the judged degrees, float32 ``[n]``, of pairs with these verified ones.
+    def degrees(self, pairs: Sequence[tuple[str, Placed]], verified: Floats) -> Floats:
+        """Return the judged degrees ``[n]`` of pairs with these verified ones.
 
         What a pair is given does not depend on its company.
         """

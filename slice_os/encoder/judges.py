@@ -11,11 +11,10 @@ from typing import Literal, overload
 import numpy as np
 
 from slice_os.encoder.encoder import Encoder
-from slice_os.encoder.judge import Judge, Placed
+from slice_os.encoder.judge import Floats, Judge, Placed
 from slice_os.encoder.model_judge import ModelJudge
-from slice_os.encoder.opposition import Opposition, opposition
+from slice_os.encoder.opposition import opposition
 from slice_os.errors import EncoderError
-from slice_os.records import Float32
 
 WORDS, NO_JUDGE = "words", "none"
 """Names that `load_judge` takes for the judge inside, and for none."""
@@ -31,28 +30,21 @@ class WordJudge(Judge):
     It judges whichever encoder's degrees, and leaves those of other pairs as they are.
     """
 
-    def __repr__(self) -> str:
-        return "<WordJudge>"
-
-    def degrees(self, pairs: Sequence[tuple[str, Placed]], verified: Float32) -> Float32:
-        """Return the judged degrees, float32 ``[n]``, of pairs with these verified ones.
+    def degrees(self, pairs: Sequence[tuple[str, Placed]], verified: Floats) -> Floats:
+        """Return the judged degrees ``[n]`` of pairs with these verified ones.
 
         An opposite gets at most 0.65, and 0.67 if it is another number: the fewer of the other
         words are the same, the less of what it has above that is taken off.
         """
         found = [opposition(query, placed.span, placed.before) for query, placed in pairs]
-        strength = np.array([one.strength for one in found], np.float32)
-        level = np.array([_level(one) for one in found], np.float32)
-        over: Float32 = np.maximum(verified - level, np.float32(0))
-        return verified - strength * over
+        strength = np.array([one.strength for one in found])
+        level = [ANOTHER_NUMBER if "number" in one.kinds else OPPOSITE for one in found]
+        lowered: Floats = verified - strength * np.maximum(verified - np.array(level), 0)
+        return lowered
 
     def least(self, judged: float) -> float:
         """Return the degree as it is."""
         return judged
-
-
-def _level(found: Opposition) -> float:
-    return ANOTHER_NUMBER if "number" in found.kinds else OPPOSITE
 
 
 JudgeLike = Judge | str | os.PathLike[str] | None

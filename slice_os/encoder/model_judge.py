@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from slice_os.encoder.encoder import Encoder
 from slice_os.encoder.info import GRAPH, TOKENIZER, EncoderInfo
-from slice_os.encoder.judge import Judge, Placed
+from slice_os.encoder.judge import Floats, Judge, Placed
 from slice_os.encoder.pool import Pool
 from slice_os.encoder.runtime import Graph, shared, usable_cores
 from slice_os.encoder.tokens import TextTokenizer
@@ -122,7 +122,7 @@ class ModelJudge(Judge):
         """Stop the threads."""
         self._pool.close()
 
-    def degrees(self, pairs: Sequence[tuple[str, Placed]], verified: Float32) -> Float32:
+    def degrees(self, pairs: Sequence[tuple[str, Placed]], verified: Floats) -> Float32:
         """Return the judged degrees, float32 ``[n]``, of pairs with these verified ones.
 
         What a pair is given does not depend on its company: each is read alone, equal ones once.
@@ -141,7 +141,7 @@ class ModelJudge(Judge):
             raise EncoderError(
                 f"The judge {self.info.name} gave a number that is not finite: export it again."
             )
-        return self.calibration.degrees(verified, z)
+        return self.calibration.degrees(verified.astype(np.float32), z)
 
     def least(self, judged: float) -> float:
         """Return the verified degree below which no judged degree reaches `judged`."""

@@ -94,17 +94,12 @@ def judged(
         return case.phrases[span.phrase].query.text, read_span(case.stored, start, end)
 
     flat = [(case, span) for case, own in zip(cases, found, strict=True) for span in own]
-    cosines = np.array([span.cosine for _, span in flat])
-    verified = degree(cosines).astype(np.float32)
-    degrees = judge.degrees([asked(*one) for one in flat], verified)
-    said = iter(np.where(degrees == verified, cosines, cosine(degrees)).tolist())
+    verified = np.array([degree(span.cosine) for _, span in flat])
+    said = iter(judge.degrees([asked(*one) for one in flat], verified).tolist())
+    told = [[(span, next(said)) for span in spans] for spans in found]
     return [
-        [
-            span
-            for span in (span._replace(cosine=next(said)) for span in spans)
-            if degree(span.cosine) >= threshold - ROUNDING
-        ]
-        for spans in found
+        [span._replace(cosine=cosine(own)) for span, own in spans if own >= threshold - ROUNDING]
+        for spans in told
     ]
 
 
