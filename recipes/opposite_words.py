@@ -5,20 +5,21 @@
 Each line holds the stem of a word and those of its antonyms, which need not be in the dictionary
 form: "rose" has "fell". An adjective also has those of the adjectives that WordNet calls similar
 ("polite" has "rude", which is similar to "impolite"). Words are those of the packaged tokenizer.
-Needs `pip install lemminflect PyStemmer`, and WordNet's files, as Debian's wordnet-base has.
+Needs `pip install lemminflect`, and WordNet's files, as Debian's wordnet-base has.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
 import click
-from opposites import FEW, LISTS, SUBJECTS, Lexicon, WordNet
-from Stemmer import Stemmer
+from opposites import FEW, LISTS, SUBJECTS, Lexicon, WordNet, both
+
+from slice_os.encoder.opposition import stem
 
 TOKENIZER = Path(__file__).parents[1] / "slice_os/encoder/default/tokenizer.json"
 
@@ -60,19 +61,13 @@ def listed() -> Iterator[tuple[str, str]]:
 def main(out: Path, wordnet: Path) -> None:
     """Write OUT."""
     vocabulary: Sequence[str] = json.loads(TOKENIZER.read_text())["model"]["vocab"]
-    known = [word for word in vocabulary if word.isascii() and word.isalpha()]
-    words = {*known}
+    known = {word for word in vocabulary if word.isascii() and word.isalpha()}
     lexicon = Lexicon(wordnet, Counter(dict.fromkeys(known, FEW + 1)))
     pairs = {(one, other) for one in known for other in lexicon.of(one, "antonyms")}
-    pairs |= {(one, far) for one in known for far in further(lexicon.wordnet, one) if far in words}
+    pairs |= {(one, far) for one in known for far in further(lexicon.wordnet, one) if far in known}
     pairs |= {pair for pair in listed() if " " not in "".join(pair)}
-    stem = Stemmer("english").stemWord
-    found = defaultdict(set)
-    for one, other in pairs:
-        if stem(one) != stem(other):
-            found[stem(one)].add(stem(other))
-            found[stem(other)].add(stem(one))
-    lines = [" ".join([word, *sorted(found[word])]) for word in sorted(found)]
+    found = both([(stem(a), stem(b)) for a, b in pairs if stem(a) != stem(b)])
+    lines = [" ".join([word, *sorted({*found[word]})]) for word in sorted(found)]
     out.write_text("\n".join([*licence(wordnet), *lines]) + "\n", encoding="utf-8")
 
 

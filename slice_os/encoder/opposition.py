@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any, NamedTuple
 
 from Stemmer import Stemmer
@@ -103,32 +104,27 @@ def opposition(one: str, other: str, before: str = "") -> Opposition:
     that says it in the negative is on it. `before` are the words before the text in its sentence:
     the last three may negate it, if no comma, colon or bracket stands between.
     """
-    small = _english().small
     mine, its = _read(one), _read(other)
     here, there = Counter(mine.words), Counter(its.words)
-    gone, come = list((here - there).elements()), list((there - here).elements())
-    if sum(word not in small for word in gone + come) > LEFT + FEW:
+    gone, come = here - there, there - here
+    if _of_sense(gone + come) > LEFT + FEW:
         return Opposition((), 0.0)
-    antonyms = _antonyms(gone, come)
+    antonyms = _antonyms(list(gone.elements()), list(come.elements()))
     kinds = []
-    clause = _CLAUSE.split(before)[-1].split()
-    if clause and clause[0].lower() in _ANSWERS:
-        del clause[0]
-    negated = _negated(mine, its, _read(" ".join(clause[-BEFORE:])), gone, come)
-    if negated != (len(antonyms) % 4 == 2):
+    negated = _negated(mine, its, before, gone, come)
+    if negated != (len(antonyms) % 2 == 1):
         kinds.append("negation" if negated else "antonym")
     if mine.numbers - its.numbers and its.numbers - mine.numbers:
         kinds.append("number")
     if mine.modals - its.modals and its.modals - mine.modals:
         kinds.append("modal")
-    same = len(gone) + len(come) < 2 and len(its.words) <= LONGEST
+    same = (gone + come).total() < 2 and len(its.words) <= LONGEST
     if not kinds and same and _exchanged(mine.words, its.words):
         kinds.append("role")
-    differ = Counter(gone + come) - Counter(antonyms)
-    left = sum(count for word, count in differ.items() if word not in small)
+    left = _of_sense(gone + come - Counter(chain(*antonyms)))
     if not kinds or left > LEFT:
         return Opposition((), 0.0)
-    shared = sum(count for word, count in (here & there).items() if word not in small)
+    shared = _of_sense(here & there)
     whole = 2 * shared + left
     share = 2 * shared / whole if whole else float(bool(antonyms or here & there))
     strength = min(max((share - ENOUGH) / (PLENTY - ENOUGH), 0.0), 1.0)
@@ -152,17 +148,26 @@ def _read(text: str) -> _Read:
             read.numbers[english.numbers.get(word, word)] += 1
         else:
             form = english.forms.get(word, word)
-            read.words.append(form if form in english.small else _stem(form))
+            read.words.append(form if form in english.small else stem(form))
     return read
 
 
+def _of_sense(words: Counter[str]) -> int:
+    """Return how many words make a difference by themselves."""
+    small = _english().small
+    return sum(count for word, count in words.items() if word not in small)
+
+
 def _negated(
-    mine: _Read, its: _Read, before: _Read, gone: Sequence[str], come: Sequence[str]
+    mine: _Read, its: _Read, before: str, gone: Iterable[str], come: Iterable[str]
 ) -> bool:
     """Tell whether one of the two is negated and the other neither is nor denies otherwise."""
     english = _english()
-    more = len(mine.negations) - len(its.negations)
-    more -= len(before.negations)
+    clause = _CLAUSE.split(before)[-1].split()
+    if clause and clause[0].lower() in _ANSWERS:
+        del clause[0]
+    around = _read(" ".join(clause[-BEFORE:]))
+    more = len(mine.negations) - len(its.negations) - len(around.negations)
     topic = len(mine.words) < 4 and not (mine.negations or english.small & {*mine.words})
     if more % 2 == 0 or topic:
         return False
@@ -172,21 +177,21 @@ def _negated(
     )
 
 
-def _antonyms(gone: Sequence[str], come: Sequence[str]) -> list[str]:
-    """Return the words that are gone for an antonym, each with it."""
-    rest, found = list(come), []
+def _antonyms(gone: Sequence[str], come: list[str]) -> list[tuple[str, str]]:
+    """Return the words that are gone for an antonym, each with it, which is taken from `come`."""
+    found = []
     for word in gone:
-        other = next((other for other in rest if _opposed(word, other)), None)
+        other = next((other for other in come if _opposed(word, other)), None)
         if other is not None:
-            rest.remove(other)
-            found += [word, other]
+            come.remove(other)
+            found.append((word, other))
     return found
 
 
 def _opposed(one: str, other: str) -> bool:
     """Tell whether two words are antonyms."""
     english = _english()
-    mine, its = (_stem(word) if word in english.small else word for word in (one, other))
+    mine, its = (stem(word) if word in english.small else word for word in (one, other))
     if its in english.opposites.get(mine, ()):
         return True
     return any(
@@ -240,11 +245,12 @@ def _english() -> _English:
     return _English(
         **tables,
         **sets,
-        denying=frozenset(map(_stem, said["denying"].split())),
+        denying=frozenset(map(stem, said["denying"].split())),
         opposites={word: frozenset(others) for word, *others in rows},
     )
 
 
-def _stem(word: str) -> str:
-    stem: str = Stemmer("english", 0).stemWord(word)  # its own: two threads may not share one
-    return stem
+def stem(word: str) -> str:
+    """Return the English stem of a word in lower case (Snowball's, also called Porter2)."""
+    found: str = Stemmer("english", 0).stemWord(word)  # its own: two threads may not share one
+    return found

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from slice_os.encoder.opposition import stem as english_stem
 from slice_os.errors import QueryError, needs
 from slice_os.lexical import K1, inverse_document_frequency, terms
 from slice_os.ranking.stack import BLOCK_BYTES, Int64, Stack, check_query, cosine_blocks
@@ -123,7 +123,7 @@ class BM25:
     """
 
     def __init__(self, texts: Sequence[str], *, stem: bool = True, idf: bool = True) -> None:
-        self._stem = _stemmer() if stem else str
+        self._stem = english_stem if stem else str
         self._idf = idf
         self._size = len(texts)
         found: dict[str, list[tuple[int, int]]] = {}
@@ -149,14 +149,6 @@ class BM25:
         for term, count in terms(text).items():
             stemmed[self._stem(term)] += count
         return stemmed
-
-
-@lru_cache(maxsize=1)
-def _stemmer() -> Callable[[str], str]:
-    from Stemmer import Stemmer
-
-    stem: Callable[[str], str] = Stemmer("english").stemWord
-    return lru_cache(maxsize=1 << 16)(stem)
 
 
 class Doc2Vec:
