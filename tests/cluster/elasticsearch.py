@@ -7,8 +7,6 @@ that needs a licence.
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import tempfile
 import zipfile
@@ -68,7 +66,7 @@ class Elasticsearch(Server):
         self._compile(home)
 
     def _compile(self, home: Path) -> None:
-        """Make the start class (boot/) and the plugin of what is missing."""
+        """Make the start class and the plugin of what is missing."""
         plugin = home / STAND_INS
         plugin.mkdir(parents=True)
         descriptor = DESCRIPTOR.format(version=self.version)
@@ -78,12 +76,8 @@ class Elasticsearch(Server):
             text = (SOURCES / "StandIns.java").read_text(encoding="utf-8")
             own = Path(folder) / "StandIns.java"
             own.write_text(text.replace("/*PARAMETERS*/", parameters), encoding="utf-8")
-            classes = Path(folder) / "classes"
-            _javac(home, own, classes)
-            with zipfile.ZipFile(plugin / "stand-ins.jar", "w") as jar:
-                for file in sorted(classes.rglob("*.class")):
-                    jar.write(file, file.relative_to(classes))
-        _javac(home, SOURCES / "Start.java", home / "boot")
+            _jar(home, own, plugin / "stand-ins.jar")
+        _jar(home, SOURCES / "Start.java", home / "lib" / "start.jar")
 
     def command(self, home: Path, folder: Path) -> list[str]:
         return [
@@ -93,24 +87,28 @@ class Elasticsearch(Server):
             f"-Des.path.conf={folder}/config",
             "-Des.distribution.type=tar",
             "-cp",
-            os.pathsep.join((f"{home}/boot", f"{home}/lib/*")),
+            f"{home}/lib/*",
             "slices.Start",
             str(folder),
         ]
 
 
-def _javac(home: Path, source: Path, output: Path) -> None:
+def _jar(home: Path, source: Path, jar: Path) -> None:
+    """Compile a class into a jar: of a folder of classes, Java keeps no archive."""
     javac = find_java().with_name("javac")
     if not javac.exists():
         raise ClusterError(
             f"{javac} is missing, and a node of Elasticsearch needs it: install a JDK, not a JRE "
             "(`apt install openjdk-21-jdk-headless`), or set JAVA_HOME."
         )
-    command = [str(javac), "-nowarn", "-proc:none", "-cp", f"{home}/lib/*", "-d", str(output)]
-    done = subprocess.run([*command, str(source)], capture_output=True, text=True, check=False)
-    if done.returncode:
-        shutil.rmtree(output, ignore_errors=True)
-        raise ClusterError(f"{source.name} does not compile:\n{done.stderr[-3000:]}")
+    with tempfile.TemporaryDirectory() as classes:
+        command = [str(javac), "-nowarn", "-proc:none", "-cp", f"{home}/lib/*", "-d", classes]
+        done = subprocess.run([*command, str(source)], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ClusterError(f"{source.name} does not compile:\n{done.stderr[-3000:]}")
+        with zipfile.ZipFile(jar, "w") as archive:
+            for file in sorted(Path(classes).rglob("*.class")):
+                archive.write(file, file.relative_to(classes))
 
 
 ELASTICSEARCH = Elasticsearch("9.5.3")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import random
 import shutil
 import socket
@@ -11,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from filelock import FileLock
+
 from .distribution import distribution
 from .java import ClusterError, as_root, find_java, for_others
-from .node import Node
+from .node import PATIENCE, Node
 from .opensearch import OPENSEARCH
 from .server import Server
 from .watchdog import Watchdog
@@ -49,7 +52,7 @@ class Cluster:
         settings: Mapping[str, object],
         port: int | None,
         server: Server,
-        measured: bool,
+        flags: Sequence[str],
     ) -> None:
         self.server = server
         java, home = find_java(), distribution(server)
@@ -61,7 +64,6 @@ class Cluster:
         self.snapshots.mkdir()
         self.snapshots.chmod(0o777)
         settings = {"path.repo": [str(self.snapshots)], **settings}
-        flags = MEASURED if measured else BRIEF
         self._watchdog = Watchdog(self._folder)
         self._stopped = False
         atexit.register(self.stop)
@@ -143,7 +145,29 @@ def start_cluster(
     Raises:
         ClusterError: There is no Java or Maven, the port is taken, or a node does not start.
     """
-    return Cluster(nodes, heap, settings or {}, port, server, measured)
+    flags = MEASURED if measured else (*BRIEF, f"-XX:SharedArchiveFile={_archive(server)}")
+    return Cluster(nodes, heap, settings or {}, port, server, flags)
+
+
+def _archive(server: Server) -> Path:
+    """Return the archive of a server's classes, which the first call has a first node make.
+
+    Java reads it instead of a thousand jars' entries: a node starts in two thirds of the time.
+    """
+    release = find_java().parents[1] / "release"
+    build = hashlib.sha256(release.read_bytes()).hexdigest()[:12]
+    home = distribution(server)
+    archive = home.with_name(f"{home.name}-{build}.jsa")
+    with FileLock(f"{archive}.lock"):
+        if not archive.exists():
+            flags = (*BRIEF, "-XX:ArchiveClassesAtExit=classes.jsa")
+            with Cluster(1, "512m", {}, None, server, flags) as first:
+                (node,) = first.nodes
+                node.terminate()
+                node.finish(PATIENCE)
+                making = shutil.move(node.folder / "classes.jsa", f"{archive}.making")
+                Path(making).rename(archive)
+    return archive
 
 
 def _folder() -> Path:
