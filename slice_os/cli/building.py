@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
-from tqdm import tqdm
 
 from slice_os.cli.indexing import REJECTED
 from slice_os.cli.options import POSITIVE, json_option
@@ -107,6 +106,8 @@ def build_context(
     column confirmed, the same command asks no model: it writes the rows that all sheets confirm to
     OUT's name with .confirmed.jsonl.
     """
+    from tqdm import tqdm
+
     from slice_os.evaluation.annotating import read_sheets, write_sheet
     from slice_os.evaluation.building import build_context as build
     from slice_os.evaluation.endpoint import Endpoint

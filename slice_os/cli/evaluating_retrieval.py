@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
-from tqdm import tqdm
 
 from slice_os.cli.options import device_option, encoder_option, json_option, threads_option
 from slice_os.cli.output import counted, echo_json
@@ -100,6 +99,8 @@ def retrieval(
     FOLDER is in the form of BEIR, TREC or SMART. Run files without a setting are measured alone.
     Needs the extra 'evaluate'.
     """
+    from tqdm import tqdm
+
     from slice_os.evaluation.metrics import DEFAULT_MEASURES
     from slice_os.evaluation.retrieval import evaluate_retrieval
     from slice_os.evaluation.searching import SETTINGS

@@ -7,10 +7,9 @@ import sys
 import threading
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import click
-from tqdm import tqdm
 
 from slice_os.cli.options import (
     corpus_options,
@@ -26,6 +25,9 @@ from slice_os.cli.running import Run, is_json, say
 from slice_os.errors import CorpusError
 from slice_os.pipeline import IndexReport
 from slice_os.records import Reject
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 SHOWN = 5
 """Files of which the first reject is shown at once; all rejects are in the rejects file."""

@@ -9,14 +9,16 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import regex
-from tqdm import tqdm
 
 from slice_os.cli.running import is_json
 from slice_os.records import Excerpt, Hit
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 INDENT = " " * 13
 HEADING = 80
@@ -142,6 +144,8 @@ def progress_bar(total: float | None) -> tqdm[NoReturn]:
 
     A log in JSON has none.
     """
+    from tqdm import tqdm
+
     form = "{percentage:3.0f}% |{bar:20}| {desc}, {remaining} left"
     hidden = True if is_json() else None  # None: where there is no terminal
     return tqdm(total=total, delay=1, leave=False, disable=hidden, bar_format=form)
@@ -150,6 +154,8 @@ def progress_bar(total: float | None) -> tqdm[NoReturn]:
 @contextmanager
 def text_bar() -> Iterator[Callable[[str, int, int], None]]:
     """Give a function that shows on a terminal which texts are read, how many, and of how many."""
+    from tqdm import tqdm
+
     with tqdm(unit="text", disable=None) as bar:
 
         def show(name: str, done: int, count: int) -> None:

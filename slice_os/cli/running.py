@@ -12,8 +12,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from slice_os.errors import CorpusError
 from slice_os.files import write_whole
 from slice_os.records import Plain
@@ -26,6 +24,8 @@ class _JsonLines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record's time (UTC), level, logger, message, and the fields it comes with."""
+        from tqdm import tqdm
+
         when = datetime.fromtimestamp(record.created, timezone.utc)
         line: dict[str, Any] = {
             "time": when.isoformat(timespec="milliseconds"),
@@ -77,6 +77,8 @@ def say(message: str, level: int = logging.WARNING, **fields: Any) -> None:
     if is_json():
         _log.log(level, "%s", message, extra={"fields": fields})
     else:
+        from tqdm import tqdm
+
         tqdm.write(message, file=sys.stderr)
 
 

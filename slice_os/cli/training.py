@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
-from tqdm import tqdm
 
 from slice_os.cli.options import json_option
 from slice_os.cli.output import echo_json
@@ -53,6 +52,8 @@ def train(recipe: Path, output: Path, data: Path | None, device: str, as_json: b
     the folder 'best' of the output, to be exported; of a recipe with [static] it is an encoder
     folder already. Needs the extra 'train'.
     """
+    from tqdm import tqdm
+
     from slice_os import train as train_encoder
 
     bar: tqdm[NoReturn] = tqdm(unit="step", disable=None)

@@ -11,9 +11,6 @@ import io
 import zlib
 from typing import BinaryIO
 
-from charset_normalizer import from_bytes
-from charset_normalizer.utils import any_specified_encoding
-
 from slice_os.errors import CorpusError
 
 # No decoder gives out half a surrogate pair, so in decoded text this can be nothing else.
@@ -97,6 +94,9 @@ def encoding_of(data: bytes) -> str:
 
 
 def _detect(sample: bytes, encodings: list[str]) -> str:
+    from charset_normalizer import from_bytes
+    from charset_normalizer.utils import any_specified_encoding
+
     matches = from_bytes(sample, cp_isolation=encodings)
     best = matches.best()
     if best is None or "\0" in str(best):
