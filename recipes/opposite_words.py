@@ -48,7 +48,7 @@ def further(net: WordNet, word: str) -> Iterator[str]:
 def listed() -> Iterator[tuple[str, str]]:
     """Yield the pairs of opposites.toml that are single words."""
     persons = {*SUBJECTS, *SUBJECTS.values(), "my", "your", "our", "their"}
-    for name in ("opposed", "ways", "sides", "negating"):
+    for name in ("opposed", "further", "ways", "sides", "negating"):
         yield from ((a, b) for a, b in LISTS[name] if not persons & {a, b})
     for grade in LISTS["grades"]:
         for one, other in combinations(grade, 2):

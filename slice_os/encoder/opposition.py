@@ -95,6 +95,8 @@ class _Read(NamedTuple):
     modals: Counter[str]
     words: list[str]
     """All other words in order, those of sense by their stems."""
+    order: list[str]
+    """These with the numbers between them."""
 
 
 def opposition(one: str, other: str, before: str = "") -> Opposition:
@@ -110,6 +112,8 @@ def opposition(one: str, other: str, before: str = "") -> Opposition:
     if _of_sense(gone + come) > LEFT + FEW:
         return Opposition((), 0.0)
     antonyms = _antonyms(list(gone.elements()), list(come.elements()))
+    # Of "close to" and "far from" the small words only go with the others.
+    antonyms = [one for one in antonyms if _of_sense(Counter(one))] or antonyms
     kinds = []
     negated = _negated(mine, its, before, gone, come)
     if negated != (len(antonyms) % 2 == 1):
@@ -118,8 +122,9 @@ def opposition(one: str, other: str, before: str = "") -> Opposition:
         kinds.append("number")
     if mine.modals - its.modals and its.modals - mine.modals:
         kinds.append("modal")
-    same = (gone + come).total() < 2 and len(its.words) <= LONGEST
-    if not kinds and same and _exchanged(mine.words, its.words):
+    persons = Counter(_english().persons)  # "a mother and her son" are "a son and his mother"
+    same = (gone + come).total() - 2 * min((gone & persons).total(), (come & persons).total()) < 2
+    if not kinds and same and len(its.words) <= LONGEST and _exchanged(mine.order, its.order):
         kinds.append("role")
     left = _of_sense(gone + come - Counter(chain(*antonyms)))
     if not kinds or left > LEFT:
@@ -138,17 +143,20 @@ def _read(text: str) -> _Read:
     said = text.lower()
     for pattern, replacement in _REWRITTEN:
         said = pattern.sub(replacement, said)
-    read = _Read([], Counter(), Counter(), [])
+    read = _Read([], Counter(), Counter(), [], [])
     for word in _TOKEN.findall(said):
         if word in english.negative:
             read.negations.append(word)
         elif word in english.modals:
             read.modals[english.modals[word]] += 1
         elif word[0].isdigit() or word in english.numbers:
-            read.numbers[english.numbers.get(word, word)] += 1
+            number = english.numbers.get(word, word)
+            read.numbers[number] += 1
+            read.order.append(number)
         else:
             form = english.forms.get(word, word)
             read.words.append(form if form in english.small else stem(form))
+            read.order.append(read.words[-1])
     return read
 
 
@@ -168,7 +176,8 @@ def _negated(
         del clause[0]
     around = _read(" ".join(clause[-BEFORE:]))
     more = len(mine.negations) - len(its.negations) - len(around.negations)
-    topic = len(mine.words) < 4 and not (mine.negations or english.small & {*mine.words})
+    grammar = mine.negations or mine.modals or english.small & {*mine.words}
+    topic = len(mine.words) < 4 and not grammar
     if more % 2 == 0 or topic:
         return False
     return not any(
