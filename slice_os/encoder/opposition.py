@@ -56,6 +56,8 @@ _REWRITTEN = [
         (r"\b(?:do|does|did) not (?:have|need) to\b|\bneed not\b", "optional"),
         (r"\b(?:has|have|had) to\b", "must"),
         (r"\bmay (?=\d)|(?<=\d )may\b|(?<=\b[io][nf] )may\b", "5 "),  # the month
+        (r"\b([ap])\.m\.?", r"\1m"),
+        (r"\ban? (?=(?:dozen|hundred|thousand|million|billion)\b)", "1 "),
     )
 ]
 
@@ -77,6 +79,8 @@ class _English(NamedTuple):
     negative: frozenset[str]
     modals: Mapping[str, str]
     numbers: Mapping[str, str]
+    units: frozenset[str]
+    """Stems of what is counted in: after a number they are a part of it."""
     forms: Mapping[str, str]
     persons: frozenset[str]
     small: frozenset[str]
@@ -144,13 +148,16 @@ def _read(text: str) -> _Read:
     for pattern, replacement in _REWRITTEN:
         said = pattern.sub(replacement, said)
     read = _Read([], Counter(), Counter(), [], [])
+    counted = False
     for word in _TOKEN.findall(said):
+        before, counted = counted, word[0].isdigit() or word in english.numbers
+        unit = before and stem(word) in english.units
         if word in english.negative:
             read.negations.append(word)
         elif word in english.modals:
             read.modals[english.modals[word]] += 1
-        elif word[0].isdigit() or word in english.numbers:
-            number = english.numbers.get(word, word)
+        elif counted or unit:
+            number = stem(word) if unit else english.numbers.get(word, word)
             read.numbers[number] += 1
             read.order.append(number)
         else:
@@ -255,6 +262,7 @@ def _english() -> _English:
         **tables,
         **sets,
         denying=frozenset(map(stem, said["denying"].split())),
+        units=frozenset(map(stem, said["units"].split())),
         opposites={word: frozenset(others) for word, *others in rows},
     )
 
