@@ -133,6 +133,8 @@ def opposition(one: str, other: str, before: str = "") -> Opposition:
     left = _of_sense(gone + come - Counter(chain(*antonyms)))
     if not kinds or left > LEFT:
         return Opposition((), 0.0)
+    if "modal" not in kinds:  # of "not allowed" and what says nothing of it
+        left += (mine.modals - its.modals + (its.modals - mine.modals)).total()
     shared = _of_sense(here & there)
     whole = 2 * shared + left
     share = 2 * shared / whole if whole else float(bool(antonyms or here & there))

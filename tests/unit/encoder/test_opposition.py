@@ -60,6 +60,7 @@ ALIKE = [
     ("wants to cancel", "client would like to end the subscription"),
     ("the app is not working", "the app stopped working"),
     ("card arrival", "my card has not arrived"),
+    ("beneficiary not allowed", "beneficiary of this"),
     ("within 30 days", "within thirty days"),
     ("a 30-day period", "a period of thirty (30) days"),
     ("part II of the book", "part two of the book"),
