@@ -24,8 +24,6 @@ class _JsonLines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record's time (UTC), level, logger, message, and the fields it comes with."""
-        from tqdm import tqdm
-
         when = datetime.fromtimestamp(record.created, timezone.utc)
         line: dict[str, Any] = {
             "time": when.isoformat(timespec="milliseconds"),
@@ -36,7 +34,7 @@ class _JsonLines(logging.Handler):
         }
         if record.exc_info and record.exc_info[0]:
             line["exception"] = record.exc_info[0].__name__  # its text may quote a document
-        tqdm.write(json.dumps(line, ensure_ascii=False, default=str), file=sys.stderr)
+        _write(json.dumps(line, ensure_ascii=False, default=str))
 
 
 _json_lines = _JsonLines()
@@ -72,14 +70,18 @@ def json_log() -> Iterator[None]:
         logging.lastResort = last
 
 
+def _write(line: str) -> None:
+    from tqdm import tqdm  # here, since every verb would wait for it
+
+    tqdm.write(line, file=sys.stderr)
+
+
 def say(message: str, level: int = logging.WARNING, **fields: Any) -> None:
     """Write a line to stderr, above a progress bar; in a log in JSON, with fields."""
     if is_json():
         _log.log(level, "%s", message, extra={"fields": fields})
     else:
-        from tqdm import tqdm
-
-        tqdm.write(message, file=sys.stderr)
+        _write(message)
 
 
 class Run:

@@ -124,17 +124,17 @@ def opposition(one: str, other: str, before: str = "") -> Opposition:
         kinds.append("negation" if negated else "antonym")
     if mine.numbers - its.numbers and its.numbers - mine.numbers:
         kinds.append("number")
-    if mine.modals - its.modals and its.modals - mine.modals:
+    modals = mine.modals - its.modals, its.modals - mine.modals
+    if all(modals):
         kinds.append("modal")
-    persons = Counter(_english().persons)  # "a mother and her son" are "a son and his mother"
-    same = (gone + come).total() - 2 * min((gone & persons).total(), (come & persons).total()) < 2
-    if not kinds and same and len(its.words) <= LONGEST and _exchanged(mine.order, its.order):
+    orders = mine.order, its.order
+    if not kinds and _alike(gone, come) and len(its.words) <= LONGEST and _exchanged(*orders):
         kinds.append("role")
     left = _of_sense(gone + come - Counter(chain(*antonyms)))
     if not kinds or left > LEFT:
         return Opposition((), 0.0)
     if "modal" not in kinds:  # of "not allowed" and what says nothing of it
-        left += (mine.modals - its.modals + (its.modals - mine.modals)).total()
+        left += sum(modals, Counter()).total()
     shared = _of_sense(here & there)
     whole = 2 * shared + left
     share = 2 * shared / whole if whole else float(bool(antonyms or here & there))
@@ -225,6 +225,13 @@ def _swapped(one: str, other: str, mine: str, its: str) -> bool:
     return (one != start and len(start) > 2 and other == its + start) or (
         one != end and len(end) > 2 and other == end + its
     )
+
+
+def _alike(gone: Counter[str], come: Counter[str]) -> bool:
+    """Tell whether at most a word differs, and persons: "her son" may be another's "his mother"."""
+    persons = Counter(_english().persons)
+    others = min((gone & persons).total(), (come & persons).total())
+    return (gone + come).total() - 2 * others < 2
 
 
 def _exchanged(mine: Sequence[str], its: Sequence[str]) -> bool:

@@ -32,7 +32,8 @@ DEPENDENCY = (
 def distribution(server: Server) -> Path:
     """Return the home folder of a server; the first call on a machine has Maven make it."""
     cache = _cache()
-    home = cache / f"{server.name}-{server.version}-{_fingerprint(server)}"
+    decisive = fingerprint(HERE / "pom.xml", Path(__file__), *server.files)
+    home = cache / f"{server.name}-{server.version}-{decisive}"
     with FileLock(cache / f"{home.name}.lock"):
         if not home.is_dir():
             _make(home, server)
@@ -65,9 +66,8 @@ def _default_cache() -> Path:
     return cache
 
 
-def _fingerprint(server: Server) -> str:
-    """Name a distribution after all that decides what is in it."""
-    files = (HERE / "pom.xml", Path(__file__), *server.files)
+def fingerprint(*files: Path) -> str:
+    """Name what is made after all files that decide what is in it."""
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import hashlib
 import random
 import shutil
 import socket
@@ -14,7 +13,7 @@ from types import TracebackType
 
 from filelock import FileLock
 
-from .distribution import distribution
+from .distribution import distribution, fingerprint
 from .java import ClusterError, as_root, find_java, for_others
 from .node import PATIENCE, Node
 from .opensearch import OPENSEARCH
@@ -154,9 +153,7 @@ def _archived(server: Server) -> list[str]:
 
     The first call has a node of its own leave them there; another build of Java makes its own.
     """
-    release = find_java().parents[1] / "release"
-    build = hashlib.sha256(release.read_bytes()).hexdigest()[:12]
-    home = distribution(server)
+    home, build = distribution(server), fingerprint(find_java().parents[1] / "release")
     archive = home.with_name(f"{home.name}-{build}.jsa")
     with FileLock(f"{archive}.lock"):
         if not archive.exists():
