@@ -14,12 +14,12 @@ import pytest
 from opensearchpy import OpenSearch
 
 import slice_os
-from slice_os import pipeline
 from slice_os.backends import IndexMeta
 from slice_os.backends.cluster import bulk, generations
 from slice_os.backends.cluster.writer import ClusterWriter
 from slice_os.errors import BlockedError, EncoderMismatchError, GoneError
 from slice_os.lifecycle import reindex as reindexing
+from slice_os.pipeline import source
 from support.trigrams import Trigrams
 from support.verbs import run
 
@@ -107,7 +107,7 @@ def test_runs_that_write_go_on_with_the_next_generation(location, client, name, 
         slice_os.Document(f"e{n}", f"{TEXTS[n % 3]} Number {n}.", metadata={"n": n})
         for n in range(150)
     ]
-    monkeypatch.setattr(pipeline, "SETTLED_CHARACTERS", 1000)
+    monkeypatch.setattr(source, "SETTLED_CHARACTERS", 1000)
     monkeypatch.setattr(bulk, "BATCH_SECONDS", 0.05)
     moved, failed = [], []
 
