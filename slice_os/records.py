@@ -122,7 +122,8 @@ class SpanMatch:
 
     `degree` is the verified degree where verification ran, else the indexed degree.
     `contributions` holds, word by word, the share of the indexed cosine; their sum is
-    ``2 * indexed_degree - 1``.
+    ``2 * indexed_degree - 1``. `opposition` is why a judge has lowered the degree: "negation",
+    "antonym", "number", "modal", "role"; empty if none has, or none that can say.
     """
 
     start: int
@@ -131,6 +132,7 @@ class SpanMatch:
     degree: float
     indexed_degree: float
     contributions: tuple[float, ...] = ()
+    opposition: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +155,16 @@ class Hit(Plain):
     document_start: int
     document_end: int
 
+    @property
+    def lowered(self) -> str:
+        """Why a judge has lowered the degree, in brackets; empty if none has."""
+        why = self.spans[0].opposition if self.spans else ()
+        return f"(lowered: {', '.join(why)})" if why else ""
+
     def _repr_html_(self) -> str:
         """Return the degree, the document and the text with its spans marked, for notebooks."""
         head = f"<b>{self.degree:.3f}</b> {escape(self.document)} <i>{escape(self.title)}</i>"
+        head = f"{head} {self.lowered}".rstrip()
         parts, at = [], 0
         for span in sorted(self.spans, key=lambda span: span.start):
             parts.append(f"{escape(self.text[at : span.start])}<mark>{escape(span.text)}</mark>")

@@ -73,7 +73,7 @@ def echo_hit(number: int, hit: Hit, around: Excerpt | None = None) -> None:
 
     With an excerpt `around` it, that instead of the sentence.
     """
-    _echo_head(number, hit.degree, f"{hit.document}#{hit.passage}", hit.title)
+    _echo_head(number, hit.degree, f"{hit.document}#{hit.passage}", hit.title, hit.lowered)
     click.echo(textwrap.indent(_said(hit, around), INDENT))
 
 
@@ -83,13 +83,13 @@ def echo_document(number: int, found: Sequence[tuple[Hit, Excerpt | None]]) -> N
     _echo_head(number, max(hit.degree for hit, _ in found), first.document, first.title)
     for hit, around in found:
         said = textwrap.indent(_said(hit, around), INDENT).lstrip()
-        click.echo(f"       {hit.degree:.3f} {said}")
+        click.echo(f"       {' '.join(filter(None, (f'{hit.degree:.3f}', hit.lowered, said)))}")
 
 
-def _echo_head(number: int, degree: float, place: str, title: str) -> None:
-    head = f"{number:3d}.  {click.style(f'{degree:.3f}', fg='green', bold=True)}  "
-    said = f"  {shorten(title, 60)}" if title else ""
-    click.echo(f"{head}{click.style(plain(place), bold=True)}{said}")
+def _echo_head(number: int, degree: float, place: str, title: str, lowered: str = "") -> None:
+    degrees = click.style(f"{degree:.3f}", fg="green", bold=True)
+    said = (degrees, click.style(plain(place), bold=True), shorten(title, 60), lowered)
+    click.echo(f"{number:3d}.  {'  '.join(filter(None, said))}")
 
 
 def _said(hit: Hit, around: Excerpt | None) -> str:

@@ -49,6 +49,10 @@ class Judge(ABC):
         What a pair is given does not depend on its company.
         """
 
+    def reasons(self, pairs: Sequence[tuple[str, Placed]]) -> list[tuple[str, ...]]:
+        """Return what it has against each pair, such as "negation"; nothing if it cannot say."""
+        return [()] * len(pairs)
+
     @abstractmethod
     def least(self, judged: float) -> float:
         """Return the verified degree below which no judged degree reaches `judged`."""

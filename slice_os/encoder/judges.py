@@ -13,7 +13,7 @@ import numpy as np
 from slice_os.encoder.encoder import Encoder
 from slice_os.encoder.judge import Floats, Judge, Placed
 from slice_os.encoder.model_judge import ModelJudge
-from slice_os.encoder.opposition import opposition
+from slice_os.encoder.opposition import Opposition, opposition
 from slice_os.errors import EncoderError
 
 WORDS, NO_JUDGE = "words", "none"
@@ -22,6 +22,10 @@ OPPOSITE, ANOTHER_NUMBER = 0.65, 0.67
 """The highest degrees of an opposite and of what says another number. People rate both as half as
 alike as the same, which is a degree of 0.8; but a paraphrase in other words has one of 0.79 on
 average, and nine of ten of those are to come before an opposite."""
+
+
+def _oppositions(pairs: Sequence[tuple[str, Placed]]) -> list[Opposition]:
+    return [opposition(query, placed.span, placed.before) for query, placed in pairs]
 
 
 class WordJudge(Judge):
@@ -36,11 +40,15 @@ class WordJudge(Judge):
         An opposite gets at most 0.65, and 0.67 if it is another number: the fewer of the other
         words are the same, the less of what it has above that is taken off.
         """
-        found = [opposition(query, placed.span, placed.before) for query, placed in pairs]
+        found = _oppositions(pairs)
         strength = np.array([one.strength for one in found])
         level = [ANOTHER_NUMBER if "number" in one.kinds else OPPOSITE for one in found]
         lowered: Floats = verified - strength * np.maximum(verified - np.array(level), 0)
         return lowered
+
+    def reasons(self, pairs: Sequence[tuple[str, Placed]]) -> list[tuple[str, ...]]:
+        """Return the kinds of opposition of each pair (`slice_os.encoder.opposition`)."""
+        return [one.kinds for one in _oppositions(pairs)]
 
     def least(self, judged: float) -> float:
         """Return the degree as it is."""

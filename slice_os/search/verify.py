@@ -141,11 +141,17 @@ def _judged(
     ]
     degrees = np.array([match.degree for *_, match in spans])
     asked = [(query, read_span(stored, match.start, match.end)) for query, stored, match in spans]
-    said = iter(judge.degrees(asked, degrees).tolist())
+    judged = judge.degrees(asked, degrees)
+    lowered = np.flatnonzero(judged < degrees).tolist()
+    why = dict(zip(lowered, judge.reasons([asked[n] for n in lowered]), strict=True))
+    said = (
+        replace(match, degree=own, opposition=why.get(n, ()))
+        for n, ((*_, match), own) in enumerate(zip(spans, judged.tolist(), strict=True))
+    )
     return [
         [
             sorted(
-                (one._replace(match=replace(one.match, degree=next(said))) for one in own),
+                (one._replace(match=next(said)) for one in own),
                 key=lambda one: one.cost - one.match.degree,
             )
             for own in passages

@@ -29,7 +29,7 @@ TEXTS = {
 }
 HIT = ["document", "passage", "title", "text", "score", "degree", "spans", "metadata",
        "document_start", "document_end"]  # fmt: skip
-SPAN = ["start", "end", "text", "degree", "indexed_degree", "contributions"]
+SPAN = ["start", "end", "text", "degree", "indexed_degree", "contributions", "opposition"]
 MATCH = ["name", "phrase", "document", "passage", "start", "end", "text", "degree",
          "document_start", "document_end"]  # fmt: skip
 

@@ -151,6 +151,7 @@ def test_the_judge_inside_lowers_opposites_and_nothing_else():
         for n, pair in enumerate(pairs):
             assert judge.degrees([pair], verified[[n]]) == judge.degrees(pairs, verified)[n]
         assert len(judge.degrees([], np.float32([]))) == 0
+        assert judge.reasons(pairs) == [(), ("negation",), ("number",), ()]
         assert judge.least(0.8) == 0.8
     assert slice_os.load_judge("none") is slice_os.load_judge(None) is None
     with pytest.raises(EncoderError, match="no judge wrods: give words, none, or the folder"):
@@ -177,6 +178,20 @@ def test_a_search_judges_unless_told_not_to(location):
         phrase = ["the client wants to cancel"]
         for one, found in ((index, {"0"}), (plain, {"0", "1"})):
             assert {m.document for m in one.mine(phrase, degree=0.8, verify=True)} == found
+
+
+def test_a_hit_says_why_it_was_lowered(location):
+    query = "the client wants to cancel"
+    with slice_os.open(location) as index, slice_os.open(location, judge="none") as plain:
+        hits = {hit.document: hit for hit in index.search(query)}
+        assert hits["1"].spans[0].opposition == ("negation",)
+        assert hits["1"].lowered == "(lowered: negation)"
+        assert hits["1"].lowered in hits["1"]._repr_html_()
+        every = [hits["0"], *plain.search(query), *index.search(query, verify=0)]
+        assert not any(hit.lowered or hit.spans[0].opposition for hit in every)
+    for more in ((), ("--group",)):
+        said = CliRunner().invoke(main, ["search", query, "--index", location, *more]).output
+        assert said.count("(lowered: negation)") == said.count("«") - 1 == 1
 
 
 def test_the_verbs_take_it_by_name(location, tmp_path):
