@@ -23,6 +23,12 @@ from slice_os.cli.output import counted, echo_columns, echo_json, progress_bar
 from slice_os.cli.running import Run, is_json, say
 from slice_os.records import Reject
 
+accept_option = click.option(
+    "--accept-rejects",
+    is_flag=True,
+    help="Make it live although it lacks documents that were rejected.",
+)
+
 
 @click.command(
     epilog="""\b
@@ -66,6 +72,7 @@ Examples:
     "generation, if the encoder is the same.  [default: 0.8]",
 )
 @click.option("--no-swap", is_flag=True, help="Leave the live generation; 'swap' moves the name.")
+@accept_option
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and how long it takes.")
 @run_options
 @json_option
@@ -82,7 +89,8 @@ def reindex(
 ) -> None:
     """Build the next generation of an index beside the live one, check it, and make it live.
 
-    What is not said stays as it is: name only what changes. It is made from what the index holds;
+    What is not said stays as it is (the defaults below are a new index's): name only what changes,
+    and the encoder, if it is not the one inside. It is made from what the index holds;
     documents of PATHS, if they are given, are read and encoded anew instead. The live generation is
     searched and written to meanwhile, and nothing of what is written is lost. Interrupted or
     killed, the same command goes on. 'slice-os rollback' goes back.
@@ -131,26 +139,25 @@ def reindex(
             f"{said['seconds'] / 3600:.2f} hours of this machine."
         )
     else:
-        if options["to"]:
-            click.echo(
-                f"{options['to']} holds {counted(said['documents'], 'document')}, "
-                f"{said['copied']:,} copied from {location} in {said['seconds']:.1f} s."
-            )
-            return
-        shared = (
-            ""
-            if said["overlap"] is None
-            else f", {100 * said['overlap']:.0f} % of the ten best kept"
-        )
-        click.echo(
-            f"{location}: generation {said['generation']} holds "
-            f"{counted(said['documents'], 'document')}, {said['copied']:,} copied from "
-            f"{_source(said)} in {said['seconds']:.1f} s{shared}; it is "
-            f"{'live' if said['live'] else 'ready: slice-os swap makes it live'}."
-        )
+        click.echo(_made(location, options["to"], said))
     if rejected:
         say(f"{len(rejected):,} rejected.")
         raise click.exceptions.Exit(3)
+
+
+def _made(location: str, to: str | None, said: Mapping[str, Any]) -> str:
+    documents, took = counted(said["documents"], "document"), f"in {said['seconds']:.1f} s"
+    if to:
+        return f"{to} holds {documents}, {said['copied']:,} copied from {location} {took}."
+    overlap, live = (
+        said["overlap"],
+        "live" if said["live"] else "ready: slice-os swap makes it live",
+    )
+    shared = "" if overlap is None else f", {100 * overlap:.0f} % of the ten best kept"
+    return (
+        f"{location}: generation {said['generation']} holds {documents}, {said['copied']:,} copied "
+        f"from {_source(said)} {took}{shared}; it is {live}."
+    )
 
 
 def _source(said: Mapping[str, Any]) -> str:
@@ -162,6 +169,7 @@ def _source(said: Mapping[str, Any]) -> str:
 @encoder_option
 @device_option
 @threads_option
+@accept_option
 @json_option
 def swap(location: str, as_json: bool, **options: Any) -> None:
     """Make the generation live that 'reindex --no-swap' has built."""

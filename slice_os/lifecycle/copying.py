@@ -71,6 +71,8 @@ class Copier:
         self._live, self._target, self._encoder = live, target, encoder
         self._max_rate, self._on_done, self._on_reject = max_rate, on_done, on_reject
         self._throttle, self._taken = Throttle(max_rate), _Taken()
+        self.refused: list[str] = []
+        """Documents that `target` did not take when all of `live` were last copied."""
         self.half: list[str] = []
         """Those of all documents of `live` that were not whole when they were last copied."""
         self._begun: set[str] | None = None
@@ -91,6 +93,7 @@ class Copier:
             on_reject=self._on_reject,
             roots=roots,
             max_rate=self._max_rate,
+            on_progress=lambda report: self._on_done(report.documents + report.unchanged),
         )
         return report.documents
 
@@ -101,6 +104,11 @@ class Copier:
             roots = {**(roots or {}), **self._claimed}
         copied = looked = 0
         begun: set[str] = set()
+        refused: set[str] = set()
+
+        def reject(one: Reject) -> None:
+            refused.add(one.document)
+            self._on_reject(one)
 
         def wanted() -> Iterator[tuple[StoredCopy, list[StoredPassage]]]:
             nonlocal looked
@@ -119,11 +127,16 @@ class Copier:
         if self._encoder is not None:
             copies = (document for document, _ in wanted())
             report = index_documents(
-                copies, self._target, self._encoder, on_reject=self._on_reject, roots=roots
+                copies,
+                self._target,
+                self._encoder,
+                on_reject=reject,
+                roots=roots,
+                on_progress=lambda report: self._on_done(looked),
             )
             copied = report.documents
         else:
-            with self._target.writer(self._on_reject) as writer:
+            with self._target.writer(reject) as writer:
                 if roots is not None:
                     writer.remember(roots)
                 for document, passages in wanted():
@@ -132,9 +145,11 @@ class Copier:
                         writer.put(one.passage, one.packed)
                     writer.finish()
                     copied += 1
+                    self._on_done(looked)
+            copied -= len(refused)
         if documents is None:
             copied += self._delete_others()
-            self.half = sorted(begun)
+            self.half, self.refused = sorted(begun), sorted(refused)
         # Those that were whole the first time are being replaced: the target has them as they were.
         self._begun = begun if self._begun is None else self._begun & begun
         return copied
@@ -152,7 +167,9 @@ class Copier:
         hashes = {name: one.hash for name, one in held.items() if one.hash is not None}
         missing = [
             name for name, known in hashes.items()
-            if taken.get(name) != known and (name not in has or has[name].hash != known)
+            # Of what the corpus has of it nothing whole was taken: it stays as it is.
+            if name not in has or has[name].hash is None
+            or (has[name].hash != known and taken.get(name) != known)
         ]  # fmt: skip
         found = self._live.passages(documents=missing) if missing else iter(())
         for name, group in groupby(found, key=lambda one: one.passage.document):

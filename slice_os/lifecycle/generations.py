@@ -30,13 +30,16 @@ def swap(
     encoder: EncoderLike = None,
     device: str = "auto",
     threads: int | None = None,
+    accept_rejects: bool = False,
 ) -> Generation:
     """Make the generation live that `reindex` has built and left; return it.
 
     What was written meanwhile is copied first; the encoder is needed if it was made from text.
+    `accept_rejects` makes it live although it lacks documents that were rejected.
 
     Raises:
         LocationError: there is no index, or no generation that is ready.
+        CheckError: it is not what it should be; the live one is left alone.
         IndexLockedError: somebody is building one, or making it live.
     """
     with closing(open_live(location)) as live:
@@ -57,7 +60,9 @@ def swap(
             open_encoder(encoder, device, threads) if by_text else nullcontext() as opened,
             Lease(target, source, build, state="ready") as lease,
         ):
-            make_live(live, target, lease, Copier(live, target, opened))
+            documents = live.status().documents
+            copier = Copier(live, target, opened, on_done=lambda done: lease.renew(done, documents))
+            make_live(live, target, lease, copier, accept_rejects)
         return build
 
 

@@ -44,15 +44,18 @@ def catch_up(live: Backend, copier: Copier) -> tuple[int, object]:
     return copied, before
 
 
-def make_live(live: Backend, target: Backend, lease: Lease, copier: Copier) -> int:
+def make_live(
+    live: Backend, target: Backend, lease: Lease, copier: Copier, accept_rejects: bool = False
+) -> int:
     """Copy what was written meanwhile, hold writers off for the last of it, and move the name.
 
     Returns:
         How many documents were copied.
 
     Raises:
-        CheckError: what is live has documents that a broken-off run has left half replaced, or a
-            search by the name does not work afterwards; the name is moved back.
+        CheckError: what is live has documents that the other did not take, unless that is accepted,
+            or that a broken-off run has left half replaced; or a search by the name does not work
+            afterwards, and the name is moved back.
     """
     copied, before = catch_up(live, copier)
     queries = drawn_queries(live)[:1]
@@ -70,6 +73,12 @@ def make_live(live: Backend, target: Backend, lease: Lease, copier: Copier) -> i
                     f"The next generation of {live.location} does not hold what was copied to it: "
                     "look at it ('slice-os generations') and run reindex again."
                 )
+        if copier.refused and not accept_rejects:
+            raise CheckError(
+                f"Documents of {live.location} were rejected, which the next generation would not "
+                f"hold: {len(copier.refused):,} ({copier.refused[0]!r} for one). The live one is "
+                "left alone: mend them or the settings, or accept it (--accept-rejects)."
+            )
         if left := copier.left():
             raise CheckError(
                 f"Documents of {live.location} are not whole, as a run was broken off: "

@@ -99,7 +99,8 @@ def _beside(where: str, meta: IndexMeta, settings: Mapping[str, Any]) -> Iterato
         return
     given = {**settings, "replicas": 0}
     # Where a role lets generations be made, it lets this be made.
-    with closing(kind.create(f"{where}-0plan-{uuid4().hex[:8]}", meta, settings=given)) as target:
+    beside = f"{where.rstrip('/')}-0plan-{uuid4().hex[:8]}"
+    with closing(kind.create(beside, meta, settings=given)) as target:
         try:
             yield target
         finally:

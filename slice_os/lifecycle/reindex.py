@@ -63,6 +63,7 @@ def reindex(
     queries: Sequence[str] = (),
     least_overlap: float = OVERLAP,
     swap: bool = True,
+    accept_rejects: bool = False,
     dry_run: bool = False,
     max_rate: float | None = None,
     on_progress: Callable[[int, int], object] = lambda done, of: None,
@@ -94,6 +95,7 @@ def reindex(
         least_overlap: The least mean share of their ten best that must be as near to them as those
             of the live generation, if the encoder is the same.
         swap: Whether to make it live when the checks have passed; else `slice_os.swap` does.
+        accept_rejects: Make it live although it lacks documents that were rejected.
         dry_run: Return the plan, and change nothing.
         max_rate: The most passages a second; None for as many as it can.
         on_progress: Told how many of how many documents have been looked at.
@@ -168,7 +170,7 @@ def reindex(
             )
             lease.passed()
             if swap:
-                copied += make_live(live, target, lease, copier)
+                copied += make_live(live, target, lease, copier, accept_rejects)
             else:
                 lease.release()
             return ReindexReport(
@@ -215,6 +217,8 @@ def _settings(live: Backend, meta: IndexMeta, given: Mapping[str, Any]) -> dict[
 def _target(
     live: Backend, meta: IndexMeta, settings: Mapping[str, Any], build: Generation | None
 ) -> Backend:
+    if settings.get("dimensions") == meta.dimension:  # which is noted as all
+        settings = {**settings, "dimensions": None}
     if build is None:
         return live.next_generation(meta, settings)
     target = live.generation(build.number)
@@ -236,7 +240,7 @@ def _elsewhere(
     target = kind.open(location)
     if target is None:
         options = {"settings": settings} if settings else {}
-        return kind.create(location, replace(meta, format=FORMAT), **options)
+        target = kind.create(location, replace(meta, format=FORMAT), **options)
     if replace(target.meta, format=meta.format) != meta:
         raise LocationError(f"The index {location} exists and is made otherwise: name another.")
     sources = target.sources()

@@ -32,7 +32,7 @@ def index_documents(
     encoder: Encoder,
     *,
     on_reject: Callable[[Reject], None] = lambda reject: None,
-    on_progress: Callable[[IndexReport], None] = lambda report: None,
+    on_progress: Callable[[IndexReport], object] = lambda report: None,
     prune: Prune = False,
     roots: Mapping[str, str] | None = None,
     max_rate: float | None = None,

@@ -18,7 +18,9 @@ from slice_os.backends import IndexMeta
 from slice_os.backends.cluster import bulk, generations
 from slice_os.backends.cluster.writer import ClusterWriter
 from slice_os.errors import BlockedError, EncoderMismatchError, GoneError
+from slice_os.lifecycle import lease
 from slice_os.lifecycle import reindex as reindexing
+from slice_os.lifecycle.checks import CheckError
 from slice_os.pipeline import source
 from support.trigrams import Trigrams
 from support.verbs import run
@@ -303,3 +305,61 @@ def test_the_verbs(location, name):
     assert left["state"] == "live"
     refused = run("reindex", "--index", f"{location}-nothing", ok=1)
     assert "There is no index" in refused.stderr
+
+
+def test_documents_that_the_next_generation_refuses_keep_it_from_being_made_live(location, client):
+    odd = slice_os.Document("odd", f"{TEXTS[0]} No order.", metadata={"a": {"b": "unknown"}})
+    slice_os.index([odd], location)
+    settings, rejected = {"fields": {"a.b": "integer"}}, []
+    with pytest.raises(CheckError, match=r"rejected.*: 1 \('odd' for one\).*--accept-rejects"):
+        slice_os.reindex(location, cluster=settings, on_reject=rejected.append)
+    assert {one.document for one in rejected} == {"odd"}
+    assert [one.state for one in slice_os.generations(location)] == ["live", "ready"]
+    with pytest.raises(CheckError, match="'odd' for one"):
+        slice_os.swap(location)
+    done = run("reindex", "--index", location, "--fields", "a.b:integer", ok=1)
+    assert "--accept-rejects" in done.stderr
+    with slice_os.open(location) as index:
+        assert index.get("odd") is not None
+    settings = "--fields", "a.b:integer", "--accept-rejects"
+    assert "1 rejected" in run("reindex", "--index", location, *settings, ok=3).stderr
+    with slice_os.open(location) as index:
+        assert index.get("odd") is None
+        assert len(index) == 90
+    to = f"{location}-copy"
+    slice_os.rollback(location)
+    done = run("reindex", "--index", location, "--to", to, "--fields", "a.b:integer", ok=3)
+    assert f"{to} holds 90 documents" in done.stdout
+
+
+def test_a_corpus_that_is_read_for_long_renews_the_lease(location, name, monkeypatch):
+    told, noted = [], []
+    monkeypatch.setattr(lease, "LEASE", 0.0)
+    monkeypatch.setattr(lease.Lease, "check", lambda self: noted.append(len(told)))
+    documents = [slice_os.Document(f"d{n}", f"{TEXTS[n % 3]} Now {n}.") for n in range(90)]
+    slice_os.reindex(
+        location, corpus=documents, least_overlap=0, on_progress=lambda *some: told.append(some)
+    )
+    assert {done for done, _ in told[:181]} >= {*range(90)}
+    assert len(set(noted)) > 90
+
+
+def test_what_is_begun_goes_on_though_its_replicas_are_taken_away_meanwhile(location, client, name):
+    """A run that is killed while it loads leaves none, and all dimensions may be named."""
+    settings = {"replicas": 1, "dimensions": 384}
+
+    def stop(done, of):
+        (index,) = client.indices.get_settings(index=f"{name}-000002").values()
+        assert index["settings"]["index"]["number_of_replicas"] == "0"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        slice_os.reindex(location, cluster=settings, on_progress=stop)
+    client.indices.put_settings(index=f"{name}-000002", body={"number_of_replicas": 0})
+    note = {"number_of_replicas": 1, "refresh_interval": None}
+    mapping = client.indices.get_mapping(index=f"{name}-000002")[f"{name}-000002"]["mappings"]
+    mapping["_meta"]["slice_os"]["loading"] = note  # as kill -9 leaves it
+    client.indices.put_mapping(index=f"{name}-000002", body={"_meta": mapping["_meta"]})
+    assert slice_os.reindex(location, cluster=settings).live
+    (index,) = client.indices.get_settings(index=name).values()
+    assert index["settings"]["index"]["number_of_replicas"] == "1"

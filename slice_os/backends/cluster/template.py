@@ -171,7 +171,7 @@ def read_meta(
             engine,
             mappings["properties"]["text"].get("analyzer", "standard"),
             int(settings["index"]["number_of_shards"]),
-            int(settings["index"]["number_of_replicas"]),
+            int({**settings["index"], **said.get("loading", {})}["number_of_replicas"]),
             declared(mappings["properties"].get("fields", {}).get("properties", {})),
         )
         known = bool(encoder["family"])
