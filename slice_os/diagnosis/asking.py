@@ -6,7 +6,14 @@ from typing import Any
 
 from slice_os.backends.cluster.client import Client
 from slice_os.diagnosis.findings import Notes
-from slice_os.errors import GoneError, RefusedError, UnauthorizedError
+from slice_os.errors import (
+    BlockedError,
+    BusyError,
+    ClusterTimeoutError,
+    GoneError,
+    RefusedError,
+    UnauthorizedError,
+)
 
 
 class Asker:
@@ -37,6 +44,8 @@ class Asker:
                 f"{path} is not allowed to these credentials",
                 "for the whole picture, run this with those of an administrator.",
             )
+        except (BlockedError, BusyError, ClusterTimeoutError) as exc:
+            self._notes.find("warning", f"{path} is not answered now: {str(exc).rstrip('.')}")
         except (GoneError, RefusedError) as exc:
             if exc.status not in (400, 404, 405):  # no such plugin, or not on such a service
                 raise

@@ -19,7 +19,10 @@ from slice_os.diagnosis.shards import check_shards
 from slice_os.diagnosis.spans import check_spans
 from slice_os.encoder.info import EncoderInfo
 from slice_os.errors import LocationError
+from slice_os.query.hits import missing_shards
 
+WAITED = 5.0
+"""Seconds for an index to answer whose shards may be away."""
 _JSON = "-H 'content-type: application/json'"
 _DURATION = regex.compile(r"(-?\d+(?:\.\d+)?)(nanos|micros|ms|s|m|h|d)?")
 _SECONDS = {"nanos": 1e-9, "micros": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -76,8 +79,8 @@ def examine_index(
         )
         return
     _health(asker, notes, index, put, layout.replicas)
-    count_documents(asker, notes, cluster)
-    check_spans(cluster, notes, layout, deep)
+    if count_documents(asker, notes, cluster):
+        check_spans(cluster, notes, layout, deep)
     stats = asker.get(f"/{index}/_stats/docs,store,segments", level="shards")
     if stats and index in stats.get("indices", {}):
         shards = stats["indices"][index]["shards"]
@@ -163,8 +166,8 @@ def _health(asker: Asker, notes: Notes, index: str, put: str, replicas: int) -> 
         )
 
 
-def count_documents(asker: Asker, notes: Notes, cluster: Cluster) -> None:
-    """Note how much there is, and whether documents are whole."""
+def count_documents(asker: Asker, notes: Notes, cluster: Cluster) -> bool:
+    """Note how much there is, and whether documents are whole; False if the index cannot say."""
     body = {
         "size": 0,
         "track_total_hits": True,
@@ -178,9 +181,9 @@ def count_documents(asker: Asker, notes: Notes, cluster: Cluster) -> None:
             "begun": {"filter": {"term": {"passage": 0}}},
         },
     }
-    found = asker.get(f"/{cluster.index}/_search", body)
-    if not found or found["_shards"]["failed"]:
-        return
+    found = asker.get(f"/{cluster.index}/_search", body, retry_timeout=WAITED)
+    if not found or missing_shards(found):
+        return False
     counts = found["aggregations"]
     documents, begun = whole(counts["complete"]["doc_count"]), whole(counts["begun"]["doc_count"])
     passages = whole(found["hits"]["total"]["value"])
@@ -200,6 +203,7 @@ def count_documents(asker: Asker, notes: Notes, cluster: Cluster) -> None:
         )
     if not passages:
         _emptied(asker, notes, cluster)
+    return True
 
 
 def _emptied(asker: Asker, notes: Notes, cluster: Cluster) -> None:

@@ -9,8 +9,12 @@ from opensearchpy import OpenSearch
 
 import slice_os
 from slice_os.backends.cluster import dialect as dialects
+from slice_os.backends.cluster.elasticsearch import Elasticsearch
 from slice_os.backends.cluster.opensearch import OpenSearch as Dialect
 from slice_os.errors import ClusterError, LocationError, UnreachableError
+from slice_os.filters import Filter
+from slice_os.query import lexical_query
+from slice_os.query.clauses import BM25_BOOST
 
 TEXTS = ["Please cancel my subscription today.", "The ship sank in the night."]
 asked: list[str] = []
@@ -107,3 +111,25 @@ def test_what_was_not_said_is_not_asked_for(location):
         assert index._backend.layout.replicas == 1
     with pytest.raises(LocationError, match="There is no setting 'shard': choose from tolerance"):
         slice_os.open(location, cluster={"shard": 3})
+
+
+@pytest.mark.parametrize(
+    ("version", "asked"),
+    [((8, 14), False), ((8, 18), False), ((8, 19), True), ((9, 0), False), ((9, 1), True),
+     ((9, 5), True), (None, True)],
+)  # fmt: skip
+def test_vectors_are_asked_for_where_the_source_may_lack_them(version, asked):
+    assert bool(Elasticsearch(version).whole_source) == asked
+    assert Dialect(version).whole_source == {}
+
+
+def test_bm25_counts_the_same_where_it_is_not_lucenes():
+    body = lexical_query("cancel it", filters=[Filter("year", ">", "2000")])
+    assert Dialect((3, 0)).adapt(body) == Dialect().adapt(body) == body
+    (match,) = Dialect((2, 19)).adapt(body)["query"]["bool"]["must"]
+    assert match == {
+        "match": {"text": {"query": "cancel it", "boost": BM25_BOOST["elasticsearch"]}}
+    }
+    assert (
+        Dialect((2, 19)).adapt(body)["query"]["bool"]["filter"] == (body["query"]["bool"]["filter"])
+    )

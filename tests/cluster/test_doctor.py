@@ -94,6 +94,27 @@ def test_a_passage_that_is_missing_in_the_middle_is_found(place, client):
     assert doctor(place).healthy
 
 
+def test_an_index_that_cannot_answer_is_diagnosed_all_the_same(place, client):
+    index = f"{place.rpartition('/')[2]}-000001"
+    client.indices.put_settings(index=index, body={"index.blocks.read": True})
+    found = doctor(place)
+    assert any("index.blocks.read" in what for what in said(found, "error"))
+    assert any("_search is not answered now" in what for what in said(found, "warning"))
+    client.indices.put_settings(index=index, body={"index.blocks.read": None})
+    made = client.indices.get(index=index)[index]
+    settings = made["settings"]["index"]
+    for name in ("uuid", "creation_date", "provided_name", "version"):
+        del settings[name]
+    settings["routing"] = {"allocation": {"require": {"_name": "nowhere"}}}
+    client.indices.delete(index=index)
+    client.indices.create(index=index, body=made, params={"wait_for_active_shards": 0})
+    found = doctor(place)
+    assert not found.healthy
+    red = [what for what in said(found, "error") if "part of it cannot be searched" in what]
+    assert len(red) == 1
+    assert "allocation/explain" in said(found, "error")[red[0]]
+
+
 def test_the_cluster_alone(cluster):
     found = doctor(cluster.url)
     assert found.facts["health"] in ("green", "yellow")

@@ -78,7 +78,6 @@ class Dialect(ABC):
     engines: ClassVar[tuple[Engine, ...]]
     pit_path: ClassVar[str]
     pit_field: ClassVar[str]
-    whole_source: ClassVar[Mapping[str, Any]]
     windows: ClassVar[tuple[int, ...]]
     lexical_query: ClassVar[Callable[..., dict[str, Any]]]
     span_query: ClassVar[Callable[..., dict[str, Any]]]
@@ -90,6 +89,7 @@ class Dialect(ABC):
     def __init__(self, version: Version | None = None) -> None:
         """Take the version that the server has; None if it does not say."""
         self.version = version
+        self.whole_source: Mapping[str, Any] = {}
 
     @classmethod
     @abstractmethod

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from slice_os import query
 from slice_os.backends.cluster.client import Client
@@ -24,6 +23,8 @@ ON_DISK = (9, 2)
 PATIENT = (9, 2)
 """A search may give its graph up early, and later versions do so unless told: on nested vectors it
 then misses many of the 200 nearest passages, for some queries nearly half (seen on 9.5.3)."""
+EXCLUDING = (8, 19), (9, 1)
+"""From these on vectors can be left out of `_source`, and are unless they are asked for."""
 _EARLY = "hnsw_enable_early_termination"
 NEWEST = (99,)
 """A server that does not say its version is taken for the newest."""
@@ -41,7 +42,6 @@ class Elasticsearch(Dialect):
     engines = ("hnsw", "int8_hnsw", "bbq_hnsw", "bbq_disk")
     pit_path = "_pit"
     pit_field = "id"
-    whole_source: ClassVar = MappingProxyType({"_source": {"exclude_vectors": False}})
     windows = (1_000, 10_000)
     lexical_query = staticmethod(partial(query.lexical_query, dialect="elasticsearch"))
     span_query = staticmethod(partial(query.span_query, dialect="elasticsearch"))
@@ -53,6 +53,8 @@ class Elasticsearch(Dialect):
     def __init__(self, version: Version | None = None) -> None:
         super().__init__(version)
         self._version = version or NEWEST
+        if EXCLUDING[0] <= self._version < (9,) or self._version >= EXCLUDING[1]:
+            self.whole_source = {"_source": {"exclude_vectors": False}}
 
     @classmethod
     def matches(cls, version: Mapping[str, Any]) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from slice_os import query
 from slice_os.backends.cluster.client import Client
@@ -12,11 +11,14 @@ from slice_os.backends.cluster.damaged import reading
 from slice_os.backends.cluster.dialect import Asker, Dialect, Notes, check_nodes, dotted
 from slice_os.backends.cluster.settings import Engine, Layout
 from slice_os.errors import ClusterError, LocationError
+from slice_os.query.clauses import BM25_BOOST, TEXT
 
 KNN, HYBRID = "opensearch-knn", "opensearch-neural-search"
 """The plugin that searches vectors, and the one that fuses queries."""
 PAGED = (3, 3)
 """Pages of everything are sorted by `_shard_doc`."""
+LUCENE_SCORES = (3,)
+"""BM25 is Lucene's; before, scores are k1 + 1 times that, as Elasticsearch's still are."""
 
 
 class OpenSearch(Dialect):
@@ -30,7 +32,6 @@ class OpenSearch(Dialect):
     engines = ("lucene", "faiss")
     pit_path = "_search/point_in_time"
     pit_field = "pit_id"
-    whole_source: ClassVar = MappingProxyType({})
     windows = (10_000,)
     lexical_query = staticmethod(query.lexical_query)
     span_query = staticmethod(query.span_query)
@@ -45,6 +46,10 @@ class OpenSearch(Dialect):
 
     def closing(self, pit: str) -> dict[str, Any]:
         return {"pit_id": [pit]}
+
+    def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
+        old = self.version is not None and self.version < LUCENE_SCORES
+        return _rescaled(body) if old else body
 
     def check(self, layout: Layout) -> None:
         super().check(layout)
@@ -81,13 +86,26 @@ class OpenSearch(Dialect):
         if self.version is not None and self.version < PAGED:
             notes.find(
                 "warning",
-                f"OpenSearch {dotted(self.version)} cannot sort by _shard_doc: mining that reads "
-                "every word (low thresholds, --exact), '--from-index' and lexical pages past "
-                "10,000 hits fail",
+                f"OpenSearch {dotted(self.version)} cannot sort by _shard_doc: 'mine --exact' "
+                "and at low thresholds, 'reindex', 'swap', 'verify', 'doctor --deep' and "
+                "'--repair', '--from-index' and lexical pages past 10,000 hits fail",
                 f"upgrade to {dotted(self.tested)} or newer.",
             )
         else:
             super().check_version(notes)
+
+
+def _rescaled(part: Any) -> Any:
+    """Return a body whose matches on the text count as they do where BM25 is Lucene's."""
+    if isinstance(part, list):
+        return [_rescaled(one) for one in part]
+    if not isinstance(part, Mapping):
+        return part
+    match = part.get("match")
+    if isinstance(match, Mapping) and TEXT in match:
+        said = match[TEXT] if isinstance(match[TEXT], Mapping) else {"query": match[TEXT]}
+        return {**part, "match": {TEXT: {**said, "boost": BM25_BOOST["elasticsearch"]}}}
+    return {name: _rescaled(one) for name, one in part.items()}
 
 
 def _plugins(asker: Asker, notes: Notes) -> set[str]:
