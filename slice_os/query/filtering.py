@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from slice_os.errors import QueryError
@@ -90,9 +91,10 @@ def _tokens(name: str, member: object) -> Iterator[str]:
 
 
 def _clause(one: Filter) -> dict[str, Any]:
-    if one.others:
-        return _any([_alone(some) for some in (one, *one.others)])
-    return _alone(one)
+    some = (one, *one.others)
+    if all(other.operator == "=" for other in some):  # one clause, however many values
+        return _terms(list(dict.fromkeys(chain.from_iterable(map(_equal_tokens, some)))))
+    return _any([_alone(other) for other in some]) if one.others else _alone(one)
 
 
 def _alone(one: Filter) -> dict[str, Any]:
@@ -103,21 +105,21 @@ def _alone(one: Filter) -> dict[str, Any]:
         tokens = [_token(one.field, kind, _beginning(value)) for kind, value in kinds]
         return _any([{"prefix": {FIELD: token}} for token in tokens])
     if one.operator == "=":
-        return _equal(one)
+        return _terms(_equal_tokens(one))
     if one.operator == "!=":
-        return {"bool": {"must_not": [_equal(one)]}}
+        return {"bool": {"must_not": [_terms(_equal_tokens(one))]}}
     if one.operator in _BOUNDS:
         return _range(one)
     raise QueryError(f"There is no operator {one.operator!r}: choose one of {' '.join(OPERATORS)}.")
 
 
-def _equal(one: Filter) -> dict[str, Any]:
+def _equal_tokens(one: Filter) -> list[str]:
     tokens = [_token(one.field, "t", _short(one.value))]
     if one.value.lower() in ("true", "false"):
         tokens.append(_token(one.field, "b", one.value.lower()))
     if _NUMBER.fullmatch(one.value) and not is_long(one.value):
         tokens.append(_token(one.field, "n", sortable(float(one.value))))
-    return _terms(tokens)
+    return tokens
 
 
 def _range(one: Filter) -> dict[str, Any]:

@@ -8,6 +8,8 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +21,7 @@ from slice_os.backends.local.opened import Key, connection_begins, connection_en
 from slice_os.backends.local.segment import Recorded, mending
 from slice_os.errors import IndexDamagedError, LocationError
 from slice_os.files import sync_folder
-from slice_os.filters import Filter, field_names, field_of
+from slice_os.filters import Filter, field_names
 from slice_os.lexical import stands, text_length
 
 DATABASE = "index.sqlite"
@@ -89,7 +91,7 @@ class Database(sqlite3.Connection):
 
     sealed: State | None = None
     refused: sqlite3.Error | None = None
-    lengths: tuple[object, tuple[int, npt.NDArray[np.float64]]] | None = None
+    lengths: tuple[object, tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]] | None = None
     _key: Key | None = None
 
     def __init__(self, file: Path, *args: Any, **options: Any) -> None:
@@ -148,7 +150,7 @@ def _open(file: Path, mode: str = "") -> Database:
         check_same_thread=False,
     )
     database.execute("PRAGMA busy_timeout = 60000")
-    database.create_function("meets", 4, _meets, deterministic=True)
+    database.create_function("meets", 2, _meets, deterministic=True)
     database.create_function("stands", 3, stands, deterministic=True)
     database.create_function("fields", 1, _fields, deterministic=True)
     database.create_function("text_length", 2, text_length, deterministic=True)
@@ -313,16 +315,22 @@ def has_column(database: sqlite3.Connection, table: str, column: str) -> bool:
 
 def filter_clause(filters: Sequence[Filter]) -> tuple[str, list[str]]:
     """Return an SQL condition on the documents table `d`, and its parameters."""
-    alone = [(one, *one.others) for one in filters]
-    conditions = [" OR ".join(["meets(d.metadata, ?, ?, ?)"] * len(some)) for some in alone]
+    conditions = ["meets(d.metadata, ?)"] * len(filters)
     parameters = [
-        part for some in alone for one in some for part in (one.field, one.operator, one.value)
+        json.dumps([(one.field, one.operator, one.value) for one in (some, *some.others)])
+        for some in filters
     ]
-    return " AND ".join(f"({condition})" for condition in conditions) or "TRUE", parameters
+    return " AND ".join(conditions) or "TRUE", parameters
 
 
-def _meets(metadata: str, name: str, op: str, value: str) -> bool:
-    return Filter(name, op, value).holds(field_of(json.loads(metadata), name))
+def _meets(metadata: str, condition: str) -> bool:
+    return _filter(condition).holds_of(json.loads(metadata))
+
+
+@lru_cache(64)
+def _filter(condition: str) -> Filter:
+    first, *others = (Filter(*one) for one in json.loads(condition))
+    return replace(first, others=tuple(others))
 
 
 def _fields(metadata: str) -> str:
