@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, TypeVar
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from slice_os.backends.base import (
     BEGUN,
@@ -58,7 +58,7 @@ from slice_os.backends.local.schema import (
 )
 from slice_os.backends.local.segment import Segment
 from slice_os.backends.local.writer import LOCK, LocalWriter, lock
-from slice_os.errors import LocationError
+from slice_os.errors import IndexLockedError, LocationError
 from slice_os.files import write_whole
 from slice_os.filters import Filter
 from slice_os.records import DocumentInfo, Float32, Metadata, Passage, Reject
@@ -128,6 +128,10 @@ class LocalBackend(Backend, Forkable):
             with FileLock(folder / LOCK, timeout=60):
                 if not (folder / DATABASE).is_file():
                     create(folder, meta)
+        except Timeout:
+            raise IndexLockedError(
+                f"Another process is writing to {folder}: wait for it to end, or stop it."
+            ) from None
         except (OSError, sqlite3.Error) as exc:
             raise LocationError(f"The index {folder} cannot be made: {exc}.") from exc
         return cls(folder)

@@ -70,38 +70,40 @@ class Places:
 
 
 class Postings:
-    """The postings of one state of an index; those of a term are read once for all queries."""
+    """The postings of one state of an index; those of a term are read once for all queries.
+
+    A passage's row is its number in the order of the keys, which may have gaps of any size.
+    """
 
     def __init__(self, database: Database, places: Places, queries: int) -> None:
         """Read the postings of as many queries; for many, where all passages are, once."""
         self._database = database
         self._of = places
-        self._keys, self._places = np.empty((2, 0), np.int64)
+        self._places = np.empty(0, np.int64)
         if queries > MANY:
-            query = "SELECT key, segment, ordinal FROM passages WHERE NOT pending ORDER BY key"
-            rows = np.array(database.execute(query).fetchall(), np.int64).reshape(-1, 3)
-            self._keys, self._places = rows[:, 0], places.of(rows[:, 1:])
+            query = "SELECT segment, ordinal FROM passages WHERE NOT pending ORDER BY key"
+            self._places = places.of(database.execute(query).fetchall())
         self._by_place = np.argsort(self._places)
         self._terms: dict[str, tuple[Int64, Float64]] = {}
         self._allowed: dict[tuple[Condition, ...], Int64] = {}
-        self._passages, self._lengths = 0, np.empty(0)
+        self._keys, self._lengths = np.empty(0, np.int64), np.empty(0)
 
     def scores(self, text: str, filters: Sequence[Condition]) -> tuple[Int64, Float64]:
-        """Return the keys of all passages that hold a term of a query, and scores by key.
+        """Return the rows of all passages that hold a term of a query, and scores by row.
 
-        The keys ``[n]`` stand best first; equal scores by key, so that pages do not overlap. Of
+        The rows ``[n]`` stand best first; equal scores by row, so that pages do not overlap. Of
         what is not among them the score is 0.
         """
-        if not self._passages:
+        if not len(self._keys):
             self._open_terms()
         found = [(term, count, *self._postings(term)) for term, count in query_terms(text).items()]
-        rarest = sorted((len(keys), term) for term, _, keys, _ in found if len(keys))[:MAX_TERMS]
+        rarest = sorted((len(rows), term) for term, _, rows, _ in found if len(rows))[:MAX_TERMS]
         kept = {term for _, term in rarest}
         weighted = [
-            (keys, count * scores) for term, count, keys, scores in found if term in kept
+            (rows, count * scores) for term, count, rows, scores in found if term in kept
         ] or [(np.empty(0, np.int64), np.empty(0))]
         scores: Float64 = np.bincount(
-            np.concatenate([keys for keys, _ in weighted]),
+            np.concatenate([rows for rows, _ in weighted]),
             np.concatenate([some for _, some in weighted]),
             len(self._lengths),
         ).astype(np.float64, copy=False)
@@ -110,8 +112,8 @@ class Postings:
             kept_scores = scores[meeting]
             scores = np.zeros_like(scores)
             scores[meeting] = kept_scores
-        keys = np.flatnonzero(scores)
-        return keys[np.argsort(-scores[keys], kind="stable")], scores
+        rows = np.flatnonzero(scores)
+        return rows[np.argsort(-scores[rows], kind="stable")], scores
 
     def _open_terms(self) -> None:
         """Make what a dense search has no need of."""
@@ -121,20 +123,29 @@ class Postings:
         state = database.execute("PRAGMA data_version").fetchone()
         if database.lengths is None or database.lengths[0] != state:
             database.lengths = state, _lengths(database)
-        self._passages, self._lengths = database.lengths[1]
+        self._keys, self._lengths = database.lengths[1]
 
     def _postings(self, term: str) -> tuple[Int64, Float64]:
-        """Return the keys of the passages that hold a term, and what it adds to their scores."""
+        """Return the rows of the passages that hold a term, and what it adds to their scores."""
         if term not in self._terms:
             keys, times = np.unique(self._holding(term), return_counts=True)
-            if len(keys) and not (keys[-1] < len(self._lengths) and self._lengths[keys].all()):
+            rows = self._rows(keys)
+            if len(rows) < len(keys):
                 raise IndexDamagedError(
                     "The postings of BM25 name passages that are not there: 'slice-os doctor "
                     "--repair' makes them anew."
                 )
-            idf = inverse_document_frequency(self._passages, len(keys))
-            self._terms[term] = keys, idf * times / (times + self._lengths[keys])
+            idf = inverse_document_frequency(len(self._keys), len(rows))
+            self._terms[term] = rows, idf * times / (times + self._lengths[rows])
         return self._terms[term]
+
+    def _rows(self, keys: Int64) -> Int64:
+        """Return the rows of some passages, of those that are complete."""
+        rows = np.searchsorted(self._keys, keys)
+        known = rows < len(self._keys)
+        known[known] = self._keys[rows[known]] == keys[known]
+        found: Int64 = rows[known]
+        return found
 
     def _holding(self, term: str) -> Int64:
         """Return the key of a passage as often as it holds a term, or several in a row."""
@@ -153,7 +164,7 @@ class Postings:
         return found >> 32
 
     def _meeting(self, filters: tuple[Condition, ...]) -> Int64:
-        """Return the keys of the passages that meet all filters."""
+        """Return the rows of the passages that meet all filters."""
         if filters not in self._allowed:
             clause, parameters = filter_clause([one for one in filters if isinstance(one, Filter)])
             words, phrases = wording_clause(filters)
@@ -162,41 +173,40 @@ class Postings:
                 f" WHERE {clause} AND {words}"
             )
             rows = self._database.execute(query, parameters + phrases)
-            self._allowed[filters] = np.array([key for (key,) in rows], np.int64)
+            self._allowed[filters] = self._rows(_numbers(rows))
         return self._allowed[filters]
 
-    def places(self, keys: Int64) -> Int64:
-        """Return the places of some passages, by their keys."""
-        if len(self._keys):
-            return self._places[np.searchsorted(self._keys, keys)]
+    def places(self, rows: Int64) -> Int64:
+        """Return the places of some passages, by their rows."""
+        if len(self._places):
+            return self._places[rows]
+        keys = self._keys[rows]
         query = (
             "SELECT p.segment, p.ordinal FROM json_each(?) wanted"
             " CROSS JOIN passages p ON p.key = wanted.value ORDER BY wanted.key"
         )
         return self._of.of(self._database.execute(query, (json.dumps(keys.tolist()),)).fetchall())
 
-    def keys(self, places: Int64) -> Int64:
-        """Return the keys of the passages at some places."""
-        if len(self._keys):
+    def rows(self, places: Int64) -> Int64:
+        """Return the rows of the passages at some places."""
+        if len(self._places):
             at = np.searchsorted(self._places, places, sorter=self._by_place)
-            return self._keys[self._by_place[at]]
+            return self._by_place[at]
         query = f"SELECT p.key FROM {AT} ORDER BY place.key"
-        rows = self._database.execute(query, (json.dumps(self._of.refs(places.tolist())),))
-        return np.array(rows.fetchall(), np.int64).reshape(-1)
+        keys = self._database.execute(query, (json.dumps(self._of.refs(places.tolist())),))
+        return self._rows(_numbers(keys))
 
 
-def _lengths(database: Database) -> tuple[int, Float64]:
-    """Return how many passages there are, and k1 (1 - b + b |D| / avgdl) of each, by its key.
+def _lengths(database: Database) -> tuple[Int64, Float64]:
+    """Return the keys of all passages in order, and k1 (1 - b + b |D| / avgdl) of each.
 
     An index of before lengths were noted has the numbers of words until somebody writes to it.
     """
     noted = "ifnull(length, words)" if has_column(database, "passages", "length") else "words"
-    rows = database.execute(f"SELECT key, {noted} FROM passages WHERE NOT pending")
+    rows = database.execute(f"SELECT key, {noted} FROM passages WHERE NOT pending ORDER BY key")
     keys, lengths = _numbers(rows).reshape(-1, 2).T
-    found = np.zeros(keys.max(initial=0) + 1)
-    if len(keys):
-        found[keys] = K1 * (1 - B + B * rounded_lengths(lengths) / lengths.mean())
-    return len(keys), found
+    mean = lengths.mean() if len(lengths) else 1.0
+    return np.ascontiguousarray(keys), K1 * (1 - B + B * rounded_lengths(lengths) / mean)
 
 
 def _numbers(rows: Iterable[Sequence[int]]) -> Int64:

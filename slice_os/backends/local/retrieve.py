@@ -69,24 +69,24 @@ def _ranked(
 ) -> list[tuple[int, float, float]]:
     """Return the places that a query finds, their scores and BM25 scores (or NaN), best first."""
     depth = max(query.depth, query.ranks.stop)
-    keys, values = lexical or (np.empty(0, np.int64), np.empty(0))
-    matching = postings.places(keys[:depth])
+    rows, values = lexical or (np.empty(0, np.int64), np.empty(0))
+    matching = postings.places(rows[:depth])
     top = _top(degrees, depth)
     places = np.union1d(top, matching)
     bm25 = np.full(len(places), np.nan)
-    bm25[np.searchsorted(places, matching)] = values[keys[:depth]]
+    bm25[np.searchsorted(places, matching)] = values[rows[:depth]]
     scores = bm25 if query.mode == "lexical" else degrees[places]
     if query.mode == "hybrid":
         fusion, weight = get_fusion(query.fusion, query.weight)
         if fusion.of_one:
-            if len(keys) > depth:  # the best by degree may have a BM25 score too
+            if len(rows) > depth:  # the best by degree may have a BM25 score too
                 lacking = np.flatnonzero(np.isnan(bm25))
-                found = values[postings.keys(places[lacking])]
+                found = values[postings.rows(places[lacking])]
                 bm25[lacking] = np.where(found > 0, found, np.nan)
             scores = fusion.of_one(np.nan_to_num(scores), np.nan_to_num(bm25), weight)
         else:
             dense = dict(zip(top.tolist(), degrees[top].tolist(), strict=True))
-            bm25s = values[keys[:depth]].tolist()
+            bm25s = values[rows[:depth]].tolist()
             words = dict(zip(matching.tolist(), bm25s, strict=True))
             fused = fusion.fuse(dense, words, weight)
             scores = np.array([fused[place] for place in places.tolist()], float)

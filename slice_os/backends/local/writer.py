@@ -171,8 +171,9 @@ class LocalWriter(Writer):
         ).fetchone()
         if row is None:
             cursor = self._database.execute(
-                "INSERT INTO documents (id, title, metadata, run) VALUES (?, ?, '{}', ?)",
-                (document.id, document.title, self._run),
+                "INSERT INTO documents (id, title, metadata, run, source)"
+                " VALUES (?, ?, '{}', ?, ?)",
+                (document.id, document.title, self._run, document.source),
             )
             self._key = int(cursor.lastrowid or 0)
         elif row[1] == self._run:

@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import slice_os
 from slice_os.backends.base import IndexMeta, MiningQuery
 from slice_os.backends.local import LocalBackend, compaction, writer
 from slice_os.backends.local.schema import as_error
 from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError
+from slice_os.filters import parse_filters
 from slice_os.records import Document, Passage
 from support.local import (
     DIMENSION,
@@ -320,3 +322,49 @@ def test_a_full_database_leaves_the_last_commit(index, folder):
     with index.writer() as out:
         put(out, "b", SENTENCES)
     assert len(search(index, mode="dense", size=9)) == 8
+
+
+def test_what_was_broken_off_is_pruned_with_its_file(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "SEGMENT_WORDS", 40)
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "kept.txt").write_text("Please cancel my plan.")
+    (corpus / "large.txt").write_text("The bill is far too high this month. " * 200)
+    location = str(tmp_path / "pruned.slice")
+
+    def stop(report):
+        if report.passages > 5:
+            raise KeyboardInterrupt
+
+    with slice_os.open(location) as opened:
+        with pytest.raises(KeyboardInterrupt):
+            opened.add(slice_os.read(corpus), on_progress=stop)
+        assert opened.status().details["incomplete_documents"] == 1
+        (corpus / "large.txt").unlink()
+        opened.add(slice_os.read(corpus), prune="all")
+        assert opened.status().details["incomplete_documents"] == 0
+        assert len(opened) == 1
+
+
+def test_keys_with_gaps_of_any_size_cost_nothing(index):
+    """An index whose documents change for years has few passages of large keys."""
+    with index.writer() as out:
+        put(out, "a", SENTENCES, year=2020)
+        before = search(index, text="customer", mode="lexical")
+        out._database.execute(
+            "INSERT INTO passages SELECT 1000000000000, document, 99, start, end, title, text,"
+            " hash, words, segment, 99, 0, length FROM passages LIMIT 1"
+        )
+        put(out, "b", SENTENCES, year=2020)
+        out._database.execute("DELETE FROM passages WHERE key = 1000000000000")
+    found = search(index, text="customer", mode="lexical", size=99)
+    assert {name for name, _ in found} == {"a", "b"}
+    assert len(found) > len(before)
+    for mode in ("lexical", "hybrid"):  # while a writer has passages that are not complete
+        with index.writer() as out:
+            assert out.begin(slice_os.Document("a", "other", metadata={"year": 2020}))
+            put_passage(out, "a", 0, 0, "The customer again.")
+            out.commit()
+            asked = {"text": "customer", "mode": mode, "size": 99}
+            filters = parse_filters(["year=2020"])
+            assert {name for name, _ in search(index, **asked, filters=filters)} == {"a", "b"}
