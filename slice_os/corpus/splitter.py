@@ -40,7 +40,7 @@ _ABBREVIATED = frozenset([
     "est", "approx", "fig", "figs", "sec", "sect", "art", "arts", "ch", "vol", "pp", "eq", "ref",
     "refs", "cf", "al", "etc", "viz", "resp", "incl", "gen", "col", "capt", "sgt", "hon", "rev",
 ])  # fmt: skip
-_BEGUN = regex.compile(r"\n\s*(?:[-*+•–>|]\s|```|[\p{L}\d][\w .'’-]{0,24}:\s)")
+_BEGUN = regex.compile(r"\n[^\S\n]*(?:[-*+•–>|]\s|```|[\p{L}\d][\w .'’-]{0,24}:\s)")
 _BEFORE_NUMBERS = frozenset(["no", "nos", "nr", "p", "para", "paras", "cl"])
 _BEGINNING_CLAUSES = frozenset([
     "and", "or", "but", "nor", "which", "that", "who", "whom", "whose", "where", "when", "while",

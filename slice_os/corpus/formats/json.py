@@ -44,7 +44,7 @@ def parse(stream: BinaryIO) -> Iterator[Row]:
     """Give the objects of an array, by number from 1; or those of an object.
 
     An object may map ids to documents, or hold a list of them beside numbers and short texts, as
-    the exports of trackers do, or be one document.
+    the exports of trackers do, or be one document. Several objects are documents, as in JSON Lines.
     """
     with open_text(stream, newline=None) as text:
         values = _Values(text)
@@ -53,10 +53,21 @@ def parse(stream: BinaryIO) -> Iterator[Row]:
             values.start += 1
             for number, value in enumerate(values.members(), start=1):
                 yield _row(number, value)
+            values.start += 1
         elif first == "{":
-            yield from _of_object(values.next())
+            value = values.next()
+            if values.peek() != "{":
+                yield from _of_object(value)
+            else:  # JSON Lines by another name
+                yield _row(1, value)
+                number = 1
+                while values.peek() == "{":
+                    number += 1
+                    yield _row(number, values.next())
         else:
             raise CorpusError("is no JSON array or object")
+        if following := values.peek():
+            raise CorpusError(f"is not JSON: it goes on after its end with {following!r}")
 
 
 class _Values:

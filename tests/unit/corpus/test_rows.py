@@ -283,3 +283,17 @@ def test_workbooks(tmp_path: Path) -> None:
     documents, rejects = read_rows(tmp_path, "b.xlsx", file.getvalue()[:3000])
     assert documents == []
     assert "not a readable .xlsx" in rejects[0][1]
+
+
+def test_several_objects_of_a_json_file_are_documents_and_what_follows_is_told(
+    tmp_path: Path,
+) -> None:
+    lines = '{"text": "one"}\n{"text": "two"} {"text": "three"}\n'
+    documents, rejects = read_rows(tmp_path, "a.json", lines)
+    assert [d.text for d in documents] == ["one", "two", "three"]
+    assert rejects == []
+    for name, text in (("b.json", '[{"text": "one"}] [{"text": "two"}]'), ("c.json", lines + "]")):
+        documents, rejects = read_rows(tmp_path, name, text)
+        assert documents[0].text == "one"
+        (reject,) = rejects
+        assert "goes on after its end" in reject[1]

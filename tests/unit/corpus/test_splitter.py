@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slice_os.corpus import count_words, heading_of, split
+from slice_os.corpus import count_words, heading_of, sentence_ends, split
 from slice_os.records import Document, Words
 from slice_os.spans import own_norms
 
@@ -265,3 +265,9 @@ def test_turns_in_small_letters_are_no_headings():
     assert heading_of(text) == ""
     assert heading_of("hello there\n\ni want to cancel\n\n2 pizzas, please.") == ""
     assert heading_of("Fees\n\nAll fees are due at once.") == "Fees"
+
+
+def test_a_gap_of_many_lines_takes_no_longer_than_it_has_lines():
+    text = "Hello there." + "\n" * 200_000 + "- Goodbye to all."
+    ends = np.array([5, 12, 200_013, 200_021, 200_024, 200_029])
+    assert sentence_ends(text, ends).tolist() == [True, False, True, False, False, False, True]
