@@ -33,6 +33,12 @@ from slice_os.threads import Forkable
 Filters = Mapping[str, object] | Iterable[str | Filter] | None
 StrPath = str | Path
 LEAST_PASSAGE_WORDS = 5
+TOGETHER = 64
+"""Queries that `search_many` asks at once."""
+
+
+def _claimed(documents: Iterable[Document], backend: Backend | None) -> dict[str, str] | None:
+    return claim_roots(documents, backend) if isinstance(documents, Corpus) else None
 
 
 def _ignore(_: object) -> None:
@@ -97,7 +103,8 @@ class Index(Forkable):
         self._store = None if store is None else tuple(store)
         self._cluster = dict(cluster or {})
         try:
-            self._check()
+            if self._backend is not None:
+                self._check(self._backend)
         except BaseException:
             self.close()
             raise
@@ -106,17 +113,15 @@ class Index(Forkable):
         """Begin with locks that no thread holds."""
         self._loading, self._opening = Lock(), Lock()
 
-    def _check(self) -> None:
-        """Raise LocationError unless the index, if there is one, is as it is asked for."""
-        if self._backend is None:
-            return
-        has, wanted = self._backend.meta.passage_words, self._passage_words
+    def _check(self, backend: Backend) -> None:
+        """Raise LocationError unless an index is as it is asked for."""
+        has, wanted = backend.meta.passage_words, self._passage_words
         if wanted not in (None, has):
             raise LocationError(
                 f"The index {self.location} has passages of {has} words, {wanted} were asked for: "
                 "leave the option out, or index to a new location."
             )
-        stores = self._backend.meta.store
+        stores = backend.meta.store
         if self._store not in (None, stores):
             held = "all metadata" if stores is None else ", ".join(stores) or "none"
             raise LocationError(
@@ -124,7 +129,7 @@ class Index(Forkable):
                 "asked for: leave the option out, or index to a new location."
             )
         if self._cluster:
-            self._backend.check(self._cluster)
+            backend.check(self._cluster)
 
     def __repr__(self) -> str:
         return f"Index({self.location!r})"
@@ -170,13 +175,23 @@ class Index(Forkable):
             self._judge.check(encoder)
         return self._judge
 
-    def _existing(self) -> Backend:
-        """Return the live generation; one that was made live meanwhile is opened."""
+    def _opened(self) -> Backend | None:
+        """Return the live generation, None if there is no index.
+
+        One that was made, or made live, meanwhile is opened.
+        """
         with self._opening:
-            if self._backend is not None and not self._backend.is_live():
+            if self._backend is None or not self._backend.is_live():
+                found = backend_for(self.location).open(self.location, **self._connection)
+                if found is not None and self._backend is None:
+                    self._check(found)
                 # A search that is under way may go on with the former one.
-                self._backend = backend_for(self.location).open(self.location, **self._connection)
-            backend = self._backend
+                self._backend = found
+            return self._backend
+
+    def _existing(self) -> Backend:
+        """Return the live generation."""
+        backend = self._opened()
         if backend is None:
             raise LocationError(
                 f"There is no index at {self.location}: make one with "
@@ -185,16 +200,18 @@ class Index(Forkable):
             )
         return backend
 
-    def _for_adding(self) -> Backend:
-        if self._backend is None:
-            info = self.encoder.info
-            words = {} if self._passage_words is None else {"passage_words": self._passage_words}
-            meta = IndexMeta(info.name, info.family, info.dimension, store=self._store, **words)
-            options: dict[str, Any] = {**self._connection}
-            if self._cluster:
-                options["settings"] = self._cluster
-            self._backend = backend_for(self.location).create(self.location, meta, **options)
-        return self._existing()
+    def _made(self) -> Backend:
+        """Make the index, or open it if somebody else does."""
+        info = self.encoder.info
+        words = {} if self._passage_words is None else {"passage_words": self._passage_words}
+        meta = IndexMeta(info.name, info.family, info.dimension, store=self._store, **words)
+        options: dict[str, Any] = {**self._connection}
+        if self._cluster:
+            options["settings"] = self._cluster
+        made = backend_for(self.location).create(self.location, meta, **options)
+        self._check(made)  # a cluster's template may have made it otherwise
+        self._backend = made
+        return made
 
     def add(
         self,
@@ -214,11 +231,14 @@ class Index(Forkable):
         be indexed is handed to `on_reject` and counted; the others are indexed. `max_rate` is the
         most passages a second that are encoded and written.
         """
-        # Before an index is made: its paths may not do.
-        roots = claim_roots(documents, self._backend) if isinstance(documents, Corpus) else None
+        backend = self._opened()
+        roots = _claimed(documents, backend)  # before an index is made: its paths may not do
+        if backend is None:
+            backend = self._made()
+            roots = _claimed(documents, backend)  # somebody else may have made it just now
         return index_documents(
             documents,
-            self._for_adding(),
+            backend,
             self.encoder,
             on_reject=on_reject,
             on_progress=on_progress,
@@ -301,9 +321,12 @@ class Index(Forkable):
         ]
         conditions = self._filters(filters)
         judge = self.judge if options.get("verify", True) else None
-        return search_passages(
-            self._existing(), self.encoder, asked, filters=conditions, judge=judge, **options
-        )
+        hits: list[Hits] = []
+        while some := asked[len(hits) : len(hits) + TOGETHER]:  # more take too much memory
+            hits += search_passages(
+                self._existing(), self.encoder, some, filters=conditions, judge=judge, **options
+            )
+        return hits
 
     def mine(
         self,
@@ -353,7 +376,8 @@ class Index(Forkable):
 
     def __len__(self) -> int:
         """Return how many documents the index holds, complete ones; 0 if there is no index yet."""
-        return self._backend.status().documents if self._backend else 0
+        backend = self._opened()
+        return backend.status().documents if backend else 0
 
     def __bool__(self) -> bool:
         """Return True: an empty index is one, too."""

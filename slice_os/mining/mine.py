@@ -78,7 +78,8 @@ def mine_phrases(
     reach = cosine(min(max(least - VERIFY_MARGIN, 0), 1)) if verify else cosine(threshold)
     asked = MiningQuery(
         vectors[: len(phrases)],
-        [phrase.lengths for phrase in phrases],
+        # Shorter ones too: a whole sentence may be one.
+        [range(1, phrase.lengths.stop) for phrase in phrases],
         np.full(len(phrases), reach, dtype=np.float32),
         filters,
         exact,

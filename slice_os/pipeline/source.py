@@ -16,7 +16,9 @@ T = TypeVar("T")
 SETTLED_SECONDS = 120.0
 """After which a run commits, so that it need not keep what it may have to repeat,"""
 SETTLED_CHARACTERS = 32_000_000
-"""or after so many."""
+"""or after so many,"""
+OVERHEAD = 1_000
+"""of which a document without text is worth these."""
 
 
 class Unsettled:
@@ -51,6 +53,7 @@ class Unsettled:
             raise
         if document is not None:
             self._kept.append(document)
+            self._size += OVERHEAD + len(str(document.metadata))
             self._size += len(document.text) if isinstance(document.text, str) else 0
         return document is not None
 

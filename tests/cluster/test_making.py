@@ -68,6 +68,22 @@ def test_an_applied_template_shapes_the_index_that_is_made(cluster, name):
         request("DELETE", f"{cluster.url}/_index_template/{one}")
 
 
+def test_what_a_template_says_otherwise_is_told(cluster, name):
+    place = f"{cluster.url}/{name}"
+    run("templates", "apply", "--index", place, "--replicas", 0)
+    with (
+        slice_os.open(place, passage_words=60) as index,
+        pytest.raises(LocationError, match="has passages of 110 words, 60 were asked for"),
+    ):
+        index.add([slice_os.Document("a", TEXTS[0])])
+    folder = f"{name}.slice"
+    slice_os.index([slice_os.Document("a", TEXTS[0])], folder, passage_words=60)
+    request("DELETE", f"{cluster.url}/{name}-000001")
+    with pytest.raises(LocationError, match="is made otherwise"):
+        slice_os.reindex(folder, to=place)
+    request("DELETE", f"{cluster.url}/_index_template/{name}")
+
+
 def test_an_index_made_before_exact_words_goes_on_working_without(cluster, name):
     own = f"{cluster.server.name}/passages"
     shown = json.loads(run("templates", "show", own, "--alias", name, "--replicas", 0).stdout)

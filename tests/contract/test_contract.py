@@ -620,6 +620,35 @@ def test_a_file_has_one_id_and_two_files_have_two(tmp_path, new_location):
         assert again.status().documents == 3
 
 
+def test_an_index_that_is_made_elsewhere_is_found(tmp_path, new_location):
+    location = new_location()
+    with slice_os.open(location) as early, slice_os.open(location) as late:
+        assert len(early) == 0
+        with pytest.raises(LocationError, match="no index at"):
+            early.search("cancel")
+        for folder in ("one", "two"):
+            (tmp_path / folder / "docs").mkdir(parents=True)
+            (tmp_path / folder / "docs" / "a.txt").write_text(f"Cancel my plan number {folder}.")
+        late.add(slice_os.read(tmp_path / "one" / "docs"))
+        assert len(early) == 1
+        assert early.search("cancel my plan")[0].document == "docs/a.txt"
+        with pytest.raises(CorpusError, match="is not in"):  # an id is a path below one root
+            early.add(slice_os.read(tmp_path / "two" / "docs"))
+        assert early.get("docs/a.txt").text.endswith("one.")
+
+
+def test_a_short_sentence_is_found_for_a_long_phrase(new_location):
+    """Whatever the threshold: what a lower one finds with a higher degree, that one finds too."""
+    location, phrase = new_location(), " ".join(["cancel my subscription right now please"] * 3)
+    text = "Cancel my subscription! The weather in Paris has been lovely all week, and so was food."
+    slice_os.index([slice_os.Document("a", text)], location)
+    with slice_os.open(location) as index:
+        found = list(index.mine([phrase], degree=0.5))
+        best = max(found, key=lambda match: match.degree)
+        assert best.text == "Cancel my subscription!"
+        assert best in list(index.mine([phrase], degree=best.degree - 1e-4))
+
+
 def test_two_makers_of_one_index_share_it(new_location):
     location = new_location()
     first, second = slice_os.open(location), slice_os.open(location)
@@ -777,6 +806,19 @@ def test_what_two_passages_share_is_found_and_counted_once(new_location):
         again = own.add([document])
         assert 0 < again.encoded_words <= 120
         assert own.status().words == 400
+
+
+def test_a_filter_may_name_thousands(new_location):
+    location = new_location()
+    documents = [
+        slice_os.Document(f"d{n}", f"Please cancel order {n}.", metadata={"order": n})
+        for n in range(3)
+    ]
+    slice_os.index(documents, location)
+    some = ",".join(map(str, range(1, 5000)))
+    with slice_os.open(location) as index:
+        found = index.search("cancel my order", filters=[f"order in {some}"])
+        assert {hit.document for hit in found} == {"d1", "d2"}
 
 
 def test_filters_in_words_and_on_lists_of_objects(new_location):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import slice_os
+from slice_os import api
 from slice_os.api import Index
 from slice_os.filters import parse_filters
 
@@ -41,7 +42,7 @@ def test_an_index_is_copied_without_the_encoder_and_every_byte_stays(index, new_
     """From either backend to a new index of it, and to a folder."""
     for location in (new_location(), str(tmp_path / "copy.slice")):
         with slice_os.open(location, passage_words=40) as copy:
-            target = copy._for_adding()
+            target = copy._made()
             with target.writer() as writer:
                 for document in {one.document for one in index.list()}:
                     writer.begin(index.get(document))
@@ -92,7 +93,8 @@ def test_a_document_comes_back(index):
     assert index  # true, whatever it holds
 
 
-def test_many_queries_find_what_each_finds_alone(index):
+def test_many_queries_find_what_each_finds_alone(index, monkeypatch):
+    monkeypatch.setattr(api, "TOGETHER", 3)
     queries = ["end my subscription", "money back", "the ship sank at night", "licence"]
     for options in (
         {},

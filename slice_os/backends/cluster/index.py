@@ -61,6 +61,8 @@ from slice_os.lexical import Wording
 from slice_os.query import filter_clauses
 from slice_os.records import DocumentInfo, Metadata, Passage, Reject
 
+KNOWN_DOCUMENTS, KNOWN_PASSAGES = 4096, 50_000
+"""What is remembered of what was looked up last."""
 LAST = 1 << 62
 """After all passages of a shard."""
 
@@ -265,6 +267,14 @@ class ClusterBackend(Backend):
     def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
         entries = self._cluster.entries(documents)
         self._known |= {document: entries.get(document, []) for document in documents}
+        # Whoever only compares takes none of them; a writer that misses one looks it up.
+        known = list(self._known.items())
+        count = sum(len(some) for _, some in known)
+        for name, some in known[: -len(documents)]:
+            if len(self._known) <= KNOWN_DOCUMENTS and count <= KNOWN_PASSAGES:
+                break
+            count -= len(some)
+            self._known.pop(name, None)
         return {document: stored_document(some) for document, some in entries.items()}
 
     def matching(self, filters: Sequence[Filter]) -> list[str]:
