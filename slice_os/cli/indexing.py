@@ -272,7 +272,7 @@ def _told(value: object) -> object:
     epilog="""\b
 Examples:
   slice-os delete conversations/0012.txt --index demo.slice
-  slice-os delete --filter year<2020 --yes --index demo.slice
+  slice-os delete --filter "year<2020" --yes --index demo.slice
 """
 )
 @click.argument("documents", nargs=-1)

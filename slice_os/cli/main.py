@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -159,3 +160,6 @@ def main(context: click.Context) -> None:
     from slice_os.cli.output import wanted_color
 
     context.color = wanted_color()
+    for stream in (sys.stdout, sys.stderr):  # an argument may be no UTF-8, as a path may
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
+from click.core import ParameterSource
 
 from slice_os.backends.base import Order
 from slice_os.cli.indexing import REJECTED
@@ -60,9 +61,9 @@ Examples:
 @judge_option("words, with --verify")
 @click.option(
     "--verify/--no-verify",
-    default=False,
-    show_default=True,
-    help="Decide by the degree of the words encoded alone, without their context; so does --judge.",
+    default=None,
+    help="Decide by the degree of the words encoded alone, without their context.  [default: "
+    "no-verify, but verify with --judge]",
 )
 @click.option(
     "--exact",
@@ -95,7 +96,7 @@ def mine(
     device: str,
     threads: int | None,
     judge: str | None,
-    verify: bool,
+    verify: bool | None,
     phrases: tuple[str, ...],
     counter_examples: tuple[str, ...],
     degree: float,
@@ -104,7 +105,7 @@ def mine(
     as_lines: bool,
     **asked: Any,
 ) -> None:
-    """Find every span that says one of the phrases: exhaustive and exact.
+    """Find every span that says one of the phrases; of those that overlap, the best.
 
     FILE holds a phrase a line, or is a .csv with the columns name and phrase, optionally not. Rows
     of one name are phrases of which any matches; the column not holds counter-examples. A phrase
@@ -123,6 +124,9 @@ def mine(
     for said in counter_examples:
         name, text = _counter_example(said, named)
         named = gather(named, {name: text})
+    if verify is None:  # a judge that the environment names is for what is verified anyway
+        source = click.get_current_context().get_parameter_source("judge")
+        verify = source is ParameterSource.COMMANDLINE and judge != NO_JUDGE
     counts: Counter[str] = Counter(dict.fromkeys(named, 0))
     collected: list[dict[str, Any]] = []
     unknown: list[str] = []
@@ -136,7 +140,7 @@ def mine(
         for match in index.mine(
             named,
             degree=degree,
-            verify=verify or judge not in (None, NO_JUDGE),
+            verify=verify,
             on_progress=lambda done: bar.update(done - bar.n),
             on_unknown=unknown.append,
             **asked,
@@ -195,7 +199,7 @@ def _matches_to(
         raise QueryError(f"The output {output} must be called .csv or .jsonl.")
     part = output.with_name(output.name + ".part")
     try:
-        with part.open("w", encoding="utf-8", newline="") as stream:
+        with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
             if output.suffix.lower() == ".csv":
                 table = csv.DictWriter(stream, [field.name for field in fields(Match)])
                 table.writeheader()

@@ -104,13 +104,17 @@ query_options = _group(
 """What a search and mining have in common."""
 
 
+MOST = 1_000_000_000
+"""Of what is asked for by number."""
+
+
 def size_option(**settings: Any) -> Decorator:
     """Return the option that says how many are wanted; `default` is 10 unless it is given."""
-    kind = click.IntRange(min=1)
+    kind = click.IntRange(1, MOST)
     return click.option("--size", type=kind, show_default=True, **{"default": 10, **settings})
 
 
-offset_option = partial(click.option, "--offset", type=click.IntRange(min=0), default=0)
+offset_option = partial(click.option, "--offset", type=click.IntRange(0, MOST), default=0)
 
 
 def context_option(default: int, **settings: Any) -> Decorator:

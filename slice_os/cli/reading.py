@@ -35,7 +35,7 @@ def _place(
     epilog="""\b
 Examples:
   slice-os list --index demo.slice
-  slice-os list --filter year>=2015 --size 1000 --nl --index demo.slice
+  slice-os list --filter "year>=2015" --size 1000 --nl --index demo.slice
 """,
 )
 @index_option

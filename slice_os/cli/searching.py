@@ -28,7 +28,7 @@ from slice_os.records import Excerpt, Hit
     epilog="""\b
 Examples:
   slice-os search "the customer wants to cancel" --index demo.slice
-  slice-os search "limitation of liability" --filter year>=2015 --size 3 --json --index demo.slice
+  slice-os search "limitation of liability" --filter "year>=2015" --size 3 --json --index demo.slice
   slice-os search "wants to cancel" --degree 0.85 --size 100 --index demo.slice
   slice-os search 'refund "credit card" -fee' --must-not "late fee" --index demo.slice
   slice-os search "wants to cancel" --group --size 5 --context 1 --index demo.slice

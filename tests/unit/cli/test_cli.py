@@ -628,3 +628,21 @@ def test_a_hit_under_a_heading_shows_it():
     shown = "Limitation of Liability The licensor «owes» nothing."
     assert mark(text, start, start + 4) == shown
     assert mark(text, 0, 10) == "«Limitation» of Liability The licensor owes nothing."
+
+
+def test_arguments_that_are_no_utf_8_or_too_large_are_no_bugs(location, tmp_path):
+    odd = b"caf\xe9 latte"
+    output = tmp_path / "matches.csv"
+    asked = (
+        ("search", odd, "--json"),
+        ("mine", "--phrase", odd, "--degree", "0.5", "--output", output),
+        ("list", "--offset", "1000000000"),
+    )
+    for arguments in asked:
+        done = subprocess.run(
+            [*SLICE_OS, *arguments, "--index", location], capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert b"bug" not in done.stderr
+    assert "caf" in output.read_text(encoding="utf-8")
+    run("list", "--size", 2**63, "--index", location, code=2)

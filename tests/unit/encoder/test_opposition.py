@@ -195,8 +195,8 @@ def test_a_hit_says_why_it_was_lowered(location):
 
 
 def test_the_verbs_take_it_by_name(location, tmp_path):
-    def run(*arguments):
-        done = CliRunner().invoke(main, [str(one) for one in arguments])
+    def run(*arguments, **environment):
+        done = CliRunner().invoke(main, [str(one) for one in arguments], env=environment)
         assert done.exit_code == 0, done.output
         return done.output
 
@@ -209,6 +209,11 @@ def test_the_verbs_take_it_by_name(location, tmp_path):
     mined = ("mine", phrases, "--index", location, "--degree", "0.8")
     assert "1 match" in run(*mined, "--judge", "words")
     assert "2 matches" in run(*mined, "--judge", "none", "--verify")
+    plain = run(*mined)
+    assert plain == run(*mined, SLICE_OS_JUDGE="words") == run(*mined, "--judge", "none")
+    assert plain == run(*mined, "--judge", "words", "--no-verify") != run(*mined, "--verify")
+    verified = (*mined, "--verify")
+    assert run(*verified, SLICE_OS_JUDGE="none") == run(*verified, "--judge", "none")
     rows = tmp_path / "few.tsv"
     rows.write_text("\n".join(PAIRS.read_text(encoding="utf-8").splitlines()[:11]))
     lines = [run("evaluate", "opposites", rows, "--judge", one) for one in ("none", "words")]
