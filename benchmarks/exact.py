@@ -26,7 +26,8 @@ def best_cosines(words: Floats, norms: Floats, queries: Floats, lengths: list[ra
         some = np.array([k for k, window in enumerate(windows) if length in window], dtype=int)
         if len(some):
             spans = sums[length:, some] - sums[: len(sums) - length, some]
-            spans /= np.maximum(norms[length - 1, : len(spans), None], 1e-9)
+            own = norms[length - 1, : len(spans), None]  # 0 of a span that is a neighbour's
+            spans = np.where(own > 0, spans / np.maximum(own, 1e-9), -1)
             best[some] = np.maximum(best[some], spans.max(axis=0))
     return best
 
