@@ -78,7 +78,8 @@ def check_disk(notes: Notes, node: dict[str, Any], marks: dict[str, str]) -> Non
     )
     for level, default, severity, effect in levels:
         mark = str(marks.get(f"{_DISK}watermark.{level}", default))
-        if passes(mark, node["disk_bytes"], node["disk_available_bytes"]):
+        headroom = str(marks.get(f"{_DISK}watermark.{level}.max_headroom", ""))
+        if passes(mark, node["disk_bytes"], node["disk_available_bytes"], headroom):
             notes.find(
                 severity,  # type: ignore[arg-type]
                 f"The node {node['name']} has {size_of(node['disk_available_bytes'])} of disk "

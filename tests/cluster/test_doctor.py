@@ -273,6 +273,12 @@ def test_plugins_and_graphs():
         (14, {"watermark.low": "0.9"}, None),
         (14, {"watermark.flood_stage": "15gb"}, "error"),
         (50, {"watermark.low": "strange"}, None),
+        (
+            4,
+            {f"watermark.{one}.max_headroom": "1gb" for one in ("low", "high", "flood_stage")},
+            None,
+        ),
+        (4, {"watermark.flood_stage.max_headroom": "-1"}, "error"),
     ],
 )
 def test_disks(left, marks, severity):

@@ -24,26 +24,27 @@ _DISK = "cluster.routing.allocation.disk"
 _UNITS = {"b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 
 
-def bytes_left_at(mark: str, total: int) -> float | None:
+def bytes_left_at(mark: str, total: int, headroom: str = "") -> float | None:
     """Return how many bytes of a disk are left when it reaches a watermark.
 
     That is a share that is used (85%, 0.85) or bytes that are left (500mb); None if it is neither.
+    `headroom` is Elasticsearch's: of a large disk no more than that need be left beside a share.
     """
     text = mark.strip().lower()
     try:
-        if text.endswith("%"):
-            return (1 - float(text[:-1]) / 100) * total
-        if text[-1:].isdecimal():
-            return (1 - float(text)) * total
+        if text.endswith("%") or text[-1:].isdecimal():
+            used = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+            most = bytes_left_at(headroom, 0) or inf  # -1 is none
+            return min((1 - used) * total, most)
         unit = next(one for one in text if one.isalpha())
         return float(text[: text.index(unit)]) * _UNITS[unit]
     except (ValueError, KeyError, StopIteration):
         return None
 
 
-def passes(mark: str, total: int, available: int) -> bool:
+def passes(mark: str, total: int, available: int, headroom: str = "") -> bool:
     """Tell whether a disk is past a watermark."""
-    left = bytes_left_at(mark, total)
+    left = bytes_left_at(mark, total, headroom)
     return left is not None and available <= left
 
 
@@ -86,15 +87,12 @@ class DiskWatch:
             return None
         watermarks = marks.get("watermark") or {}
         flood = str(watermarks.get("flood_stage", "95%"))
-        # Elasticsearch's, next to a share only: of a large disk less need be left.
-        headroom = bytes_left_at(str(watermarks.get("flood_stage.max_headroom", "")), 0)
+        headroom = str(watermarks.get("flood_stage.max_headroom", ""))
         for node in self._nodes():
             total, available = node["total_in_bytes"], node["available_in_bytes"]
-            left = bytes_left_at(flood, total)
+            left = bytes_left_at(flood, total, headroom)
             if left is None:
                 return None
-            if headroom and flood.endswith("%"):  # -1 is none
-                left = min(left, headroom)
             if available <= left + MARGIN:
                 return (
                     f"The node {node['name']} of {self._cluster.url} has {available / 1e9:.1f} GB "
