@@ -102,19 +102,23 @@ class Index(Forkable):
         self._passage_words = passage_words
         self._store = None if store is None else tuple(store)
         self._cluster = dict(cluster or {})
-        try:
-            if self._backend is not None:
-                self._check(self._backend)
-        except BaseException:
-            self.close()
-            raise
+        if self._backend is not None:
+            self._checked(self._backend)
 
     def forked(self) -> None:
         """Begin with locks that no thread holds."""
         self._loading, self._opening = Lock(), Lock()
 
+    def _checked(self, backend: Backend) -> Backend:
+        """Return an index that is as it is asked for; close another, and raise LocationError."""
+        try:
+            self._check(backend)
+        except BaseException:
+            backend.close()
+            raise
+        return backend
+
     def _check(self, backend: Backend) -> None:
-        """Raise LocationError unless an index is as it is asked for."""
         has, wanted = backend.meta.passage_words, self._passage_words
         if wanted not in (None, has):
             raise LocationError(
@@ -184,7 +188,7 @@ class Index(Forkable):
             if self._backend is None or not self._backend.is_live():
                 found = backend_for(self.location).open(self.location, **self._connection)
                 if found is not None and self._backend is None:
-                    self._check(found)
+                    found = self._checked(found)
                 # A search that is under way may go on with the former one.
                 self._backend = found
             return self._backend
@@ -209,9 +213,8 @@ class Index(Forkable):
         if self._cluster:
             options["settings"] = self._cluster
         made = backend_for(self.location).create(self.location, meta, **options)
-        self._check(made)  # a cluster's template may have made it otherwise
-        self._backend = made
-        return made
+        self._backend = self._checked(made)  # a cluster's template may have made it otherwise
+        return self._backend
 
     def add(
         self,
