@@ -149,11 +149,9 @@ def _made(location: str, to: str | None, said: Mapping[str, Any]) -> str:
     documents, took = counted(said["documents"], "document"), f"in {said['seconds']:.1f} s"
     if to:
         return f"{to} holds {documents}, {said['copied']:,} copied from {location} {took}."
-    overlap, live = (
-        said["overlap"],
-        "live" if said["live"] else "ready: slice-os swap makes it live",
-    )
+    overlap = said["overlap"]
     shared = "" if overlap is None else f", {100 * overlap:.0f} % of the ten best kept"
+    live = "live" if said["live"] else "ready: slice-os swap makes it live"
     return (
         f"{location}: generation {said['generation']} holds {documents}, {said['copied']:,} copied "
         f"from {_source(said)} {took}{shared}; it is {live}."
