@@ -37,10 +37,6 @@ TOGETHER = 64
 """Queries that `search_many` asks at once."""
 
 
-def _claimed(documents: Iterable[Document], backend: Backend | None) -> dict[str, str] | None:
-    return claim_roots(documents, backend) if isinstance(documents, Corpus) else None
-
-
 def _ignore(_: object) -> None:
     return None
 
@@ -235,10 +231,10 @@ class Index(Forkable):
         most passages a second that are encoded and written.
         """
         backend = self._opened()
-        roots = _claimed(documents, backend)  # before an index is made: its paths may not do
+        roots = claim_roots(documents, backend)  # before an index is made: its paths may not do
         if backend is None:
             backend = self._made()
-            roots = _claimed(documents, backend)  # somebody else may have made it just now
+            roots = claim_roots(documents, backend)  # somebody else may have made it just now
         return index_documents(
             documents,
             backend,

@@ -146,8 +146,13 @@ def _any_of(name: str, value: object) -> Filter:
     values = list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
     if not values:
         raise QueryError(f"The filter on {name!r} is a list without values: leave it out.")
-    first, *rest = (Filter(name, "=", _text(one)) for one in values)
-    return replace(first, others=tuple(rest))
+    return either(Filter(name, "=", _text(one)) for one in values)
+
+
+def either(filters: Iterable[Filter]) -> Filter:
+    """Return the condition that any of some is met, of one or more, each without others."""
+    first, *others = filters
+    return replace(first, others=tuple(others))
 
 
 def _parse(text: str) -> Filter:
@@ -162,8 +167,7 @@ def _parse(text: str) -> Filter:
             "several of these with 'or' between them."
         )
     # Each is one of several, those of its own included.
-    first, *rest = [replace(one, others=()) for part in conditions for one in (part, *part.others)]
-    return replace(first, others=tuple(rest))
+    return either(replace(one, others=()) for part in conditions for one in (part, *part.others))
 
 
 def _parse_one(text: str) -> Filter | None:

@@ -121,7 +121,7 @@ def reindex(
         if corpus is not None and to is not None:
             raise LocationError("A copy is made of what is stored: leave the corpus out, or --to.")
         stored = chosen if corpus is None else _source(live, meta, None, False)
-        roots = claim_roots(corpus, live) if isinstance(corpus, Corpus) else None
+        roots = claim_roots(corpus, live)
         build = None if to is not None else find_build(live)
         needed = "text" in (chosen, stored) or chosen == "corpus" or (queries and not dry_run)
         loaded = open_encoder(encoder, device, threads) if needed else nullcontext()

@@ -129,8 +129,15 @@ def index_documents(
     return report
 
 
-def claim_roots(corpus: Corpus, backend: Backend | None) -> dict[str, str] | None:
-    """Have a corpus take its ids from an index's roots; return them if they change."""
+def claim_roots(
+    corpus: Iterable[Document] | None, backend: Backend | None
+) -> dict[str, str] | None:
+    """Have a corpus take its ids from an index's roots; return them if they change.
+
+    Documents that are no `Corpus` have ids of their own.
+    """
+    if not isinstance(corpus, Corpus):
+        return None
     if backend is None:
         return corpus.under({})
     known = backend.roots()

@@ -1,4 +1,4 @@
-"""What a run did, and the writer that is handed each step of it."""
+"""The steps of a run, handed to the writer of an index and counted."""
 
 from __future__ import annotations
 

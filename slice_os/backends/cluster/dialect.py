@@ -197,6 +197,15 @@ def dotted(version: Version) -> str:
     return ".".join(map(str, version))
 
 
+def rewritten(part: Any, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Any:
+    """Return a body in which every object is what `change` makes of it, the outer ones first."""
+    if isinstance(part, list):
+        return [rewritten(one, change) for one in part]
+    if not isinstance(part, Mapping):
+        return part
+    return {name: rewritten(one, change) for name, one in change(part).items()}
+
+
 def load_dialect(name: str) -> type[Dialect]:
     """Return the class of a row of `DIALECTS`."""
     module, _, kind = DIALECTS[name].partition(":")

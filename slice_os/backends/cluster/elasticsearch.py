@@ -12,7 +12,15 @@ from typing import Any
 
 from slice_os import query
 from slice_os.backends.cluster.client import Client
-from slice_os.backends.cluster.dialect import Asker, Dialect, Notes, Version, check_nodes, dotted
+from slice_os.backends.cluster.dialect import (
+    Asker,
+    Dialect,
+    Notes,
+    Version,
+    check_nodes,
+    dotted,
+    rewritten,
+)
 from slice_os.backends.cluster.settings import Engine, Layout
 from slice_os.errors import LocationError
 
@@ -97,7 +105,7 @@ class Elasticsearch(Dialect):
         return layout.engine in ("", "hnsw")
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
-        return _without_k(body) if self._version < NEAREST else body
+        return rewritten(body, _without_k) if self._version < NEAREST else body
 
     def examine(self, asker: Asker, notes: Notes) -> None:
         self.check_version(notes)
@@ -112,16 +120,12 @@ class Elasticsearch(Dialect):
             _note_vectors(asker.get(f"/{name}/_stats/dense_vector"), notes)
 
 
-def _without_k(part: Any) -> Any:
-    """Return a body with the number of candidates alone in its k-NN clauses."""
-    if isinstance(part, list):
-        return [_without_k(one) for one in part]
-    if not isinstance(part, Mapping):
-        return part
+def _without_k(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Leave the number of candidates alone in a k-NN clause."""
     knn = part.get("knn")
-    if isinstance(knn, Mapping):
-        part = {**part, "knn": {name: one for name, one in knn.items() if name != "k"}}
-    return {name: _without_k(one) for name, one in part.items()}
+    if not isinstance(knn, Mapping):
+        return part
+    return {**part, "knn": {name: one for name, one in knn.items() if name != "k"}}
 
 
 def _check_nodes(asker: Asker, notes: Notes) -> None:

@@ -8,7 +8,14 @@ from typing import Any
 from slice_os import query
 from slice_os.backends.cluster.client import Client
 from slice_os.backends.cluster.damaged import reading
-from slice_os.backends.cluster.dialect import Asker, Dialect, Notes, check_nodes, dotted
+from slice_os.backends.cluster.dialect import (
+    Asker,
+    Dialect,
+    Notes,
+    check_nodes,
+    dotted,
+    rewritten,
+)
 from slice_os.backends.cluster.settings import Engine, Layout
 from slice_os.errors import ClusterError, LocationError
 from slice_os.query.clauses import BM25_BOOST, TEXT
@@ -49,7 +56,7 @@ class OpenSearch(Dialect):
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         old = self.version is not None and self.version < LUCENE_SCORES
-        return _rescaled(body) if old else body
+        return rewritten(body, _rescaled) if old else body
 
     def check(self, layout: Layout) -> None:
         super().check(layout)
@@ -95,17 +102,13 @@ class OpenSearch(Dialect):
             super().check_version(notes)
 
 
-def _rescaled(part: Any) -> Any:
-    """Return a body whose matches on the text count as they do where BM25 is Lucene's."""
-    if isinstance(part, list):
-        return [_rescaled(one) for one in part]
-    if not isinstance(part, Mapping):
-        return part
+def _rescaled(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Have a match on the text count as it does where BM25 is Lucene's."""
     match = part.get("match")
-    if isinstance(match, Mapping) and TEXT in match:
-        said = match[TEXT] if isinstance(match[TEXT], Mapping) else {"query": match[TEXT]}
-        return {**part, "match": {TEXT: {**said, "boost": BM25_BOOST["elasticsearch"]}}}
-    return {name: _rescaled(one) for name, one in part.items()}
+    if not (isinstance(match, Mapping) and TEXT in match):
+        return part
+    said = match[TEXT] if isinstance(match[TEXT], Mapping) else {"query": match[TEXT]}
+    return {**part, "match": {TEXT: {**said, "boost": BM25_BOOST["elasticsearch"]}}}
 
 
 def _plugins(asker: Asker, notes: Notes) -> set[str]:

@@ -57,8 +57,8 @@ from slice_os.backends.local.schema import (
     segment_missing,
 )
 from slice_os.backends.local.segment import Segment
-from slice_os.backends.local.writer import LOCK, LocalWriter, lock
-from slice_os.errors import IndexLockedError, LocationError
+from slice_os.backends.local.writer import LOCK, LocalWriter, in_use, lock
+from slice_os.errors import LocationError
 from slice_os.files import write_whole
 from slice_os.filters import Filter
 from slice_os.records import DocumentInfo, Float32, Metadata, Passage, Reject
@@ -129,9 +129,7 @@ class LocalBackend(Backend, Forkable):
                 if not (folder / DATABASE).is_file():
                     create(folder, meta)
         except Timeout:
-            raise IndexLockedError(
-                f"Another process is writing to {folder}: wait for it to end, or stop it."
-            ) from None
+            raise in_use(folder) from None
         except (OSError, sqlite3.Error) as exc:
             raise LocationError(f"The index {folder} cannot be made: {exc}.") from exc
         return cls(folder)

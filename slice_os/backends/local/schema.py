@@ -8,7 +8,6 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ from slice_os.backends.local.opened import Key, connection_begins, connection_en
 from slice_os.backends.local.segment import Recorded, mending
 from slice_os.errors import IndexDamagedError, LocationError
 from slice_os.files import sync_folder
-from slice_os.filters import Filter, field_names
+from slice_os.filters import Filter, either, field_names
 from slice_os.lexical import stands, text_length
 
 DATABASE = "index.sqlite"
@@ -329,8 +328,7 @@ def _meets(metadata: str, condition: str) -> bool:
 
 @lru_cache(64)
 def _filter(condition: str) -> Filter:
-    first, *others = (Filter(*one) for one in json.loads(condition))
-    return replace(first, others=tuple(others))
+    return either(Filter(*one) for one in json.loads(condition))
 
 
 def _fields(metadata: str) -> str:

@@ -66,6 +66,13 @@ def _whole(step: Callable[P, T]) -> Callable[P, T]:
     return whole
 
 
+def in_use(folder: Path) -> IndexLockedError:
+    """Return what to raise where another process has the lock of an index."""
+    return IndexLockedError(
+        f"Another process is writing to {folder}: wait for it to end, or stop it."
+    )
+
+
 def lock(folder: Path, *, wait: bool = False) -> FileLock:
     """Return the lock of the one writer of an index, acquired; IndexLockedError if it is taken.
 
@@ -75,9 +82,7 @@ def lock(folder: Path, *, wait: bool = False) -> FileLock:
     try:
         found.acquire()
     except Timeout:
-        raise IndexLockedError(
-            f"Another process is writing to {folder}: wait for it to end, or stop it."
-        ) from None
+        raise in_use(folder) from None
     except OSError as exc:
         raise LocationError(f"{folder} cannot be written to: {exc.strerror}.") from exc
     return found
