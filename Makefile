@@ -78,7 +78,7 @@ encoder: .venv-test/.ready ## train the encoder inside the wheel again (hours; D
 	$(TEST) recipes/nli_triples.py build/encoder/data/snli-triples.tsv $(addprefix build/encoder/data/nli/snli-,validation.tsv test.tsv)
 	.venv-test/bin/slice-os train recipes/english.toml --data build/encoder/data --output build/encoder/run
 	.venv-test/bin/slice-os export build/encoder/run/last slice_os/encoder/default --precision int8 --overwrite \
-	  --name slice-english-v2 $(addprefix --axes build/encoder/data/,$(AXES))
+	  --name slice-english-v2 $(addprefix --axes build/encoder/data/,$(AXES)) $(addprefix --head-texts build/encoder/data/,$(AXES))
 
 docs: .venv-test/.ready ## write docs/cli.md from the help texts
 	cd docs && ../$(TEST) cli.py

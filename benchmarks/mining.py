@@ -28,7 +28,9 @@ def mining(index: slice_os.Index, phrases: list[str]) -> list[str]:
                 start = time.perf_counter()
                 found[way] = {
                     (m.phrase, m.document, m.passage, m.start, m.end)
-                    for m in index.mine(phrases, degree=threshold, exact=way == "words")
+                    for m in index.mine(
+                        phrases, degree=threshold, rescore=False, graph=way != "words"
+                    )
                 }
                 taken[way] = time.perf_counter() - start
         common = len(found["words"] & found["graph"])

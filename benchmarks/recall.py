@@ -44,7 +44,7 @@ def recall_at_10(
         recall, less, found, best = [], [], {}, {}
         for number, (text, ranking) in enumerate(zip(texts, exact[mode], strict=True)):
             size = 100 if number < len(queries) else SIZE
-            hits = index.search(text, mode=mode, size=size, verify=0)
+            hits = index.search(text, mode=mode, size=size, rescore=0)
             keys = [(hit.document, hit.passage) for hit in hits]
             top = sorted(ranking, key=lambda key: -ranking[key])
             recall.append(len({*keys[:SIZE]} & {*top[:SIZE]}) / SIZE)

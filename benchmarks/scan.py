@@ -63,7 +63,7 @@ def run(data: Path | None) -> list[str]:
                 mode: [seconds(lambda: index.search(q, mode=mode)) for q in QUERIES * 3]
                 for mode in ("hybrid", "dense", "lexical")
             }
-            plain = [seconds(lambda: index.search(q, verify=0)) for q in QUERIES * 3]
+            plain = [seconds(lambda: index.search(q, rescore=0)) for q in QUERIES * 3]
             together = _together(index)
             threads = _threads(index)
     rows = [
@@ -99,11 +99,11 @@ def _together(index: slice_os.Index) -> list[str]:
     rng = random.Random(0)
     queries = [" ".join(rng.choices(words, k=rng.randint(3, 10))) for _ in range(MANY)]
     rows = []
-    for said, verify in (("", 8), (", --no-verify", 0)):
+    for said, rescore in (("", 1), (", --no-rescore", 0)):
         single, many = [], []
         for _ in range(3):  # by turns: the machine may be busy now and then
-            single.append(seconds(lambda: [index.search(q, verify=verify) for q in queries]))
-            many.append(seconds(lambda: index.search_many(queries, verify=verify)))
+            single.append(seconds(lambda n=rescore: [index.search(q, rescore=n) for q in queries]))
+            many.append(seconds(lambda n=rescore: index.search_many(queries, rescore=n)))
         rows.append(
             f"| `search_many` of {MANY} queries{said} | {MANY / min(many):.0f} queries/s, "
             f"{min(single) / min(many):.1f} × one by one |"
@@ -117,7 +117,7 @@ def _threads(index: slice_os.Index) -> list[str]:
     alone = 0.0
     for count in (1, 2, 8):
         with ThreadPoolExecutor(count) as pool:
-            work = lambda: list(pool.map(lambda q: index.search(q, verify=0), QUERIES * 8))  # noqa: E731
+            work = lambda: list(pool.map(lambda q: index.search(q, rescore=0), QUERIES * 8))  # noqa: E731
             taken = min(seconds(work) for _ in range(3))
         alone = alone or taken
         rows.append(

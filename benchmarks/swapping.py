@@ -38,7 +38,7 @@ def run(data: Path | None) -> list[str]:
         slice_os.index(documents(WORDS), place)
         with slice_os.open(place) as index:
             index.search(QUERY)
-            rows += _rows("a folder", place, lambda: index.search(QUERY, verify=0))
+            rows += _rows("a folder", place, lambda: index.search(QUERY, rescore=0))
     with start_cluster(measured=True) as cluster:
         place = f"{cluster.url}/bench"
         settings = slice_os.ClusterSettings(replicas=0)

@@ -11,11 +11,13 @@ from pathlib import Path
 from slice_os.encoder.info import GRAPH, TOKENIZER, EncoderInfo, file_sha256
 from slice_os.encoder.model_judge import CALIBRATION
 from slice_os.encoder.onnx import OnnxEncoder
+from slice_os.encoder.phrase_head import FILE as HEAD
 from slice_os.errors import ExportError
 from slice_os.exporters import parity
 from slice_os.exporters.axes import axes_of, turn, turned_family
 from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint
 from slice_os.exporters.graph import PRECISIONS, write_plain, write_precision
+from slice_os.exporters.phrase_head import refit
 
 # onnx cannot hold a graph in one file beyond this.
 _LARGEST = 2**31 - 1
@@ -34,6 +36,7 @@ def export(
     max_tokens: int | None = None,
     span_range: tuple[int, int] = (1, 20),
     axes: str | Path | Sequence[str | Path] = (),
+    head_texts: Sequence[str | Path] = (),
     overwrite: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> EncoderInfo:
@@ -56,6 +59,8 @@ def export(
         axes: Texts to whose spans' principal axes the vectors are turned, so that their first
             dimensions say most (`slice_os.spans.principal_axes`); or an encoder folder whose axes
             are taken, so that both are of one family. No degree changes.
+        head_texts: Texts to whose spans the phrase head is fitted; 60 packaged passages without
+            any.
         overwrite: Replace `out` if it exists.
         progress: Is told each step as it begins.
 
@@ -90,7 +95,7 @@ def export(
         if axes:
             tell("finding the principal axes")
             matrix = axes_of(loaded, [axes] if isinstance(axes, str | Path) else axes)
-        _write_files(loaded, work, precision, tell)
+        plain = _write_files(loaded, work, precision, tell)
         if matrix is not None:
             turn(folder / GRAPH, matrix)
         info = EncoderInfo(
@@ -117,6 +122,17 @@ def export(
         parity.check(measured, precision)
         info = replace(info, measured={"parity": measured})
         info.dump(folder)
+        # Of the graph in full precision, so that every precision has the very same head.
+        whole = work / "whole"
+        shutil.copytree(folder, whole)
+        write_precision(plain, whole / GRAPH, "fp32")
+        if matrix is not None:
+            turn(whole / GRAPH, matrix)
+        replace(info, graph_bytes=(whole / GRAPH).stat().st_size).dump(whole)
+        head = refit(whole, head_texts, progress=tell).phrase_head
+        shutil.copy(whole / HEAD, folder / HEAD)
+        info = replace(info, phrase_head=head)
+        info.dump(folder)
         _move(folder, out, work)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -125,8 +141,8 @@ def export(
 
 def _write_files(
     loaded: Checkpoint, work: Path, precision: str, tell: Callable[[str], None]
-) -> None:
-    """Write tokenizer and graph into ``work/encoder``."""
+) -> Path:
+    """Write tokenizer and graph into ``work/encoder``; return the plain graph."""
     tokenizer = loaded.tokenizer.backend_tokenizer
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -140,6 +156,7 @@ def _write_files(
         )
     tell(f"writing {precision}")
     write_precision(plain, work / "encoder" / GRAPH, precision)
+    return plain
 
 
 def _move(folder: Path, out: Path, work: Path) -> None:

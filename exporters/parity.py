@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from slice_os.encoder import Encoder
+from slice_os.encoder.plain import as_typed
 from slice_os.encoder.words import words_of
 from slice_os.errors import ExportError
 from slice_os.exporters.checkpoint import Checkpoint, quiet
@@ -124,7 +125,7 @@ def torch_words(checkpoint: Checkpoint, text: str) -> Float32:
     import torch
 
     encoded = checkpoint.tokenizer(
-        text,
+        as_typed(text),
         return_tensors="pt",
         return_offsets_mapping=True,
         return_special_tokens_mask=True,

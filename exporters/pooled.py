@@ -15,10 +15,10 @@ import numpy as np
 from slice_os.encoder import Encoder, EncoderInfo
 from slice_os.encoder.judge import Placed
 from slice_os.encoder.model_judge import joined
-from slice_os.encoder.tokens import TextTokenizer, TokenizedText
+from slice_os.encoder.tokens import TextTokenizer, TokenizedText, Uint8
 from slice_os.errors import EncoderError
 from slice_os.exporters.checkpoint import Checkpoint, family, load_checkpoint
-from slice_os.records import Float32, Words
+from slice_os.records import Float32, Int32, Words
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -66,6 +66,10 @@ class PooledModel:
     def knows(self, text: str) -> bool:
         """Tell whether a text holds a token of the vocabulary."""
         return self._tokenizer.knows(text)
+
+    def pieces(self, text: TokenizedText) -> tuple[Int32, Uint8]:
+        """Return the wordpieces of a text's words (`TextTokenizer.pieces`)."""
+        return self._tokenizer.pieces(text)
 
     def words(self, texts: Sequence[str], *, by_token: bool = False) -> WordVectors:
         """Return the word vectors of `texts` in their context, run as one batch.
@@ -237,7 +241,10 @@ class CheckpointEncoder(Encoder):
             for text, count, vectors in zip(found.texts, found.counts, found.vectors, strict=True):
                 words = slice(int(count))
                 own: Float32 = vectors[words].cpu().numpy()
-                yield Words(text.words.starts[words], text.words.ends[words], own)
+                bounds = text.words.starts[words], text.words.ends[words]
+                pieces, counts = self._model.pieces(text)
+                counts = counts[words]
+                yield Words(*bounds, own, pieces[: counts.sum(dtype=int)], counts)
 
 
 def _kept(text: TokenizedText, tokens: int) -> Any:

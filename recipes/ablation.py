@@ -17,7 +17,7 @@ import click
 
 import slice_os
 
-SCORERS = ("single pass", "window", "verified", "target alone")
+SCORERS = ("single pass", "window", "rescored", "target alone")
 SETTINGS = ("dense:late=0", "hybrid:saturation:0.2:late=0")
 LEFT_OUT: dict[str, tuple[str, ...]] = {
     "the whole recipe": (),

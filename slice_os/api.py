@@ -16,6 +16,7 @@ from slice_os.backends import Backend, IndexMeta, backend_for
 from slice_os.backends.base import IndexStatus, Mode, Order, StoredPassage
 from slice_os.corpus import Corpus
 from slice_os.encoder import Encoder, EncoderLike, load_encoder
+from slice_os.encoder.alone import AloneVectors
 from slice_os.encoder.judge import Judge
 from slice_os.encoder.judges import WORDS, JudgeLike, load_judge
 from slice_os.errors import EncoderMismatchError, LocationError, MovedError, QueryError
@@ -89,6 +90,7 @@ class Index(Forkable):
         self._backend = backend_for(self.location).open(self.location, **self._connection)
         self._encoder: Encoder | None = None
         self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
+        self._vectors: AloneVectors | None = None
         self._judge: Judge | None = None
         self._load_judge: Callable[[], Judge | None] = partial(load_judge, judge, device, threads)
         self._given_judge = judge
@@ -162,7 +164,22 @@ class Index(Forkable):
                 f"{meta.family[:12]}), not by {info.name} (family {info.family[:12]}): give that "
                 "encoder's folder, or index to a new location."
             )
+        if self._backend and self._backend.meta.phrase_head != self._encoder.info.phrase_head:
+            raise EncoderMismatchError(
+                f"The index {self.location} was made with another phrase head of the encoder "
+                f"{self._encoder.info.name}: 'slice-os reindex --index {self.location}' makes its "
+                "next generation with this one, and encodes nothing."
+            )
         return self._encoder
+
+    @property
+    def _alone(self) -> AloneVectors:
+        """The encoder, which remembers the vectors of spans and queries from run to run."""
+        encoder = self.encoder
+        with self._loading:
+            if self._vectors is None:
+                self._vectors = AloneVectors(encoder)
+        return self._vectors
 
     @property
     def judge(self) -> Judge | None:
@@ -204,7 +221,14 @@ class Index(Forkable):
         """Make the index, or open it if somebody else does."""
         info = self.encoder.info
         words = {} if self._passage_words is None else {"passage_words": self._passage_words}
-        meta = IndexMeta(info.name, info.family, info.dimension, store=self._store, **words)
+        meta = IndexMeta(
+            info.name,
+            info.family,
+            info.dimension,
+            store=self._store,
+            phrase_head=info.phrase_head,
+            **words,
+        )
         options: dict[str, Any] = {**self._connection}
         if self._cluster:
             options["settings"] = self._cluster
@@ -269,7 +293,7 @@ class Index(Forkable):
         size: int = 10,
         offset: int = 0,
         all_lengths: bool = False,
-        verify: int = 8,
+        rescore: int = 1,
         late: float = LATE,
         min_degree: float = 0.0,
         group: bool = False,
@@ -293,7 +317,7 @@ class Index(Forkable):
             size=size,
             offset=offset,
             all_lengths=all_lengths,
-            verify=verify,
+            rescore=rescore,
             late=late,
             min_degree=min_degree,
             group=group,
@@ -319,11 +343,11 @@ class Index(Forkable):
             parse_query(query, must=must, must_not=must_not, literal=literal) for query in queries
         ]
         conditions = self._filters(filters)
-        judge = self.judge if options.get("verify", True) else None
+        judge = self.judge if options.get("rescore", True) else None
         hits: list[Hits] = []
         while some := asked[len(hits) : len(hits) + TOGETHER]:  # more take too much memory
             hits += search_passages(
-                self._existing(), self.encoder, some, filters=conditions, judge=judge, **options
+                self._existing(), self._alone, some, filters=conditions, judge=judge, **options
             )
         return hits
 
@@ -338,8 +362,8 @@ class Index(Forkable):
         literal: bool = False,
         filters: Filters = None,
         all_lengths: bool = False,
-        verify: bool = False,
-        exact: bool = False,
+        rescore: bool = True,
+        graph: bool = False,
         top: int | None = None,
         per_document: bool = False,
         sort: Order | None = None,
@@ -361,13 +385,14 @@ class Index(Forkable):
             self._existing(),
             self.encoder,
             gather(phrases, counter_examples),
+            self._alone,
             threshold=degree,
             literal=literal,
             filters=[*self._filters(filters), *wording],
             all_lengths=all_lengths,
-            verify=verify,
-            judge=self.judge if verify else None,
-            exact=exact,
+            rescore=rescore,
+            judge=self.judge if rescore else None,
+            graph=graph,
             on_progress=on_progress,
             on_unknown=on_unknown,
         )

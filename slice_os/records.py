@@ -92,12 +92,16 @@ class Words:
 
     ``starts`` and ``ends`` are int32 ``[N]`` character offsets into the text; ``vectors`` is
     float32 ``[N, d]``: row i is the **sum** of the contextual token vectors of word i, so that
-    sums over words have the direction of the mean over tokens.
+    sums over words have the direction of the mean over tokens. ``pieces`` are the ids of the
+    wordpieces of all words, int32 ``[T]``, without punctuation at a word's edges, and ``counts``,
+    uint8 ``[N]``, how many are each word's (at most 255); both None where an encoder has none.
     """
 
     starts: Int32
     ends: Int32
     vectors: Float32
+    pieces: Int32 | None = None
+    counts: npt.NDArray[np.uint8] | None = None
 
     def __len__(self) -> int:
         return len(self.starts)

@@ -55,7 +55,7 @@ def _rendered(
 
     parse_location(f"http://localhost/{alias}")  # refuses what names no index
     info = encoder_info(encoder)
-    meta = IndexMeta(info.name, info.family, info.dimension)
+    meta = IndexMeta(info.name, info.family, info.dimension, phrase_head=info.phrase_head)
     return render_template(alias, meta, Layout.of(cluster or {}), dialect)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from slice_os.effort import Effort
 from slice_os.filters import Condition, Filter
 from slice_os.records import Document, DocumentInfo, Float32, Metadata, Passage, Plain, Reject
-from slice_os.spans import PackedPassage
+from slice_os.spans import Aim, PackedPassage
 
 if TYPE_CHECKING:
     from slice_os.spans import QueryWords
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Mode = Literal["hybrid", "dense", "lexical"]
 Order = Literal["degree"]
 """What hits and matches may be sorted by, highest first."""
-FORMAT = 1
+FORMAT = 2
 SHORT_SPANS = 3
 """The shortest span that counts for a query of five words."""
 
@@ -41,6 +41,8 @@ class IndexMeta:
     format: int = FORMAT
     store: tuple[str, ...] | None = None
     """The fields of metadata that a hit brings along, None for all; filters know all of them."""
+    phrase_head: str = ""
+    """The hash of the phrase head whose norms are stored (`EncoderInfo.phrase_head`)."""
 
     def stored(self, metadata: Metadata) -> Metadata:
         """Return what a hit brings along of metadata."""
@@ -161,17 +163,15 @@ class MiningQuery:
     """Phrases, and how near to one of them a span has to be.
 
     Attributes:
-        vectors: The unit vectors of the phrases, float32 ``[m, d]``.
-        lengths: The span lengths that each is compared with.
-        cosines: The least cosine for each, float32 ``[m]``.
-        exact: Read every word, where an approximate index would say which passages to read.
+        aim: The phrases and their thresholds.
+        filters: What the passages have to meet.
+        graph: Let an approximate index say which passages to read, by their vectors in context
+            alone, where there is one; else every word is read.
     """
 
-    vectors: Float32
-    lengths: Sequence[range]
-    cosines: Float32
+    aim: Aim
     filters: Sequence[Condition] = ()
-    exact: bool = False
+    graph: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

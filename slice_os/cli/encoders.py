@@ -36,6 +36,13 @@ Examples:
     "matter most (for an index with --dimensions; degrees stay as they are), or an encoder folder "
     "whose rotation to use. May be repeated.",
 )
+@click.option(
+    "--head-texts",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Texts like those to be mined, to fit the phrase head to: with many it predicts better "
+    "what a span's words say alone. May be repeated.  [default: 60 packaged passages]",
+)
 @click.option("--overwrite", is_flag=True, help="Replace an encoder folder at OUT.")
 @json_option
 def export(
@@ -44,6 +51,7 @@ def export(
     precision: str,
     name: str | None,
     axes: tuple[Path, ...],
+    head_texts: tuple[Path, ...],
     overwrite: bool,
     as_json: bool,
 ) -> None:
@@ -60,6 +68,7 @@ def export(
         precision=precision,
         name=name,
         axes=axes,
+        head_texts=head_texts,
         overwrite=overwrite,
         progress=lambda step: click.echo(step, err=True),
     )

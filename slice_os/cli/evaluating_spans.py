@@ -20,8 +20,11 @@ degree_option: Decorator = click.option(
     show_default=True,
     help="The minimum degree of a match.",
 )
-verify_option: Decorator = click.option(
-    "--verify", is_flag=True, help="Decide by the verified degree: of the words encoded alone."
+rescore_option: Decorator = click.option(
+    "--rescore/--no-rescore",
+    default=True,
+    show_default=True,
+    help="As 'mine' does: encode what may be a match alone.",
 )
 
 
@@ -29,13 +32,13 @@ verify_option: Decorator = click.option(
     epilog="""\b
 Examples:
   slice-os evaluate spans gold.jsonl --index demo.slice
-  slice-os evaluate spans gold.csv --index demo.slice --verify --json
+  slice-os evaluate spans gold.csv --index demo.slice --no-rescore --json
 """
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @index_options
 @degree_option
-@verify_option
+@rescore_option
 @json_option
 def spans(
     file: Path,
@@ -44,7 +47,7 @@ def spans(
     device: str,
     threads: int | None,
     degree: float,
-    verify: bool,
+    rescore: bool,
     as_json: bool,
 ) -> None:
     """Compare what mining finds with spans that people marked.
@@ -59,7 +62,7 @@ def spans(
         open_index(location, encoder=encoder, device=device, threads=threads) as index,
         _share() as told,
     ):
-        report = evaluate_spans(file, index, degree=degree, verify=verify, progress=told)
+        report = evaluate_spans(file, index, degree=degree, rescore=rescore, progress=told)
     _warn(report.missing)
     if as_json:
         echo_json(report.to_dict())
@@ -104,7 +107,7 @@ Examples:
     "--output", type=click.Path(path_type=Path), metavar="FILE", help="The .csv file for --draw."
 )
 @degree_option
-@verify_option
+@rescore_option
 @click.option(
     "--plot",
     type=click.Path(path_type=Path),
@@ -121,7 +124,7 @@ def calibrate(
     draw: int | None,
     output: Path | None,
     degree: float,
-    verify: bool,
+    rescore: bool,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -142,7 +145,7 @@ def calibrate(
             raise EvaluationError("A sample needs --output and --index.")
         with open_index(location, encoder=encoder) as index, _share() as told:
             phrases = read_phrases(file)
-            matches = index.mine(phrases, degree=degree, verify=verify, on_progress=told)
+            matches = index.mine(phrases, degree=degree, rescore=rescore, on_progress=told)
             count = evaluation.draw_sample(matches, output, draw, index=index)
         click.echo(
             f"{counted(count, 'match', 'matches')} in {output}: write yes or no "
@@ -154,7 +157,9 @@ def calibrate(
         check_picture(plot)
     if location is not None and not evaluation.is_labelled(file):
         with open_index(location, encoder=encoder) as index, _share() as told:
-            labels = evaluation.labels_from_gold(file, index, degree, verify=verify, progress=told)
+            labels = evaluation.labels_from_gold(
+                file, index, degree, rescore=rescore, progress=told
+            )
         _warn(labels.missing)
     else:
         labels = evaluation.read_labels(file)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
-from click.core import ParameterSource
 
 from slice_os.backends.base import Order
 from slice_os.cli.indexing import REJECTED
@@ -24,7 +23,7 @@ from slice_os.cli.options import (
     query_options,
 )
 from slice_os.cli.output import counted, echo_json, plain, progress_bar, shorten
-from slice_os.encoder.judges import NO_JUDGE, WORDS
+from slice_os.encoder.judges import WORDS
 from slice_os.errors import QueryError, SliceOSError
 from slice_os.phrases import Sought
 from slice_os.records import Match
@@ -58,17 +57,19 @@ Examples:
     help="The least degree of similarity of a match.",
 )
 @query_options
-@judge_option("words, with --verify")
+@judge_option("words")
 @click.option(
-    "--verify/--no-verify",
-    default=None,
-    help="Decide by the degree of the words encoded alone, without their context.  [default: "
-    "no-verify, but verify with --judge]",
+    "--rescore/--no-rescore",
+    default=True,
+    show_default=True,
+    help="Encode the spans that may be a match alone, without their context; else the phrase head "
+    "stands for that: faster, and not as right.",
 )
 @click.option(
-    "--exact",
+    "--graph",
     is_flag=True,
-    help="In a cluster: read every stored word, not the k-NN graph, which may miss a match.",
+    help="In a cluster: let the k-NN graph say which passages to read. Faster in a large index; it "
+    "misses what only the phrase head sees.",
 )
 @click.option(
     "--top", type=click.IntRange(min=1), help="At most this many matches of each name, best first."
@@ -96,7 +97,7 @@ def mine(
     device: str,
     threads: int | None,
     judge: str | None,
-    verify: bool | None,
+    rescore: bool,
     phrases: tuple[str, ...],
     counter_examples: tuple[str, ...],
     degree: float,
@@ -124,9 +125,6 @@ def mine(
     for said in counter_examples:
         name, text = _counter_example(said, named)
         named = gather(named, {name: text})
-    if verify is None:  # a judge that the environment names is for what is verified anyway
-        source = click.get_current_context().get_parameter_source("judge")
-        verify = source is ParameterSource.COMMANDLINE and judge != NO_JUDGE
     counts: Counter[str] = Counter(dict.fromkeys(named, 0))
     collected: list[dict[str, Any]] = []
     unknown: list[str] = []
@@ -140,7 +138,7 @@ def mine(
         for match in index.mine(
             named,
             degree=degree,
-            verify=verify,
+            rescore=rescore,
             on_progress=lambda done: bar.update(done - bar.n),
             on_unknown=unknown.append,
             **asked,

@@ -33,7 +33,7 @@ Examples:
   slice-os search 'refund "credit card" -fee' --must-not "late fee" --index demo.slice
   slice-os search "wants to cancel" --group --size 5 --context 1 --index demo.slice
   slice-os search "wants to cancel" --judge my-judge --sort degree --index demo.slice
-  slice-os search "late refund" --mode dense --no-verify --nl --index demo.slice
+  slice-os search "late refund" --mode dense --no-rescore --nl --index demo.slice
 """
 )
 @click.argument("query")
@@ -80,10 +80,17 @@ Examples:
 @query_options
 @judge_option("words")
 @click.option(
-    "--verify/--no-verify",
-    default=True,
+    "--rescore",
+    type=click.IntRange(min=0),
+    default=1,
     show_default=True,
-    help="Encode the best spans alone for the degrees shown.",
+    metavar="N",
+    help="Encode the best N spans of each hit alone, for the degrees shown.",
+)
+@click.option(
+    "--no-rescore",
+    is_flag=True,
+    help="Show degrees in context and by the phrase head: no run of the encoder but the query's.",
 )
 @json_option
 @lines_option
@@ -98,7 +105,8 @@ def search(
     offset: int,
     group: bool,
     context: int,
-    verify: bool,
+    rescore: int,
+    no_rescore: bool,
     as_json: bool,
     as_lines: bool,
     **asked: Any,
@@ -120,7 +128,7 @@ def search(
         hits = index.search(
             query,
             offset=offset,
-            verify=8 if verify else 0,
+            rescore=0 if no_rescore else rescore,
             min_degree=degree,
             group=group,
             **asked,

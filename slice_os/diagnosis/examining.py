@@ -90,7 +90,8 @@ def _examine_folder(
     if mend and (lost or postings):
         with load_encoder(encoder) if lost else nullcontext() as loaded:
             encode = loaded.encode_words if loaded else lambda texts: iter(())
-            passages, words = repair(folder, lost, encode, postings=postings)
+            head = loaded.head if loaded else None
+            passages, words = repair(folder, lost, encode, head, postings=postings)
         if lost:
             said = f"Repaired: {passages:,} passages ({words:,} words) were encoded anew."
             notes.find("ok", said)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.encoder.tokens import TokenizedText
+from slice_os.encoder.tokens import TokenizedText, Uint8
 from slice_os.errors import EncoderError
-from slice_os.records import Float32, Words
+from slice_os.records import Float32, Int32, Words
 
 Int64 = npt.NDArray[np.int64]
 _OVERLAP = 64
@@ -96,8 +96,14 @@ def batches(rows: Sequence[Window], budget: int, special: int) -> Iterator[list[
 class Chunk:
     """Some texts whose batches are running."""
 
-    def __init__(self, texts: list[TokenizedText], dimension: int) -> None:
+    def __init__(
+        self,
+        texts: list[TokenizedText],
+        dimension: int,
+        pieces: Callable[[TokenizedText], tuple[Int32, Uint8]],
+    ) -> None:
         self._texts = texts
+        self._pieces = pieces
         self._dimension = dimension
         self._rows: list[list[tuple[Window, Future[list[Float32]], int]]] = [[] for _ in texts]
         self._running: list[Future[list[Float32]]] = []
@@ -120,7 +126,7 @@ class Chunk:
                     sums = _sums(running, place)
                     vectors[row.word : row.word + len(sums)] += sums
             self._rows[i] = []  # so that what the caller drops is freed
-            yield Words(starts, ends, vectors)
+            yield Words(starts, ends, vectors, *self._pieces(text))
 
     def add_to(self, vectors: Float32) -> None:
         """Add to each row of `vectors` the sum of all tokens of that text."""

@@ -13,8 +13,9 @@ from typing import NamedTuple, TypeVar, overload
 import numpy as np
 
 from slice_os.encoder.info import DEFAULT_FOLDER, DESCRIPTION, GRAPH, EncoderInfo
+from slice_os.encoder.phrase_head import PhraseHead
 from slice_os.errors import EncoderError
-from slice_os.records import Float32, Words
+from slice_os.records import Float32, Int32, Words
 
 Vector = np.ndarray[tuple[int], np.dtype[np.float32]]
 Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
@@ -30,10 +31,12 @@ class Encoder(ABC):
     Attributes:
         info: Its name, dimension and family; vectors of one family may share an index.
         device: Where it runs.
+        head: Its phrase head; None: a span's vector in context is taken for that of its words.
     """
 
     info: EncoderInfo
     device: str = "cpu"
+    head: PhraseHead | None = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.info.name} {self.info.precision} on {self.device}>"
@@ -79,6 +82,11 @@ class Encoder(ABC):
     def knows(self, text: str) -> bool:
         """Tell whether a text holds a word with a vector."""
         return any(words.vectors.any() for words in self.encode_words([text]))
+
+    def pieces(self, text: str) -> Int32:
+        """Return the wordpieces of a text, int32 ``[T]``; an encoder without any has none."""
+        (words,) = self.encode_words([text])
+        return np.zeros(0, np.int32) if words.pieces is None else words.pieces
 
     def _vectors(self, texts: Sequence[str]) -> Float32:
         """Return vectors of whole texts, ``[n, d]``, of any norm: by default their words' sums."""

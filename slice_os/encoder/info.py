@@ -41,6 +41,7 @@ class EncoderInfo(Plain):
         training_data: One sentence.
         measured: What was measured when it was exported, such as the parity with torch.
         graph_bytes: Size of `model.onnx`, which tells a half-written folder; 0 of other kinds.
+        phrase_head: Hash of the phrase head in the folder, empty without one.
         graph_sha256: Hash of `model.onnx`, which tells a corrupt one; empty of other kinds.
         format: Version of this description.
     """
@@ -53,6 +54,7 @@ class EncoderInfo(Plain):
     max_tokens: int = 0
     graph_bytes: int = 0
     graph_sha256: str = ""
+    phrase_head: str = ""
     pad_id: int = 0
     pooling: str = "mean"
     span_range: tuple[int, int] = (1, 20)

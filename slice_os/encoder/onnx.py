@@ -12,12 +12,14 @@ import numpy as np
 
 from slice_os.encoder.batching import Chunk, Window, batches, windows_of
 from slice_os.encoder.encoder import Encoder
-from slice_os.encoder.info import GRAPH, TOKENIZER, EncoderInfo
+from slice_os.encoder.info import DESCRIPTION, GRAPH, TOKENIZER, EncoderInfo
+from slice_os.encoder.phrase_head import FILE as HEAD
+from slice_os.encoder.phrase_head import PhraseHead
 from slice_os.encoder.pool import Pool
 from slice_os.encoder.runtime import Graph, shared, usable_cores
 from slice_os.encoder.tokens import TextTokenizer, TokenizedText
 from slice_os.errors import EncoderError
-from slice_os.records import Float32, Words
+from slice_os.records import Float32, Int32, Words
 
 # Padded tokens a batch. On a CPU a text is a batch of its own: more is not faster, and an int8
 # graph has one scale a batch, so that a text's vectors would depend on its neighbours.
@@ -46,6 +48,11 @@ class OnnxEncoder(Encoder):
         self._graph = shared(
             Graph, folder / GRAPH, device, self.info.dimension, self.info.precision == "int8"
         )
+        self.head = load_head(folder, self.info)
+        if self.head and len(self.head.codes) != self._tokenizer.vocabulary:
+            raise EncoderError(
+                f"{folder / HEAD} is of another tokenizer: export the encoder again."
+            )
         self.device = self._graph.device
         # On a GPU one thread runs the graph while the other pools.
         self.threads = 2 if self._graph.on_gpu else threads or usable_cores()
@@ -53,6 +60,24 @@ class OnnxEncoder(Encoder):
         self._capacity = self.info.max_tokens - self._special
         self._pool = Pool(self.threads)
         self._closed = False
+
+    def pieces(self, text: str) -> Int32:
+        """Return the wordpieces of a text, int32 ``[T]``; see `Words.pieces`."""
+        (split,) = self._tokenizer.split([text])
+        return self._tokenizer.pieces(split)[0]
+
+    def encode_pieces(self) -> Float32:
+        """Return the vector of each wordpiece alone, float32 ``[V, d]``."""
+        prefix, suffix = self._tokenizer.prefix, self._tokenizer.suffix
+        table = np.empty((self._tokenizer.vocabulary, self.info.dimension), np.float32)
+        for first in range(0, len(table), _CHUNK_TEXTS):
+            rows = np.arange(first, min(first + _CHUNK_TEXTS, len(table)))
+            ids = np.concatenate(
+                (np.tile(prefix, (len(rows), 1)), rows[:, None], np.tile(suffix, (len(rows), 1))),
+                axis=1,
+            )
+            table[rows] = self._graph.run(ids, np.ones_like(ids))[:, len(prefix)]
+        return table
 
     def close(self) -> None:
         """Stop the threads; batches that have not begun are dropped."""
@@ -115,7 +140,7 @@ class OnnxEncoder(Encoder):
         rows = [row for i, text in enumerate(texts) for row in windows_of(i, text, self._capacity)]
         budget = _GPU_BUDGET if self._graph.on_gpu else _CPU_BUDGET
         planned = list(batches(rows, budget, self._special))
-        chunk = Chunk(texts, self.info.dimension)
+        chunk = Chunk(texts, self.info.dimension, self._tokenizer.pieces)
         if len(planned) == 1:
             # One query: a thread would only add its own delay.
             done: Future[list[Float32]] = Future()
@@ -149,6 +174,23 @@ class OnnxEncoder(Encoder):
                 )
             sums.append(pooled)
         return sums
+
+
+def load_head(folder: Path, info: EncoderInfo) -> PhraseHead | None:
+    """Return the phrase head of an encoder folder; None if it has none.
+
+    Raises:
+        EncoderError: It is missing, or not the one that the folder's description names.
+    """
+    if not info.phrase_head:
+        return None
+    head: PhraseHead = shared(PhraseHead.load, folder / HEAD)
+    if len(head.context) != info.dimension or head.hash != info.phrase_head:
+        raise EncoderError(
+            f"{folder / HEAD} is not the phrase head that {DESCRIPTION} names: export the encoder "
+            "again or copy it again."
+        )
+    return head
 
 
 def _chunks(texts: Iterable[str], most: int) -> Iterator[list[str]]:

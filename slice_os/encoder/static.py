@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -67,13 +68,22 @@ class StaticEncoder(Encoder):
         """Yield the words of each text with their vectors, in order."""
         for text in texts:
             runs = list(_WORD.finditer(text))
+            known = [
+                [
+                    self._rows[one]
+                    for one in _INNER.findall(run.group().lower())
+                    if one in self._rows
+                ]
+                for run in runs
+            ]
             vectors = np.zeros((len(runs), self.info.dimension), np.float32)
-            for row, run in enumerate(runs):
-                for piece in _INNER.findall(run.group().lower()):
-                    if (known := self._rows.get(piece)) is not None:
-                        vectors[row] += self._table[known]
+            for row, rows in enumerate(known):
+                vectors[row] = self._table[rows].sum(axis=0)
             starts = np.array([run.start() for run in runs], np.int32)
-            yield Words(starts, np.array([run.end() for run in runs], np.int32), vectors)
+            ends = np.array([run.end() for run in runs], np.int32)
+            pieces = [rows[:255] for rows in known]
+            counts = np.array([len(rows) for rows in pieces], np.uint8)
+            yield Words(starts, ends, vectors, np.array([*chain(*pieces)], np.int32), counts)
 
 
 def _number(field: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from slice_os.encoder.plain import as_typed, is_mark
 from slice_os.encoder.providers import MissingRuntimeError
 from slice_os.encoder.words import WordMap, words_of
 from slice_os.errors import EncoderError
 from slice_os.records import Int32
 
 Int64 = npt.NDArray[np.int64]
+Uint8 = npt.NDArray[np.uint8]
+_JOINED = ("##", "▁", "Ġ")
+"""What tokenizers write before a piece to say how it is joined to the one before it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,8 +102,47 @@ class TextTokenizer:
             done.append(TokenizedText(text, ids, words))
         return done
 
+    @cached_property
+    def _marks(self) -> npt.NDArray[np.bool_]:
+        """Which tokens of the vocabulary are punctuation, bool ``[V]``."""
+        vocabulary: dict[str, int] = self._tokenizer.get_vocab()
+        marks = np.zeros(max(vocabulary.values()) + 1, bool)
+        for token, row in vocabulary.items():
+            bare = token
+            for prefix in _JOINED:
+                bare = bare.removeprefix(prefix)
+            marks[row] = is_mark(bare)
+        return marks
+
+    @property
+    def vocabulary(self) -> int:
+        """How many token ids there are."""
+        return len(self._marks)
+
+    def pieces(self, text: TokenizedText) -> tuple[Int32, Uint8]:
+        """Return the wordpieces of a text's words, int32 ``[T]``, and how many are each word's.
+
+        Punctuation at a word's edges is none of them: "(refund)" has those of "refund".
+        """
+        first, owned = text.words.first, text.words.owned
+        ids = text.ids[:owned]
+        if not len(first):
+            return ids.astype(np.int32), np.zeros(0, np.uint8)
+        place = np.arange(first[0], owned)
+        ids = ids[first[0] :]
+        said = ~self._marks[ids]
+        begins = first - first[0]
+        low = np.minimum.reduceat(np.where(said, place, owned), begins)
+        high = np.maximum.reduceat(np.where(said, place, -1), begins)
+        sizes = np.diff(first, append=owned)
+        low = np.repeat(low, sizes)
+        kept = (place >= low) & (place <= np.repeat(high, sizes)) & (place < low + 255)
+        counts = np.add.reduceat(kept, begins, dtype=np.int64)
+        return ids[kept].astype(np.int32), counts.astype(np.uint8)
+
     def _batch(self, texts: Sequence[str], *, offsets: bool) -> list[Any]:
         tokenizer = self._tokenizer
+        texts = [text if text.isascii() else as_typed(text) for text in texts]
         call: Any = tokenizer.encode_batch if offsets else tokenizer.encode_batch_fast
         try:
             encoded: list[Any] = call(texts, add_special_tokens=False)

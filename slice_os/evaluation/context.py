@@ -34,7 +34,7 @@ QUERY, TARGET = ("line", "query", "phrase"), ("paraphrase", "target")
 PASSAGE, GOLD = ("passage", "context"), ("goldsim", "gold", "score")
 MAX_SCORE = 5.0
 AGAINST = "single pass"
-SHOWN = "verified"
+SHOWN = "rescored"
 ALIKE = 0.6
 """The gold score from which a passage's target is what a search should show."""
 
@@ -60,9 +60,9 @@ class ScorerResult:
         comparison: Williams' test of one encoder's scorer against the report's `against`, of one of
             several encoders against the best with the same scorer; None for what is compared with.
         scores: One for each pair: cosines, degrees or BM25 scores; NaN where there is none.
-        span_f1: Of "verified", the mean F1 in characters of the span that is shown with the target,
+        span_f1: Of "rescored", the mean F1 in characters of the span that is shown with the target,
             over pairs of a gold score of 0.6 or more.
-        broken: Of "verified", the share of spans shown that cross the end of a sentence or begin or
+        broken: Of "rescored", the share of spans shown that cross the end of a sentence or begin or
             end on a dangling word (`slice_os.spans.phrasing`).
     """
 
@@ -232,7 +232,7 @@ def _shown(encoded: Encoded, gold: Sequence[float]) -> tuple[float, float]:
         for one, place, score in zip(encoded.shown, encoded.places, gold, strict=True)
         if place and score >= ALIKE
     ]  # fmt: skip
-    broken = [one.cost > 0 for one in encoded.shown]
+    broken = [one.broken for one in encoded.shown]
     return float(np.mean(f1)) if f1 else float("nan"), float(np.mean(broken))
 
 

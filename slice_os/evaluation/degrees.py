@@ -23,7 +23,7 @@ from slice_os.records import Plain
 from slice_os.spans import degree
 
 QUERY, PASSAGE, LABEL = ("query", "phrase"), ("passage", "text"), ("correct", "label")
-DEGREES = {"window": "indexed", "verified": "verified", "judged": "judged"}
+DEGREES = {"window": "single pass", "rescored": "rescored", "judged": "judged"}
 """The scorers whose scores are shown to users -> which degree that is."""
 THRESHOLDS = tuple(round(0.6 + 0.05 * step, 2) for step in range(8))
 BINS = 10
@@ -44,7 +44,7 @@ class DegreeResult(Plain):
     """How far one threshold on a degree tells right from wrong.
 
     Attributes:
-        name: "indexed", "verified" or "judged".
+        name: "single pass", "rescored" or "judged".
         average_precision: Of all pairs together, the highest degree first.
         auc: How often a right pair has the higher degree than a wrong one, whatever their queries.
         auc_within: The same of pairs of one query, the mean over queries that have both.
@@ -133,7 +133,7 @@ def evaluate_degrees(
 
 
 def _measured(name: str, scores: Floats, right: Bools, queries: Sequence[str]) -> DegreeResult:
-    degrees = degree(scores) if name == "indexed" else scores
+    degrees = degree(scores) if name == "single pass" else scores
     labels = Labels(degrees, right, np.ones(len(right)))
     rows = np.arange(len(right))
     _, precision, recall = curve(labels)

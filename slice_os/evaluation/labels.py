@@ -105,12 +105,12 @@ def labels_from_gold(
     index: Index,
     degree: float,
     *,
-    verify: bool = False,
+    rescore: bool = True,
     progress: Callable[[float], object] | None = None,
 ) -> Labels:
     """Mine the queries of marked spans (`slice_os.evaluation.spans.read_gold`) and judge them."""
     gold = read_gold(file)
-    judged, _ = judge(gold, mined(gold, index, degree, verify, progress))
+    judged, _ = judge(gold, mined(gold, index, degree, rescore, progress))
     kept = [one for one in judged if one.found or not one.correct]
     return Labels(
         np.array([one.match.degree for one in kept]),

@@ -13,21 +13,28 @@ import regex
 
 from slice_os.corpus import count_words
 from slice_os.encoder import Encoder
+from slice_os.encoder.alone import AloneVectors
 from slice_os.encoder.judge import Judge, Placed
+from slice_os.encoder.plain import same_words
 from slice_os.lexical import K1, B, inverse_document_frequency, terms
-from slice_os.records import Float32, Int32, Words
+from slice_os.records import Float32, Int32, Passage, Words
 from slice_os.spans import (
     MAX_WORDS,
+    VERBATIM,
+    PackedPassage,
+    Question,
+    ScoredSpan,
+    SpanTables,
     best_span,
+    degree,
     enumerate_spans,
-    fit_window,
     full_range,
     length_window,
     placed,
-    preferred,
+    questions,
     span_cosines,
     span_norms,
-    verified_degrees,
+    top_spans,
     word_scores,
 )
 
@@ -38,12 +45,15 @@ BLOCK = 32
 
 
 class ShownSpan(NamedTuple):
-    """Characters `start` to `end` of a passage, their verified degree and `Phrasing`'s cost."""
+    """Characters `start` to `end` of a passage, their degree, and whether they are broken.
+
+    That is, whether they cross the end of a sentence or begin or end on a dangling word.
+    """
 
     start: int
     end: int
     degree: float
-    cost: float
+    broken: bool
 
 
 class Encoded:
@@ -113,14 +123,6 @@ class Encoded:
             self.progress("single pass", len(found), len(unique))
         return [found[passage] for passage in self.passages]
 
-    @cached_property
-    def windows(self) -> list[range]:
-        """Each query's length window, fitted to its passage."""
-        return [
-            fit_window(length_window(max(1, count_words(query)), self.lengths[-1]), len(words))
-            for query, words in zip(self.queries, self.words, strict=True)
-        ]
-
     def cosines(self, row: int, lengths: range) -> Float32:
         """Return the cosines ``[lengths, N]`` of a passage's spans with its query."""
         vectors = self.words[row].vectors
@@ -128,37 +130,70 @@ class Encoded:
         return span_cosines(scores, span_norms(vectors, self.lengths[-1]), lengths)
 
     @cached_property
-    def shown(self) -> list[ShownSpan]:
-        """The span that a search shows of each passage: the best of 8, each encoded alone."""
-        found: list[list[tuple[ShownSpan, str]]] = []
-        for row, window in enumerate(self.windows):
-            words, passage = self.words[row], self.passages[row]
-            cosines = self.cosines(row, range(1, window.stop))
-            found.append(
-                [
-                    (
-                        ShownSpan(int(words.starts[i]), int(words.ends[j - 1]), 0.0, cost),
-                        self.text(row, i, j),
-                    )
-                    for (i, j, _), cost in preferred(
-                        passage, words.starts, words.ends, cosines, window
-                    )
-                ]
-                if len(words)
-                else []
-            )
-        alone = iter(self.encoder.encode([text for spans in found for _, text in spans]))
-        return [
-            max(
-                (
-                    one._replace(degree=float(verified_degrees(query, next(alone)[None])[0]))
-                    for one, _ in spans
-                ),
-                key=lambda one: one.degree - one.cost,
-                default=ShownSpan(0, 0, 0.0, 0.0),
-            )
-            for query, spans in zip(self.asked, found, strict=True)
+    def asking(self) -> list[Question]:
+        """What the passages' spans are compared with, as in a search."""
+        vectors, encoder = self.asked, self.encoder
+        lengths = [
+            length_window(max(1, count_words(query)), self.lengths[-1]) for query in self.queries
         ]
+        rows = {query: row for row, query in enumerate(self.queries)}  # one of each
+        asked = encoder.head.ask(vectors[list(rows.values())]) if encoder.head else None
+        found = questions(
+            list(rows),
+            vectors[list(rows.values())],
+            [lengths[row] for row in rows.values()],
+            asked,
+            encoder.pieces,
+        )
+        own = dict(zip(rows, found, strict=True))
+        return [own[query] for query in self.queries]
+
+    def best(self, row: int, shown: bool = False) -> tuple[SpanTables, ScoredSpan, float] | None:
+        """Return the span of a passage that is shown, its cosine, and that in its context.
+
+        That without rescoring; None of a passage without words. With `shown` the one that is
+        rescored, which a person would rather mark.
+        """
+        words, question = self.words[row], self.asking[row]
+        if not len(words):
+            return None
+        passage = Passage("", 0, 0, len(self.passages[row]), self.passages[row])
+        head = self.encoder.head
+        packed = PackedPassage.pack(words, self.lengths[-1], passage, head)
+        tables = SpanTables(packed, passage.text)
+        own = tables.cosines(question)
+        values = question.weights.combine(own.context, own.head)
+        costs = tables.costs.copy() if shown else np.zeros_like(tables.costs)
+        for i, j in tables.verbatim(question):
+            values[j - i - 1, i], costs[j - i - 1, i] = 1, -VERBATIM
+        best = top_spans(values, tables.lengths, 1, costs)
+        if not best:
+            return None
+        return tables, best[0], float(own.context[best[0].j - best[0].i - 1, best[0].i])
+
+    @cached_property
+    def shown(self) -> list[ShownSpan]:
+        """The span that a search shows of each passage: the best, encoded alone."""
+        found = [self.best(row, shown=True) for row in range(len(self.queries))]
+        alone = AloneVectors(self.encoder)
+        asked = alone.encode([question.text for question in self.asking]).astype(np.float64)
+        texts = [one[0].place_text(one[1][:2]) if one else "" for one in found]
+        vectors = alone.encode(texts)
+        shown = []
+        for row, one in enumerate(found):
+            if one is None:
+                shown.append(ShownSpan(0, 0, 0.0, False))
+                continue
+            tables, (i, j, cosine), context = one
+            if not same_words(texts[row], self.asking[row].text):
+                by_words = np.float64(min(float(asked[row] @ vectors[row]), 1.0))
+                weights = self.asking[row].weights
+                cosine = float(weights.combine(np.float64(context), by_words))
+            packed = tables.packed
+            place = int(packed.starts[i]), int(packed.ends[j - 1])
+            broken = bool(tables.phrasing.costs[j - i - 1, i] > 0)
+            shown.append(ShownSpan(*place, degree(cosine), broken))
+        return shown
 
     def text(self, row: int, i: int, j: int) -> str:
         """Return words i to j (half-open) of a passage as they stand there."""
@@ -181,12 +216,13 @@ def single_pass(encoded: Encoded) -> list[float]:
 
 
 def window(encoded: Encoded) -> list[float]:
-    """Score the best span of a length near the query's, as a search does."""
-    return [_best(encoded, row, encoded.windows[row]) for row in range(len(encoded.queries))]
+    """Score the best span of a length near the query's, as a search without rescoring does."""
+    found = (encoded.best(row) for row in range(len(encoded.queries)))
+    return [one[1].cosine if one else -1.0 for one in found]
 
 
-def verified(encoded: Encoded) -> list[float]:
-    """Score the span that a search shows: the best of the window's 8, each encoded alone."""
+def rescored(encoded: Encoded) -> list[float]:
+    """Score the span that a search shows: the best of the window, encoded alone."""
     return [one.degree for one in encoded.shown]
 
 
@@ -201,8 +237,8 @@ def judged(encoded: Encoded) -> list[float]:
             encoded.queries, encoded.passages, encoded.words, shown, strict=True
         )
     ]
-    verified = np.array([one.degree for one in shown], np.float32)
-    found: list[float] = judge.degrees(pairs, verified).tolist()
+    degrees = np.array([one.degree for one in shown], np.float32)
+    found: list[float] = judge.degrees(pairs, degrees).tolist()
     return found
 
 
@@ -321,7 +357,7 @@ SCORERS: Mapping[str, Callable[[Encoded], list[float]]] = {
     "start and end": start_and_end,
     "single pass": single_pass,
     "window": window,
-    "verified": verified,
+    "rescored": rescored,
     JUDGED: judged,
     "n-grams": n_grams,
     "target in context": target_in_context,

@@ -65,7 +65,7 @@ class Setting:
             "weight": self.weight,
             "all_lengths": self.all_lengths,
             "late": self.late,
-            "verify": 0,
+            "rescore": 0,
         }
 
 

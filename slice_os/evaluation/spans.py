@@ -112,7 +112,7 @@ def evaluate_spans(
     index: Index,
     *,
     degree: float = LEAST,
-    verify: bool = False,
+    rescore: bool = True,
     progress: Callable[[float], object] | None = None,
 ) -> SpanReport:
     """Mine the queries of `file` in `index` and compare the matches with the marked spans.
@@ -123,14 +123,14 @@ def evaluate_spans(
         file: The marked spans, see `read_gold`.
         index: An open index that holds the documents.
         degree: The least degree of a match.
-        verify: Whether the verified degree decides, as in `Index.mine`.
+        rescore: Whether spans are encoded alone, as in `Index.mine`.
         progress: Called with the share that is done.
 
     Raises:
         EvaluationError: The file cannot be used, or nothing was found in any of its documents.
     """
     gold = read_gold(file)
-    judged, unjudged = judge(gold, mined(gold, index, degree, verify, progress))
+    judged, unjudged = judge(gold, mined(gold, index, degree, rescore, progress))
     if not judged:
         raise EvaluationError(
             f"Nothing of degree {degree:g} was found in the documents that {file} names: check "
@@ -159,13 +159,13 @@ def mined(
     gold: Iterable[GoldSpan],
     index: Index,
     degree: float,
-    verify: bool = False,
+    rescore: bool = True,
     progress: Callable[[float], object] | None = None,
 ) -> list[Match]:
     """Mine the queries of `gold` in `index`."""
     queries = list(dict.fromkeys(one.query for one in gold))
     told = progress or (lambda share: None)
-    return list(index.mine(queries, degree=degree, literal=True, verify=verify, on_progress=told))
+    return list(index.mine(queries, degree=degree, literal=True, rescore=rescore, on_progress=told))
 
 
 def judge(gold: Sequence[GoldSpan], matches: Iterable[Match]) -> tuple[list[Judged], int]:

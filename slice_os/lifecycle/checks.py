@@ -34,12 +34,17 @@ def check_words(live: Backend, target: Backend, encoder: Encoder | None) -> None
     names = [name for name, _ in target.sources()]
     some = random.Random(7).sample(names, min(DOCUMENTS, len(names)))
     made = {_key(one): one for one in _with_neighbours(target, some)}
+
+    def compared(packed: PackedPassage) -> bytes:
+        """Of words that were handed over the phrase head may be another."""
+        return (packed.with_head(None) if encoder is None else packed).to_bytes()
+
     if encoder is None:
         wanted = {_key(one): one.packed for one in live.passages(documents=some)}
     else:
         words = encoder.encode_words(one.passage.text for one in made.values())
         wanted = {
-            key: PackedPassage.pack(own, target.meta.max_words, one.passage)
+            key: PackedPassage.pack(own, target.meta.max_words, one.passage, encoder.head)
             for (key, one), own in zip(made.items(), words, strict=True)
         }
     wrong = {
@@ -47,7 +52,7 @@ def check_words(live: Backend, target: Backend, encoder: Encoder | None) -> None
         for document, number in wanted.keys() | made.keys()
         if (key := (document, number)) not in wanted
         or key not in made
-        or wanted[key].to_bytes() != made[key].packed.to_bytes()
+        or compared(wanted[key]) != compared(made[key].packed)
     }
     if wrong and encoder is None:  # what was written since it was copied is copied again
         held, has = live.stored([*wrong]), target.stored([*wrong])

@@ -13,6 +13,7 @@ from slice_os.corpus import joined
 from slice_os.corpus import with_neighbours as sharing
 from slice_os.effort import Throttle
 from slice_os.encoder import Encoder
+from slice_os.encoder.phrase_head import PhraseHead
 from slice_os.errors import EncoderMismatchError
 from slice_os.pipeline import LOOKED_UP, index_documents, problem_with
 from slice_os.records import Document, Reject
@@ -52,6 +53,7 @@ class Copier:
         max_rate: The most passages a second.
         on_done: Told how many documents have been looked at.
         on_reject: Handed what cannot be indexed.
+        head: The phrase head of `target`, where it is another than that of `live`.
 
     Raises:
         EncoderMismatchError: the encoder is not that of `target`.
@@ -65,10 +67,11 @@ class Copier:
         max_rate: float | None = None,
         on_done: Callable[[int], object] = lambda documents: None,
         on_reject: Callable[[Reject], None] = lambda reject: None,
+        head: PhraseHead | None = None,
     ) -> None:
         if encoder is not None:
             check_encoder(encoder, target.meta)
-        self._live, self._target, self._encoder = live, target, encoder
+        self._live, self._target, self._encoder, self._head = live, target, encoder, head
         self._max_rate, self._on_done, self._on_reject = max_rate, on_done, on_reject
         self._throttle, self._taken = Throttle(max_rate), _Taken()
         self.refused: list[str] = []
@@ -142,7 +145,8 @@ class Copier:
                 for document, passages in wanted():
                     writer.begin(document)
                     for one in passages:
-                        writer.put(one.passage, one.packed)
+                        packed = one.packed.with_head(self._head) if self._head else one.packed
+                        writer.put(one.passage, packed)
                     writer.finish()
                     copied += 1
                     self._on_done(looked)

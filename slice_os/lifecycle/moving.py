@@ -26,9 +26,13 @@ def open_live(location: str | Path) -> Backend:
     return backend
 
 
-def words_suffice(live: IndexMeta, target: IndexMeta) -> bool:
-    """Tell whether the stored words of one generation are what another stores of the same text."""
-    same = ("family", "dimension", "max_words", "passage_words")
+def words_suffice(live: IndexMeta, target: IndexMeta, *, any_head: bool = False) -> bool:
+    """Tell whether the stored words of one generation are what another stores of the same text.
+
+    With `any_head` the phrase head may be another: its norms follow from the words.
+    """
+    same = ["family", "dimension", "max_words", "passage_words"]
+    same += [] if any_head else ["phrase_head"]
     return all(getattr(live, name) == getattr(target, name) for name in same)
 
 

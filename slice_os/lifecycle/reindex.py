@@ -14,7 +14,7 @@ from typing import Any, Literal
 from slice_os.backends import Backend, backend_for
 from slice_os.backends.base import FORMAT, Generation, IndexMeta
 from slice_os.corpus import Corpus
-from slice_os.encoder import EncoderLike, encoder_info, open_encoder
+from slice_os.encoder import EncoderInfo, EncoderLike, encoder_info, open_encoder
 from slice_os.errors import LocationError
 from slice_os.lifecycle.checks import check
 from slice_os.lifecycle.copying import Copier, check_encoder
@@ -108,10 +108,15 @@ def reindex(
     began = time.monotonic()
     live = open_live(location)
     try:
-        info = encoder_info(encoder) if encoder is not None else None
-        meta = live.meta
+        meta, info = live.meta, _described(encoder, live.meta)
         if info is not None:
-            meta = replace(meta, encoder=info.name, family=info.family, dimension=info.dimension)
+            meta = replace(
+                meta,
+                encoder=info.name,
+                family=info.family,
+                dimension=info.dimension,
+                phrase_head=info.phrase_head,
+            )
         meta = replace(
             meta,
             passage_words=passage_words or meta.passage_words,
@@ -155,7 +160,11 @@ def reindex(
                 on_progress(done, documents)
 
             by_text = opened if stored == "text" else None
-            copier = Copier(live, target, by_text, max_rate, tell, reject)
+            head = None
+            if info is not None and meta.phrase_head != live.meta.phrase_head:
+                with open_encoder(encoder, device, threads) as given:
+                    head = given.head
+            copier = Copier(live, target, by_text, max_rate, tell, reject, head)
             copied = 0
             if corpus is not None and opened is not None:
                 copied += copier.take(corpus, opened, roots)
@@ -188,6 +197,15 @@ def reindex(
         live.close()
 
 
+def _described(encoder: EncoderLike, meta: IndexMeta) -> EncoderInfo | None:
+    """Return what is known of the next generation's encoder; None: the one of the live one.
+
+    The packaged encoder's phrase head may have changed since.
+    """
+    info = encoder_info(encoder)
+    return info if encoder is not None or info.family == meta.family else None
+
+
 def _source(live: Backend, meta: IndexMeta, wanted: Source | None, has_corpus: bool) -> Source:
     """Return the cheapest source that suffices, or the one that is wanted."""
     if has_corpus != (wanted == "corpus") and (wanted is not None or has_corpus):
@@ -197,7 +215,7 @@ def _source(live: Backend, meta: IndexMeta, wanted: Source | None, has_corpus: b
             "Give the paths of the corpus with --from corpus, and with no other: nothing else is "
             "read from them."
         )
-    suffices = words_suffice(live.meta, meta)
+    suffices = words_suffice(live.meta, meta, any_head=True)
     if wanted == "words" and not suffices:
         raise LocationError(
             "Stored words do not fit another encoder or passages of other lengths: leave --from "

@@ -1,4 +1,4 @@
-"""Mining with any backend, in context or verified."""
+"""Mining with any backend, rescored or in context."""
 
 from __future__ import annotations
 
@@ -9,50 +9,53 @@ import numpy as np
 
 from slice_os.backends.base import Backend, MiningQuery, StoredPassage
 from slice_os.encoder import Encoder
+from slice_os.encoder.alone import AloneVectors
 from slice_os.encoder.judge import Judge
+from slice_os.encoder.plain import plain
 from slice_os.errors import QueryError
 from slice_os.filters import Condition
 from slice_os.lexical import parse_query
-from slice_os.mining.passages import Passage, Phrase, Span, indexed
-from slice_os.mining.verify import VERIFY_MARGIN, apart, case_of, judged, verified
+from slice_os.mining.rescore import Case, Phrase, Span, judged, rescored
 from slice_os.phrases import Sought
 from slice_os.records import Match
 from slice_os.search import encode_queries, query_lengths, span_text
-from slice_os.spans import cosine, degree
+from slice_os.spans import Aim, Question, SpanTables, cosine, degree, margin, questions
 
 BATCH = 256
-"""Passages whose spans are verified at once: few, so that Ctrl-C loses little."""
+"""Passages whose spans are rescored at once: few, so that Ctrl-C loses little."""
 
 
 def mine_phrases(
     backend: Backend,
     encoder: Encoder,
     sought: Mapping[str, Sought],
+    alone: AloneVectors,
     *,
     threshold: float = 0.8,
     literal: bool = False,
     filters: Sequence[Condition] = (),
     all_lengths: bool = False,
-    verify: bool = False,
+    rescore: bool = True,
     judge: Judge | None = None,
-    exact: bool = False,
+    graph: bool = False,
     on_progress: Callable[[float], object] = lambda done: None,
     on_unknown: Callable[[str], object] = lambda name: None,
 ) -> Iterator[Match]:
     """Yield every match of what is sought, by name, passage by passage, best first in each.
 
-    A match is a span whose indexed degree with one of a name's phrases is at least `threshold`; of
-    those of one name that overlap only the best stays, of which phrase it may be. Where a
-    counter-example of the name is nearer to a span than the phrases are, neither that span nor one
-    that overlaps it is a match. With `verify` the verified degree decides: of each passage the best
-    32 spans whose indexed degree comes within 0.1 of the threshold are encoded alone, which finds
-    phrases that their context has drawn away from themselves, and drops those it has drawn near.
-    With a `judge` too, those that may reach the threshold are read by it, and its word decides.
-    `exact` has a cluster read every word instead of asking its graph, which may miss some matches;
-    an embedded index does so anyway. A phrase may say which words have to stand in the passage and
-    which must not (`slice_os.lexical.parse_query`), unless it is `literal`; counter-examples are
-    taken as they are. `on_progress` is told what share of the work is done, `on_unknown` each
-    phrase and counter-example of which the encoder knows no word: it is left out.
+    A match is a span whose degree with one of a name's phrases is at least `threshold`; of those of
+    one name that overlap only the best stays, of which phrase it may be. Where a counter-example
+    of the name is nearer to a span than the phrases are, neither that span nor one that overlaps
+    it is a match. Words that are the phrase's have the degree 1. Else it is made of what the span
+    says in its context and, with `rescore`, of its words encoded alone, for which without it the
+    encoder's phrase head stands (`slice_os.spans.degrees`). `alone` does the encoding of the spans
+    that may be a match. A `judge` reads those that reach the threshold, and its word decides.
+    Every word is read; `graph` has a cluster ask its k-NN graph which passages to read, which is
+    faster in a large index and misses what only the phrase head sees. A phrase may say which words
+    have to stand in the passage and which must not (`slice_os.lexical.parse_query`), unless it is
+    `literal`; counter-examples are taken as they are. `on_progress` is told what share of the work
+    is done, `on_unknown` each phrase and counter-example of which the encoder knows no word: it is
+    left out.
 
     Raises:
         QueryError: a phrase is empty, all are unknown, or the threshold is not in [0, 1].
@@ -63,60 +66,80 @@ def mine_phrases(
     names = list(sought)
     typed = [(n, text) for n, name in enumerate(names) for text in sought[name].phrases]
     queries = [parse_query(text, literal=literal) for _, text in typed]
-    against = [text for name in names for text in sought[name].counter_examples]
-    vectors = encode_queries(encoder, [query.text for query in queries] + against)
+    against = [(n, text) for n, name in enumerate(names) for text in sought[name].counter_examples]
+    asked = _questions(
+        encoder,
+        [*(query.text for query in queries), *(text for _, text in against)],
+        backend.meta.max_words,
+        all_lengths,
+    )
     phrases = [
-        Phrase(text, query, vector, query_lengths(query.text, backend.meta.max_words, all_lengths))
-        for (_, text), query, vector in zip(typed, queries, vectors[: len(queries)], strict=True)
+        Phrase(text, query, question)
+        for (_, text), query, question in zip(typed, queries, asked[: len(queries)], strict=True)
     ]
-    counters = np.split(
-        vectors[len(phrases) :],
-        np.cumsum([len(sought[name].counter_examples) for name in names])[:-1],
-    )
-    judge = judge if verify else None
+    counters: dict[int, list[Question]] = {}
+    for (n, _), question in zip(against, asked[len(queries) :], strict=True):
+        counters.setdefault(n, []).append(question)
+    judge = judge if rescore else None
     least = judge.least(threshold) if judge else threshold
-    reach = cosine(min(max(least - VERIFY_MARGIN, 0), 1)) if verify else cosine(threshold)
-    asked = MiningQuery(
-        vectors[: len(phrases)],
-        # Shorter ones too: a whole sentence may be one.
-        [range(1, phrase.lengths.stop) for phrase in phrases],
-        np.full(len(phrases), reach, dtype=np.float32),
-        filters,
-        exact,
-    )
+    wanted = MiningQuery(_aim(asked[: len(queries)], cosine(least), rescore), filters, graph)
 
-    def near() -> Iterator[tuple[Passage, int, list[Phrase]]]:
-        for stored, found in backend.scan(asked, on_progress):
+    def cases() -> Iterator[Case]:
+        for stored, found in backend.scan(wanted, on_progress):
             words = stored.passage.title, stored.passage.text
             by_name: dict[int, list[Phrase]] = {}
             for k in found:
                 if all(one.holds(*words) for one in phrases[k].query.wording):
                     by_name.setdefault(typed[k][0], []).append(phrases[k])
             if by_name:
-                passage = Passage.of(stored)
-                yield from ((passage, n, some) for n, some in by_name.items())
+                tables = _tables(stored, encoder)
+                for n, some in by_name.items():
+                    yield Case(stored, tables, n, some, counters.get(n, ()), cosine(least))
 
-    def matches(
-        stored: StoredPassage, n: int, some: Sequence[Phrase], spans: Sequence[Span]
-    ) -> Iterator[Match]:
-        for span in spans:
-            if stored.packed.norms[span.j - span.i - 1, span.i]:  # else a neighbour's match
-                yield _match(names[n], some[span.phrase].typed, stored, span)
-
-    if verify:
-        cases = (case_of(passage, n, some, counters[n], least) for passage, n, some in near())
-        while batch := list(islice(cases, BATCH)):
-            found = verified(batch, counters, least, encoder)
-            kept = [apart(case, spans, least) for case, spans in zip(batch, found, strict=True)]
-            if judge:
-                kept = judged(batch, kept, judge, threshold)
-            for case, spans in zip(batch, kept, strict=True):
-                yield from matches(case.stored, case.name, case.phrases, spans)
-    else:
-        for passage, n, some in near():
-            spans = indexed(passage, some, counters[n], cosine(threshold))
-            yield from matches(passage.stored, n, some, spans)
+    waiting = cases()
+    while batch := list(islice(waiting, BATCH if rescore else 1)):
+        kept = rescored(batch, alone) if rescore else [case.in_context() for case in batch]
+        if judge:
+            kept = judged(batch, kept, judge, threshold)
+        for case, spans in zip(batch, kept, strict=True):
+            for span in spans:
+                if case.stored.packed.norms[span.j - span.i - 1, span.i]:  # else a neighbour's
+                    yield _match(names[case.name], case.phrases[span.phrase].typed, case, span)
     on_progress(1.0)
+
+
+def _questions(
+    encoder: Encoder, texts: Sequence[str], max_words: int, all_lengths: bool
+) -> list[Question]:
+    """Return what spans are compared with; QueryError if a text is empty or unknown."""
+    vectors = encode_queries(encoder, [plain(text) for text in texts])
+    lengths = [query_lengths(text, max_words, all_lengths) for text in texts]
+    asked = encoder.head.ask(vectors) if encoder.head else None
+    return questions(texts, vectors, lengths, asked, encoder.pieces)
+
+
+def _aim(asked: Sequence[Question], least: float, rescore: bool) -> Aim:
+    """Return what a backend is to look for: what is shown, or what may be once it is rescored."""
+    rooms = [margin(len(one.text.split()), least) if rescore else 0.0 for one in asked]
+    given = [one.asked for one in asked if one.asked is not None]
+    return Aim(
+        np.array([one.vector for one in asked]),
+        # Shorter ones too: a whole sentence may be one.
+        [range(1, one.lengths.stop) for one in asked],
+        np.full(len(asked), least, dtype=np.float32),
+        [one.weights for one in asked],
+        np.array(rooms, np.float32),
+        [one.pieces for one in asked],
+        (np.array([one for one, _ in given]), np.array([one for _, one in given]))
+        if given
+        else None,
+    )
+
+
+def _tables(stored: StoredPassage, encoder: Encoder) -> SpanTables:
+    packed, head = stored.packed, encoder.head
+    words = (lambda: packed.phrase_vectors(head)) if head else (lambda: packed.vectors)
+    return SpanTables(packed, stored.passage.text, head_words=words)
 
 
 def _known(
@@ -148,9 +171,9 @@ def _known(
     return {name: one for name, one in known.items() if one.phrases}
 
 
-def _match(name: str, phrase: str, stored: StoredPassage, span: Span) -> Match:
-    start, end, text = span_text(stored, span.i, span.j)
-    passage = stored.passage
+def _match(name: str, phrase: str, case: Case, span: Span) -> Match:
+    start, end, text = span_text(case.stored, span.i, span.j)
+    passage = case.stored.passage
     return Match(
         name,
         phrase,

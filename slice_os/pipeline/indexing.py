@@ -83,7 +83,7 @@ def index_documents(
         nonlocal settled
         if roots is not None:
             writer.remember(roots)
-        load = Load(writer, backend.meta.max_words, report, told)
+        load = Load(writer, backend.meta.max_words, encoder.head, report, told)
         with closing(ahead(plan(source, backend, report), AHEAD)) as planned:
             for step, words in effort.timed(_encode(planned, encoder), "encoding_seconds"):
                 if step.passage is not None and (waited := throttle.take()):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from slice_os.backends.base import Writer
+from slice_os.encoder.phrase_head import PhraseHead
 from slice_os.pipeline.planning import Step
 from slice_os.pipeline.report import IndexReport
 from slice_os.records import Document, Passage, Reject, Words
@@ -19,11 +20,12 @@ class Load:
         self,
         writer: Writer,
         max_words: int,
+        head: PhraseHead | None,
         report: IndexReport,
         on_reject: Callable[[Reject], None],
     ) -> None:
         self._writer, self._report, self._on_reject = writer, report, on_reject
-        self._max_words = max_words
+        self._max_words, self._head = max_words, head
         self._state: Literal["fresh", "begun", "refused"] = "fresh"
 
     def take(self, step: Step, words: Words) -> None:
@@ -51,7 +53,9 @@ class Load:
         if words is None:
             self._writer.keep(passage)
         else:
-            self._writer.put(passage, PackedPassage.pack(words, self._max_words, passage))
+            self._writer.put(
+                passage, PackedPassage.pack(words, self._max_words, passage, self._head)
+            )
             self._report.encoded_words += len(words)
 
     def _end(self, document: Document, replaces: bool) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from slice_os.backends.base import Backend, Mode, Order, SearchQuery
 from slice_os.corpus import count_words
 from slice_os.encoder import Encoder
+from slice_os.encoder.alone import AloneVectors
 from slice_os.encoder.judge import Judge
 from slice_os.errors import QueryError
 from slice_os.filters import Condition
@@ -19,7 +20,7 @@ from slice_os.fusion import DEFAULT_FUSION, LATE, get_fusion
 from slice_os.lexical import Query
 from slice_os.records import Float32, Hit
 from slice_os.search.rerank import ranked_passages
-from slice_os.search.verify import Hits, verified
+from slice_os.search.rescore import Hits, rescored
 from slice_os.spans import QueryWords, full_range, length_window, query_words
 from slice_os.threads import one_blas_thread
 
@@ -36,7 +37,7 @@ ROUNDING = 1e-6
 
 def search_passages(
     backend: Backend,
-    encoder: Encoder,
+    alone: AloneVectors,
     queries: Sequence[str | Query],
     *,
     mode: Mode = "hybrid",
@@ -46,7 +47,7 @@ def search_passages(
     size: int = 10,
     offset: int = 0,
     all_lengths: bool = False,
-    verify: int = 8,
+    rescore: int = 1,
     late: float = LATE,
     min_degree: float = 0.0,
     group: bool = False,
@@ -55,17 +56,18 @@ def search_passages(
 ) -> list[Hits]:
     """Return the best passages for each of some queries, ranked by their score.
 
-    The queries are encoded in one run of the encoder, and so are the spans that are verified; an
-    embedded index is read once for all of them. A text is taken as it is;
+    The queries are encoded in one run of the encoder, and so are the spans that are rescored, by
+    `alone`; an embedded index is read once for all of them. A text is taken as it is;
     `slice_os.lexical.parse_query` reads the operators that one may hold.
 
     The dense part of a score is the degree of the best span in context and, for a share of `late`,
     how near each word of the query has its nearest word in the passage (`search.rerank`;
     the fusions of rankings, rrf and min_max, go by the degree alone).
 
-    The degree of a hit is that of its best span: of `verify` spans a hit encoded alone, or, with
-    ``verify=0``, as the index has them (in context). A `judge` then compares each span that is
-    shown with the query word by word, and has the last word (`slice_os.encoder.judges`).
+    The degree of a hit is that of its best span, made of what that says in its context and of its
+    words alone (`slice_os.spans.degrees`): `rescore` spans a hit, the best by the phrase head, are
+    encoded; with ``rescore=0`` the phrase head stands for it. A `judge` then compares each span
+    that is shown with the query word by word, and has the last word (`slice_os.encoder.judges`).
     `all_lengths` compares spans of every length instead of about 0.75 to 1.4 times the query's
     words.
 
@@ -87,8 +89,8 @@ def search_passages(
     """
     if mode not in get_args(Mode):
         raise QueryError(f"There is no mode {mode!r}: choose one of {', '.join(get_args(Mode))}.")
-    if size < 1 or offset < 0 or verify < 0:
-        raise QueryError("size must be at least 1, offset and verify at least 0.")
+    if size < 1 or offset < 0 or rescore < 0:
+        raise QueryError("size must be at least 1, offset and rescore at least 0.")
     if not 0 <= late <= 1:
         raise QueryError(f"The share of late interaction is {late}: it must be from 0 to 1.")
     if not 0 <= min_degree <= 1:
@@ -96,6 +98,7 @@ def search_passages(
     if sort not in (None, *get_args(Order)):
         raise QueryError(f"There is no order {sort!r}: choose degree.")
     get_fusion(fusion, weight)
+    encoder = alone.encoder
     onward = min_degree > 0 or group
     if onward and offset + size > DEPTH:
         raise QueryError(
@@ -125,7 +128,7 @@ def search_passages(
         ]
 
         def read(some: Sequence[SearchQuery], offset: int, size: int) -> list[Hits]:
-            return _page(backend, encoder, some, range(offset, offset + size), verify, judge)
+            return _page(backend, alone, some, range(offset, offset + size), rescore, judge)
 
         found = [] if onward else read(wanted, offset, size)
         for query in wanted if onward else ():
@@ -142,20 +145,20 @@ def search_passages(
 
 def _page(
     backend: Backend,
-    encoder: Encoder,
+    alone: AloneVectors,
     queries: Sequence[SearchQuery],
     ranks: range,
-    verify: int,
+    rescore: int,
     judge: Judge | None,
 ) -> list[Hits]:
-    """Return the hits of some ranks of each query: retrieved, reranked, verified."""
+    """Return the hits of some ranks of each query: retrieved, reranked, rescored."""
     wanted = max(DEPTH, ranks.stop)
     asked = [replace(query, depth=wanted, reach=max(query.reach, ranks.stop)) for query in queries]
     ranked = ranked_passages(backend, asked, ranks)
     stored = backend.meta.stored
     return [
         Hits(replace(hit, metadata=stored(hit.metadata)) for hit in hits)
-        for hits in verified(ranked, queries, encoder, verify, judge)
+        for hits in rescored(ranked, queries, alone, rescore, judge)
     ]
 
 

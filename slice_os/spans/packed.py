@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from slice_os.encoder.phrase_head import PhraseHead
 from slice_os.errors import IndexDamagedError
 from slice_os.records import Float32, Int32, Passage, Words
 from slice_os.spans.norms import span_norms
+from slice_os.spans.reach import Block
 from slice_os.spans.scores import stored_cosines, word_scores
 from slice_os.spans.sharing import own_norms, shared_words
 from slice_os.spans.storage import (
@@ -24,19 +26,22 @@ from slice_os.spans.storage import (
     common_exponent,
     dequantize,
     pack_norms,
+    present_norms,
     quantize,
     rebase,
     unpack_inverse_norms,
 )
 
-VERSION = 1
-_HEADER = struct.Struct("<BBHIhB")
-"""Version of this layout, bytes of an offset, dimension, words, exponent of the norms, lengths."""
+VERSION = 2
+_HEADER = struct.Struct("<BBHIhBIhB")
+"""Version of this layout, bytes of an offset, dimension, words, exponent of the norms, lengths,
+wordpieces, exponent of the phrase head's norms, their lengths."""
+Uint8 = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedPassage:
-    """The words of one passage, ready to be stored: d + 48 bytes a word, for spans of 1 to 20.
+    """The words of one passage, ready to be stored: some d + 94 bytes a word, for spans of 1 to 20.
 
     Attributes:
         codes: int8 ``[N, d]``; ``codes * scales`` are the sums of each word's token vectors.
@@ -47,6 +52,11 @@ class PackedPassage:
         exponent: That of the codes of the norms.
         starts: int32 ``[N]``, character offsets into the passage's text.
         ends: int32 ``[N]``.
+        pieces: int32 ``[T]``, the wordpieces of all words (`Words.pieces`).
+        counts: uint8 ``[N]``, how many are each word's.
+        phrase_norms: uint16 ``[L, N]``, like `norms`, of the phrase head's vectors
+            (`encoder.phrase_head`); ``[0, N]`` where the encoder has no such head.
+        phrase_exponent: That of the codes of those.
     """
 
     codes: Int8
@@ -55,9 +65,15 @@ class PackedPassage:
     exponent: int
     starts: Int32
     ends: Int32
+    pieces: Int32
+    counts: Uint8
+    phrase_norms: Uint16
+    phrase_exponent: int = 0
 
     @classmethod
-    def pack(cls, words: Words, max_words: int, passage: Passage) -> PackedPassage:
+    def pack(
+        cls, words: Words, max_words: int, passage: Passage, head: PhraseHead | None = None
+    ) -> PackedPassage:
         """Quantize the words of a passage and work out the norms of its spans.
 
         Raises:
@@ -66,7 +82,25 @@ class PackedPassage:
         codes, scales = quantize(words.vectors)
         own = own_norms(span_norms(words.vectors, max_words), words, passage)
         norms, exponent = pack_norms(own)
-        return cls(codes, scales, norms, exponent, words.starts, words.ends)
+        pieces = np.zeros(0, np.int32) if words.pieces is None else words.pieces
+        counts = np.zeros(len(words), np.uint8) if words.counts is None else words.counts
+        none = np.zeros((0, len(words)), np.uint16)
+        plain = cls(codes, scales, norms, exponent, words.starts, words.ends, pieces, counts, none)
+        return plain.with_head(head)
+
+    def with_head(self, head: PhraseHead | None) -> PackedPassage:
+        """Return the passage with the norms of a phrase head; it needs no run of the encoder."""
+        if head is None:
+            none = np.zeros((0, len(self)), np.uint16)
+            return replace(self, phrase_norms=none, phrase_exponent=0)
+        norms = span_norms(self.phrase_vectors(head), self.max_words)
+        norms[self.norms == 0] = 0  # a neighbour's
+        codes, exponent = pack_norms(norms)
+        return replace(self, phrase_norms=codes, phrase_exponent=exponent)
+
+    def phrase_vectors(self, head: PhraseHead) -> Float32:
+        """Return the phrase head's vectors of the words, float32 ``[N, d]``."""
+        return head.words(self.vectors, self.pieces, self.counts)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -96,6 +130,13 @@ class PackedPassage:
         norms: Float32 = np.where(self.norms > 0, 1 / self.inverse_norms, 0).astype(np.float32)
         return norms
 
+    @property
+    def phrase_span_norms(self) -> Float32:
+        """The norms of the spans by the phrase head, float32 ``[L, N]``; ``[0, N]`` without one."""
+        inverse = unpack_inverse_norms(self.phrase_norms, self.phrase_exponent)
+        norms: Float32 = np.where(self.phrase_norms > 0, 1 / inverse, 0).astype(np.float32)
+        return norms
+
     def cosines(self, query: Float32, lengths: range) -> Float32:
         """Return the cosines of a unit query ``[d]`` with all spans, float32 ``[lengths, N]``.
 
@@ -114,10 +155,13 @@ class PackedPassage:
         """Return the passage as bytes: equal passages give equal bytes, wherever they have been."""
         # An index may have moved the exponent.
         exponent = common_exponent([(self.norms, self.exponent)])
+        phrase_exponent = common_exponent([(self.phrase_norms, self.phrase_exponent)])
         offsets = np.stack((self.starts, self.ends))
         width = 2 if offsets.max(initial=0) < 1 << 16 else 4
         count, dimension = self.codes.shape
-        head = _HEADER.pack(VERSION, width, dimension, count, exponent, self.max_words)
+        about = (VERSION, width, dimension, count, exponent, self.max_words)
+        head = _HEADER.pack(*about, len(self.pieces), phrase_exponent, len(self.phrase_norms))
+        phrase_norms = rebase(self.phrase_norms, self.phrase_exponent, phrase_exponent)
         return b"".join(
             (
                 head,
@@ -125,6 +169,9 @@ class PackedPassage:
                 self.scales.astype("<f4").tobytes(),
                 rebase(self.norms, self.exponent, exponent).astype("<u2").tobytes(),
                 offsets.astype(f"<u{width}").tobytes(),
+                self.pieces.astype("<u4").tobytes(),
+                self.counts.tobytes(),
+                phrase_norms.astype("<u2").tobytes(),
             )
         )
 
@@ -136,14 +183,18 @@ class PackedPassage:
             IndexDamagedError: they are of something else.
         """
         try:
-            version, width, dimension, count, exponent, lengths = _HEADER.unpack_from(data)
+            version, width, dimension, count, exponent, lengths, *rest = _HEADER.unpack_from(data)
         except struct.error as exc:
             raise _unreadable(str(exc)) from exc
+        pieces_count, phrase_exponent, phrase_lengths = rest
         shapes: tuple[tuple[tuple[int, ...], str], ...] = (
             ((count, dimension), "i1"),
             ((count,), "<f4"),
             ((lengths, count), "<u2"),
             ((2, count), f"<u{width}"),
+            ((pieces_count,), "<u4"),
+            ((count,), "u1"),
+            ((phrase_lengths, count), "<u2"),
         )
         parts: list[npt.NDArray[np.generic]] = []
         start = _HEADER.size
@@ -155,7 +206,9 @@ class PackedPassage:
                 start += size
         if len(parts) < len(shapes) or start != len(data):
             raise _unreadable(f"version {version}, {len(data)} bytes")
-        codes, scales, norms, offsets = parts
+        codes, scales, norms, offsets, pieces, counts, phrase_norms = parts
+        if int(counts.astype(np.int64).sum()) != pieces_count:
+            raise _unreadable("its wordpieces are not those of its words")
         starts, ends = offsets.astype(np.int32)
         return cls(
             codes.astype(np.int8, copy=False),
@@ -164,7 +217,24 @@ class PackedPassage:
             exponent,
             starts,
             ends,
+            pieces.astype(np.int32),
+            counts.astype(np.uint8, copy=False),
+            phrase_norms.astype(np.uint16, copy=False),
+            phrase_exponent,
         )
+
+
+def blocked(passages: Sequence[PackedPassage]) -> Block:
+    """Return what mining reads of some passages."""
+    return Block(
+        np.concatenate([one.vectors for one in passages]),
+        np.concatenate([present_norms(one.norms, one.exponent) for one in passages], axis=1),
+        np.concatenate(
+            [present_norms(one.phrase_norms, one.phrase_exponent) for one in passages], axis=1
+        ),
+        np.concatenate([one.pieces for one in passages]),
+        np.concatenate([one.counts for one in passages]),
+    )
 
 
 def best_of_each(

@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from slice_os.corpus import sentence_ends
 from slice_os.records import Float32
-from slice_os.spans.selection import ScoredSpan
-from slice_os.spans.verify import SPANS, pick
 
 CROSSING = 0.1
 """The degree that may be given up for a span within one sentence, line or bullet."""
 DANGLING = 0.03
 """The degree that may be given up for a span that neither begins nor ends on a dangling word."""
+LOOSE = 0.015
+"""The degree that may be given up for an end that is that of a sentence, line or bullet."""
 
 _BEGINNING = frozenset(["and", "but", "nor", "of", "or", "than"])
 _ENDING = frozenset([
@@ -44,12 +44,14 @@ class Phrasing(NamedTuple):
 
     Attributes:
         costs: float32 ``[L, N]``: by how much a span's cosine may be above that of the span that
-            is preferred to it.
+            is preferred to it; 0 of one that neither crosses an end nor dangles.
         sentences: bool ``[L, N]``: spans from the beginning of a sentence to the end of one.
+        loose: float32 ``[L, N]``: the same for spans that are not whole sentences.
     """
 
     costs: Float32
     sentences: npt.NDArray[np.bool_]
+    loose: Float32
 
     def within(self, cosines: Float32, window: range) -> Float32:
         """Return cosines ``[L, N]`` with -inf where a span does not count for a window of lengths.
@@ -79,7 +81,8 @@ def phrasing(text: str, starts: npt.NDArray[Any], ends: npt.NDArray[Any], longes
     dangling = np.array([word in _ENDING for word in words], bool)[last - 1]
     dangling |= np.array([word in _BEGINNING for word in words], bool)
     costs = 2 * np.where(crossing, CROSSING, np.where(dangling, DANGLING, 0))
-    return Phrasing(costs.astype(np.float32), ending[first] & ending[last])
+    loose = 2 * LOOSE * (2 - ending[first].astype(np.float32) - ending[last])
+    return Phrasing(costs.astype(np.float32), ending[first] & ending[last], loose)
 
 
 def placed(
@@ -96,21 +99,3 @@ def placed(
     before = text[starts[first] : start] if first < i else ""
     after = text[end : ends[last - 1]] if j < last else ""
     return text[start:end], before.strip(), after.strip()
-
-
-def preferred(
-    text: str,
-    starts: npt.NDArray[Any],
-    ends: npt.NDArray[Any],
-    cosines: Float32,
-    window: range,
-    count: int = SPANS,
-) -> list[tuple[ScoredSpan, float]]:
-    """Return the spans of a passage to verify, best first, each with its cost as a degree.
-
-    `cosines` ``[L, N]`` are those of spans of 1 to L words, the last length of the window.
-    """
-    said = phrasing(text, starts, ends, len(cosines))
-    lengths = range(1, len(cosines) + 1)
-    found = pick(said.within(cosines, window), lengths, count, said.costs)
-    return [(span, float(said.costs[span.j - span.i - 1, span.i]) / 2) for span in found]

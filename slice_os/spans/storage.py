@@ -104,6 +104,13 @@ def unpack_inverse_norms(codes: Uint16, exponent: int | npt.NDArray[np.int64]) -
     return bits.view(np.float32)
 
 
+def present_norms(codes: Uint16, exponent: int) -> Float32:
+    """Return the inverse norms as `unpack_inverse_norms` does, but 0 for code 0."""
+    inverse = unpack_inverse_norms(codes, exponent)
+    inverse[codes == 0] = 0
+    return inverse
+
+
 def _clipped(inverse: npt.NDArray[np.float64]) -> Float32:
     """Return `inverse` as float32, within what a code can hold whatever the exponent."""
     largest = 2.0 ** (_HIGHEST + 1) * (1 - 2.0**-13)

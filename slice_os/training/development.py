@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from slice_os.errors import TrainingError
-from slice_os.evaluation.scorers import Encoded, single_pass, target_alone, verified, window
+from slice_os.evaluation.scorers import Encoded, rescored, single_pass, target_alone, window
 from slice_os.evaluation.significance import correlate
 from slice_os.exporters.pooled import CheckpointEncoder
 from slice_os.training.sampling import FILLERS, ScoredPair, place, read_pairs
@@ -17,7 +17,7 @@ MEASURES = {
     "alone": target_alone,
     "single": single_pass,
     "window": window,
-    "verified": verified,
+    "rescored": rescored,
 }
 
 
@@ -66,7 +66,7 @@ class DevelopmentSet:
         """Return Pearson correlations of scorers (`slice_os.evaluation.scorers`) with the likeness.
 
         `alone` is of the two texts; `single` of the first and the best span of any length of the
-        passage; `window` of the best span within the query's length window; `verified` of the best
+        passage; `window` of the best span within the query's length window; `rescored` of the best
         of that window's first spans encoded alone, as a search verifies; `mean`, of the last two,
         decides which step is the best.
         """
@@ -81,7 +81,7 @@ class DevelopmentSet:
         measures = {
             name: correlate(scores(encoded), gold).pearson for name, scores in MEASURES.items()
         }
-        measures["mean"] = (measures["verified"] + measures["window"]) / 2
+        measures["mean"] = (measures["rescored"] + measures["window"]) / 2
         return {name: round(value, 4) for name, value in measures.items()}
 
 

@@ -83,7 +83,7 @@ def mined(location, **options):
     [("dense", None), ("hybrid", "saturation"), ("hybrid", "rrf"), ("lexical", None)],
 )
 def test_each_version_finds_what_a_folder_does(filled, folder, mode, fusion):
-    options = {"mode": mode, "size": 10, "verify": 0, **({"fusion": fusion} if fusion else {})}
+    options = {"mode": mode, "size": 10, "rescore": 0, **({"fusion": fusion} if fusion else {})}
     for filters in (None, ["domain=media"], ["domain!=airline"]):
         with slice_os.open(folder) as ours, slice_os.open(filled) as theirs:
             for phrase in PHRASES:
@@ -224,7 +224,7 @@ def test_indexes_of_codes_find_every_match_too(node, folder, engine):
     slice_os.reindex(folder, to=location, cluster=settings)
     with slice_os.open(location) as index:
         assert index.status().details["engine"] == engine
-        for hit in index.search("the customer wants to cancel", size=3, verify=0):
+        for hit in index.search("the customer wants to cancel", size=3, rescore=0):
             assert hit.degree > 0.6
     assert mined(location).keys() == mined(folder).keys()
     advice = slice_os.doctor(location).to_dict()["findings"]

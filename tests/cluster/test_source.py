@@ -22,7 +22,7 @@ from slice_os.cli import main
 from slice_os.diagnosis import doctor
 from slice_os.encoder import encoder_info
 from slice_os.filters import parse_filters
-from slice_os.spans import cover
+from slice_os.spans import Aim, cover
 from support import faults, local
 
 NAME = "sources"
@@ -223,7 +223,7 @@ def test_the_graph_names_every_match_however_coarse_the_passages(client, backend
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     count = len(vectors)
     cosines, lengths = np.full(count, 0.8, np.float32), [range(1, 21)] * count
-    query = MiningQuery(vectors, lengths, cosines)
+    query = MiningQuery(Aim(vectors, lengths, cosines))
     scan = Scan(backend._cluster, SETTINGS, query, lambda _: None)
     assert scan.tolerance < SETTINGS.tolerance
 

@@ -42,7 +42,7 @@ def test_two_searches_paste_into_curl_too(filled):
     (hit, *others) = read_fused(answer)
     assert (hit.document, len(others)) == ("d2", 2)
     with slice_os.open(filled) as index:
-        (own, *_) = index.search("I wish to move seat", verify=0, late=0)
+        (own, *_) = index.search("I wish to move seat", rescore=0, late=0)
     assert hit.score == pytest.approx(own.score, abs=0.05)
     for options in (["dense"], ["mining"], ["lexical"]):
         words = shlex.split(

@@ -101,7 +101,7 @@ def test_many_queries_find_what_each_finds_alone(index, monkeypatch):
         {"mode": "dense", "size": 3, "offset": 1},
         {"mode": "lexical"},
         {"fusion": "rrf"},
-        {"filters": ["year>=2019"], "verify": 0},
+        {"filters": ["year>=2019"], "rescore": 0},
         {"min_degree": 0.6},
         {"group": True, "size": 2},
     ):

@@ -59,8 +59,8 @@ def test_degrees_and_rankings_are_the_same(both, mode, fusion, tie):
     """`tie`: scores this close count as equal; `address.What` is one word to Lucene alone."""
     local, remote = both
     for query in QUERIES:
-        ours = local.search(query, mode=mode, fusion=fusion, size=40, verify=0)
-        theirs = remote.search(query, mode=mode, fusion=fusion, size=10, verify=0)
+        ours = local.search(query, mode=mode, fusion=fusion, size=40, rescore=0)
+        theirs = remote.search(query, mode=mode, fusion=fusion, size=10, rescore=0)
         known = {(hit.document, hit.passage): hit for hit in ours}
         assert len(theirs) == min(10, len(ours))
         for rank, hit in enumerate(theirs):

@@ -378,7 +378,7 @@ class ClusterBackend(Backend):
         scan = Scan(self._cluster, self.layout, query, on_progress)
         # The degree of fewer dimensions, or of codes, says too little.
         true = self.layout.dimensions is None and self._cluster.dialect.keeps_degrees(self.layout)
-        by_graph = not query.exact and true and scan.graph_pays()
+        by_graph = query.graph and true and scan.graph_pays()
         found = scan.by_graph() if by_graph else scan.every_word()
         first = next(found, None)
         if first is None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,7 @@ from slice_os.backends.cluster.settings import Layout
 from slice_os.query import filter_clauses, radius
 from slice_os.query.mining import MARGINS
 from slice_os.records import Float32
-from slice_os.spans import cosine, degree, reaching
+from slice_os.spans import blocked, cosine, degree, reaching
 
 PHRASES = 16
 """Radial searches in one request."""
@@ -71,7 +71,7 @@ class Scan:
         sample = [stored_passage(hit) for hit in hits["hits"]]
         widened = np.array([cosine(least) for least in self._radii()], np.float32)
         named = [len(phrases) for _, phrases in self._reaching(sample, widened)]
-        passages, count = whole(hits["total"]["value"]), len(self.query.vectors)
+        passages, count = whole(hits["total"]["value"]), len(self.query.aim.vectors)
         each = READ + COMPARED * count
         by_graph = each * len(named) + NAMED * sum(named)
         times = passages / max(len(sample), 1)
@@ -83,7 +83,7 @@ class Scan:
         Where one phrase names more than can be listed, every word is read instead.
         """
         named: dict[str, None] = {}  # in the order they were found
-        count = len(self.query.vectors)
+        count = len(self.query.aim.vectors)
         for first in range(0, count, PHRASES):
             some = range(first, min(first + PHRASES, count))
             answers = self._lists(some)
@@ -135,7 +135,7 @@ class Scan:
 
     def _radii(self) -> list[float]:
         """Return the least stored degree that each phrase's search has to reach."""
-        degrees = [degree(c) for c in self.query.cosines.tolist()]
+        degrees = [degree(c) for c in self.query.aim.cosines.tolist()]
         return [radius(one, self.tolerance, self._margin) for one in degrees]
 
     @cached_property
@@ -145,8 +145,8 @@ class Scan:
 
     def _radial(self, k: int, window: int) -> dict[str, Any]:
         body = self.cluster.dialect.mining_query(
-            self.query.vectors[k],
-            degree(float(self.query.cosines[k])),
+            self.query.aim.vectors[k],
+            degree(float(self.query.aim.cosines[k])),
             tolerance=self.tolerance,
             size=window,
             nearest=window,
@@ -170,7 +170,7 @@ class Scan:
                 coming = ahead.submit(next, pages, None)
                 with reading(self.cluster.url):
                     some = [stored_passage(hit) for hit in page]
-                yield from self._reaching(some, self.query.cosines)
+                yield from self._reaching(some, self.query.aim.cosines)
                 done += len(page)
                 # More may have been written since they were counted.
                 self.on_progress(begun + (1 - begun) * min(done / max(passages, 1), 1.0))
@@ -181,14 +181,10 @@ class Scan:
         """Yield those passages where a span may reach a phrase's cosine, and the phrases."""
         if not passages:
             return
-        words = np.concatenate([stored.packed.vectors for stored in passages])
-        inverse = np.concatenate([stored.packed.inverse_norms for stored in passages], axis=1)
-        bounds = np.cumsum([0, *(len(stored.packed) for stored in passages)])
-
-        def read(part: slice) -> tuple[Float32, Float32]:
-            return words[part], inverse[:, part]
-
-        found = reaching(bounds, read, self.query.vectors, self.query.lengths, cosines)
+        packed = [stored.packed for stored in passages]
+        bounds = np.cumsum([0, *map(len, packed)])
+        aim = replace(self.query.aim, cosines=cosines)
+        found = reaching(bounds, lambda first, last: blocked(packed[first:last]), aim)
         for passage, phrases in found:
             yield passages[passage], phrases
 

@@ -112,6 +112,7 @@ def describe(meta: IndexMeta, settings: Layout) -> dict[str, Any]:
             "name": meta.encoder,
             "family": meta.family,
             "dimension": meta.dimension,
+            "phrase_head": meta.phrase_head,
         },
         "max_words": meta.max_words,
         "passage_words": meta.passage_words,
@@ -163,7 +164,8 @@ def read_meta(
         name, family, size = typed(encoder, name=str, family=str, dimension=int)
         words, most, version = typed(said, max_words=int, passage_words=int, format=int)
         store = None if said.get("store") is None else tuple(said["store"])
-        meta = IndexMeta(name, family, size, words, most, version, store)
+        head = str(encoder.get("phrase_head", ""))
+        meta = IndexMeta(name, family, size, words, most, version, store, head)
         layout = Layout(
             number(said["tolerance"]),
             vector["type"],

@@ -61,8 +61,8 @@ from slice_os.backends.local.writer import LOCK, LocalWriter, in_use, lock
 from slice_os.errors import LocationError
 from slice_os.files import write_whole
 from slice_os.filters import Filter
-from slice_os.records import DocumentInfo, Float32, Metadata, Passage, Reject
-from slice_os.spans import reaching
+from slice_os.records import DocumentInfo, Metadata, Passage, Reject
+from slice_os.spans import Block, reaching
 from slice_os.threads import Forkable, whole_at_fork
 
 T = TypeVar("T")
@@ -314,13 +314,12 @@ class LocalBackend(Backend, Forkable):
         left = Event()
 
         def reached(segment: Segment) -> list[tuple[int, list[int]]]:
-            def read(words: slice) -> tuple[Float32, Float32]:
+            def read(first: int, last: int) -> Block:
                 if left.is_set():  # with thousands of phrases a segment takes seconds
                     raise CancelledError
-                return segment.block(words)
+                return segment.block(first, last)
 
-            vectors, lengths, cosines = query.vectors, query.lengths, query.cosines
-            return list(reaching(segment.bounds, read, vectors, lengths, cosines))
+            return list(reaching(segment.bounds, read, query.aim))
 
         with self._own_state() as (database, segments), ExitStack() as stack:
             left_out = set(unseen(database, query.filters))

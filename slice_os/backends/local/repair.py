@@ -12,6 +12,7 @@ from slice_os.backends.local.compaction import rewrite
 from slice_os.backends.local.integrity import PASSAGE
 from slice_os.backends.local.schema import as_error, connect, load_meta, recorded_segments
 from slice_os.backends.local.writer import SEGMENT_WORDS, lock
+from slice_os.encoder.phrase_head import PhraseHead
 from slice_os.errors import IndexDamagedError
 from slice_os.records import Passage, Words
 from slice_os.spans import PackedPassage
@@ -26,7 +27,12 @@ Encode = Callable[[Iterable[str]], Iterator[Words]]
 
 
 def repair(
-    folder: Path, segments: Iterable[int], encode: Encode, *, postings: bool = False
+    folder: Path,
+    segments: Iterable[int],
+    encode: Encode,
+    head: PhraseHead | None,
+    *,
+    postings: bool = False,
 ) -> tuple[int, int]:
     """Put new segments, of the texts that the database has, in the place of damaged ones.
 
@@ -47,7 +53,7 @@ def repair(
             sealed = postings or is_sealed(folder) is True
             if sealed:
                 unseal(folder)
-            mended = _repair(database, folder, list(segments), encode)
+            mended = _repair(database, folder, list(segments), encode, head)
             if postings:
                 database.executescript(_POSTINGS)
             if sealed:
@@ -60,7 +66,11 @@ def repair(
 
 
 def _repair(
-    database: sqlite3.Connection, folder: Path, segments: list[int], encode: Encode
+    database: sqlite3.Connection,
+    folder: Path,
+    segments: list[int],
+    encode: Encode,
+    head: PhraseHead | None,
 ) -> tuple[int, int]:
     max_words = load_meta(database, folder).max_words
     database.execute("BEGIN IMMEDIATE")
@@ -82,7 +92,7 @@ def _repair(
                         "folder and index again."
                     )
                 passages, words = passages + 1, words + len(own)
-                yield key, number, ordinal, PackedPassage.pack(own, max_words, one)
+                yield key, number, ordinal, PackedPassage.pack(own, max_words, one, head)
 
     rewrite(database, folder, lost, encoded(), SEGMENT_WORDS)
     return passages, words

@@ -273,6 +273,11 @@ def load_meta(database: sqlite3.Connection, folder: Path) -> IndexMeta:
                 f"The index {folder} has format {values['format']}, this slice-os reads up to "
                 f"{FORMAT}: install a newer slice-os."
             )
+        if values["format"] < FORMAT:
+            raise LocationError(
+                f"The index {folder} has format {values['format']}, of a slice-os before this one: "
+                "index again to a new location."
+            )
         if values.get("store") is not None:
             values["store"] = tuple(values["store"])
         return IndexMeta(**values)

@@ -1,8 +1,9 @@
 """A vector segment: one file of .npy arrays one after the other, memory-mapped when read.
 
-A word takes d + 52 bytes: its int8 vector and scale, the 20 norms of the spans that begin with it
-(16 bits each) and its two offsets. The file ends in a checksum of all before it, which the database
-holds too: it tells this segment from every other.
+A word takes some d + 98 bytes: its int8 vector and scale, for each of the two heads the 20 norms of
+the spans that begin with it (16 bits each), its wordpieces (4 bytes each) and its two offsets. The
+file ends in a checksum of all before it, which the database holds too: it tells this segment from
+every other.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from slice_os.errors import IndexDamagedError
 from slice_os.files import sync_folder
 from slice_os.records import Float32
 from slice_os.spans import (
+    Block,
     PackedPassage,
     common_exponent,
     dequantize,
+    present_norms,
     rebase,
     unpack_inverse_norms,
 )
@@ -37,6 +40,11 @@ _ARRAYS: dict[str, np.dtype[Any]] = {
     "exponent": np.dtype(np.int64),
     "starts": np.dtype(np.uint32),
     "ends": np.dtype(np.uint32),
+    "piece_bounds": np.dtype(np.int64),
+    "pieces": np.dtype(np.uint32),
+    "counts": np.dtype(np.uint8),
+    "phrase_norms": np.dtype(np.uint16),
+    "phrase_exponent": np.dtype(np.int64),
 }
 _EXPONENTS = range(-127, 128)
 CHECKSUM_BYTES = 16
@@ -60,6 +68,8 @@ def write_segment(file: Path, passages: Sequence[PackedPassage]) -> tuple[int, b
     """
     exponent = common_exponent([(p.norms, p.exponent) for p in passages])
     norms = [rebase(p.norms, p.exponent, exponent) for p in passages]
+    own = common_exponent([(p.phrase_norms, p.phrase_exponent) for p in passages])
+    phrase_norms = [rebase(p.phrase_norms, p.phrase_exponent, own) for p in passages]
     arrays: dict[str, npt.NDArray[Any]] = {
         "bounds": np.cumsum([0, *map(len, passages)]),
         "vectors": np.concatenate([p.codes for p in passages]),
@@ -68,6 +78,11 @@ def write_segment(file: Path, passages: Sequence[PackedPassage]) -> tuple[int, b
         "exponent": np.array([exponent]),
         "starts": np.concatenate([p.starts for p in passages]),
         "ends": np.concatenate([p.ends for p in passages]),
+        "piece_bounds": np.cumsum([0, *(len(p.pieces) for p in passages)]),
+        "pieces": np.concatenate([p.pieces for p in passages]),
+        "counts": np.concatenate([p.counts for p in passages]),
+        "phrase_norms": np.concatenate(phrase_norms, axis=1),
+        "phrase_exponent": np.array([own]),
     }
     with file.open("w+b") as stream:
         for name, kind in _ARRAYS.items():
@@ -107,7 +122,9 @@ class Segment:
 
     ``bounds`` is int64 ``[passages + 1]`` (words of passage p: bounds[p] to bounds[p + 1]),
     ``vectors`` int8 ``[N, d]``, ``scales`` float32 ``[N]``, ``norms`` uint16 ``[max_words, N]``
-    (packed), ``starts`` and ``ends`` uint32 ``[N]``.
+    (packed), ``starts`` and ``ends`` uint32 ``[N]``, ``pieces`` uint32 ``[T]`` (of passage p:
+    piece_bounds[p] to piece_bounds[p + 1]), ``counts`` uint8 ``[N]``, ``phrase_norms`` uint16
+    ``[max_words, N]`` or ``[0, N]``.
     """
 
     bounds: npt.NDArray[np.int64]
@@ -117,6 +134,11 @@ class Segment:
     exponent: npt.NDArray[np.int64]
     starts: npt.NDArray[np.uint32]
     ends: npt.NDArray[np.uint32]
+    piece_bounds: npt.NDArray[np.int64]
+    pieces: npt.NDArray[np.uint32]
+    counts: npt.NDArray[np.uint8]
+    phrase_norms: npt.NDArray[np.uint16]
+    phrase_exponent: npt.NDArray[np.int64]
 
     @classmethod
     def open(cls, file: Path, recorded: Recorded | None = None) -> Segment:
@@ -147,12 +169,24 @@ class Segment:
     def _check_shape(self, recorded: Recorded | None) -> None:
         """Raise ValueError unless the arrays fit each other; the vectors are not read."""
         words = len(self.starts)
-        lengths = (len(self.vectors), len(self.scales), self.norms.shape[-1], len(self.ends))
-        whole = {*lengths} == {words} and self.vectors.ndim == self.norms.ndim == 2
+        lengths = (
+            *map(len, (self.vectors, self.scales, self.ends, self.counts)),
+            self.norms.shape[-1],
+            self.phrase_norms.shape[-1],
+        )
+        dimensions = {self.vectors.ndim, self.norms.ndim, self.phrase_norms.ndim}
+        whole = {*lengths} == {words} and dimensions == {2}
         bounds = self.bounds
         if not whole or not len(bounds) or bounds[0] or bounds[-1] != words:
             raise ValueError("its arrays do not fit each other")
-        if np.diff(bounds).min(initial=1) < 1 or int(self.exponent[0]) not in _EXPONENTS:
+        pieces, exponents = self.piece_bounds, {*self.exponent[:1], *self.phrase_exponent[:1]}
+        if len(pieces) != len(bounds) or pieces[0] or pieces[-1] != len(self.pieces):
+            raise ValueError("its wordpieces are not those of its passages")
+        if (
+            np.diff(pieces).min(initial=0) < 0
+            or np.diff(bounds).min(initial=1) < 1
+            or not exponents <= {*_EXPONENTS}
+        ):
             raise ValueError("its numbers are none of a segment")
         if recorded and (len(bounds) - 1, words) != (recorded.passages, recorded.words):
             raise ValueError("it is another one")
@@ -170,6 +204,7 @@ class Segment:
     def passage(self, ordinal: int) -> PackedPassage:
         """Return a passage; its arrays are views of the file."""
         part = self.slice(ordinal)
+        pieces = self.pieces[self.piece_bounds[ordinal] : self.piece_bounds[ordinal + 1]]
         return PackedPassage(
             self.vectors[part],
             self.scales[part],
@@ -177,12 +212,23 @@ class Segment:
             int(self.exponent[0]),
             self.starts[part].view(np.int32),
             self.ends[part].view(np.int32),
+            pieces.view(np.int32),
+            self.counts[part],
+            self.phrase_norms[:, part],
+            int(self.phrase_exponent[0]),
         )
 
-    def block(self, part: slice) -> tuple[Float32, Float32]:
-        """Return vectors ``[n, d]`` and inverse norms ``[max_words, n]`` of a slice of words."""
-        vectors = dequantize(self.vectors[part], self.scales[part])
-        return vectors, self.inverse_norms(part)
+    def block(self, first: int, last: int) -> Block:
+        """Return what mining reads of the passages `first` to `last`, half-open."""
+        part = slice(int(self.bounds[first]), int(self.bounds[last]))
+        pieces = slice(int(self.piece_bounds[first]), int(self.piece_bounds[last]))
+        return Block(
+            dequantize(self.vectors[part], self.scales[part]),
+            present_norms(self.norms[:, part], int(self.exponent[0])),
+            present_norms(self.phrase_norms[:, part], int(self.phrase_exponent[0])),
+            self.pieces[pieces].view(np.int32),
+            self.counts[part],
+        )
 
     def slice(self, ordinal: int) -> slice:
         """Return where a passage's words lie."""

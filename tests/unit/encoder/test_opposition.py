@@ -177,7 +177,7 @@ def test_a_search_judges_unless_told_not_to(location):
         assert judged["1"] <= 0.7
         phrase = ["the client wants to cancel"]
         for one, found in ((index, {"0"}), (plain, {"0", "1"})):
-            assert {m.document for m in one.mine(phrase, degree=0.8, verify=True)} == found
+            assert {m.document for m in one.mine(phrase, degree=0.8, rescore=True)} == found
 
 
 def test_a_hit_says_why_it_was_lowered(location):
@@ -187,7 +187,7 @@ def test_a_hit_says_why_it_was_lowered(location):
         assert hits["1"].spans[0].opposition == ("negation",)
         assert hits["1"].lowered == "(lowered: negation)"
         assert hits["1"].lowered in hits["1"]._repr_html_()
-        every = [hits["0"], *plain.search(query), *index.search(query, verify=0)]
+        every = [hits["0"], *plain.search(query), *index.search(query, rescore=0)]
         assert not any(hit.lowered or hit.spans[0].opposition for hit in every)
     for more in ((), ("--group",)):
         said = CliRunner().invoke(main, ["search", query, "--index", location, *more]).output
@@ -208,12 +208,12 @@ def test_the_verbs_take_it_by_name(location, tmp_path):
     phrases.write_text(query)
     mined = ("mine", phrases, "--index", location, "--degree", "0.8")
     assert "1 match" in run(*mined, "--judge", "words")
-    assert "2 matches" in run(*mined, "--judge", "none", "--verify")
+    assert "2 matches" in run(*mined, "--judge", "none")
     plain = run(*mined)
-    assert plain == run(*mined, SLICE_OS_JUDGE="words") == run(*mined, "--judge", "none")
-    assert plain == run(*mined, "--judge", "words", "--no-verify") != run(*mined, "--verify")
-    verified = (*mined, "--verify")
-    assert run(*verified, SLICE_OS_JUDGE="none") == run(*verified, "--judge", "none")
+    assert plain == run(*mined, SLICE_OS_JUDGE="words") != run(*mined, "--judge", "none")
+    unjudged = (*mined, "--no-rescore")
+    assert plain != run(*unjudged) == run(*unjudged, "--judge", "none")
+    assert run(*mined, SLICE_OS_JUDGE="none") == run(*mined, "--judge", "none")
     rows = tmp_path / "few.tsv"
     rows.write_text("\n".join(PAIRS.read_text(encoding="utf-8").splitlines()[:11]))
     lines = [run("evaluate", "opposites", rows, "--judge", one) for one in ("none", "words")]

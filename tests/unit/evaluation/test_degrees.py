@@ -48,14 +48,14 @@ def test_it_is_what_plain_computation_gives(file, tmp_path):
     report = slice_os.evaluate_degrees(file)
     assert (report.pairs, report.right, report.queries) == (6, 3, 3)
     right = np.array([right for *_, right in ROWS])
-    for one, verify in zip(report.degrees, (0, 8), strict=True):
+    for one, rescore in zip(report.degrees, (0, 8), strict=True):
         degrees = []
         for n, (query, passage, _) in enumerate(ROWS):
             with slice_os.open(tmp_path / f"{one.name}{n}") as index:
                 index.add([slice_os.Document("a", passage)])
-                (hit,) = index.search(query, verify=verify, literal=True)
+                (hit,) = index.search(query, rescore=rescore, literal=True)
             degrees.append(hit.degree)
-        if verify:  # of an index, the other is the degree that was stored: rounded
+        if rescore:  # of an index, the other is the degree that was stored: rounded
             assert one.average_precision == pytest.approx(average_precision(right, degrees))
             assert one.auc == pytest.approx(auc(right, degrees))
             within = [auc(right[s], degrees[s]) for s in (slice(0, 3), slice(3, 5))]

@@ -82,7 +82,7 @@ def test_graded_judgements_and_measures_by_name(folder, place):
 def test_a_document_counts_once_with_its_best_passage(folder, place):
     with slice_os.open(place) as index:
         query = QUERIES["3"]
-        hits = index.search(query, mode="dense", size=5, verify=0)
+        hits = index.search(query, mode="dense", size=5, rescore=0)
         assert [hit.document for hit in hits[:3]] == ["ship"] * 3  # it is long
         ranking = rank_documents(index, query, Setting("dense", "dense"), depth=3)
         assert len(ranking) == 3  # beyond the first three passages
@@ -99,7 +99,7 @@ def test_the_settings_are_those_of_a_search(folder, place, tmp_path):
     run = read_run(tmp_path / "hybrid-saturation-0.4-all-lengths-late-0.7.run")
     with slice_os.open(place) as index:
         for number, query in QUERIES.items():
-            hits = index.search(query, weight=0.4, all_lengths=True, size=100, verify=0, late=0.7)
+            hits = index.search(query, weight=0.4, all_lengths=True, size=100, rescore=0, late=0.7)
             best = {}
             for hit in hits:
                 best[hit.document] = max(hit.score, best.get(hit.document, 0))

@@ -71,7 +71,7 @@ def test_measures_agree_with_a_naive_computation():
 
 def test_marked_spans_are_found(place):
     with slice_os.open(place / "i.slice") as index:
-        report = evaluate_spans(place / "gold.jsonl", index, verify=True)
+        report = evaluate_spans(place / "gold.jsonl", index, rescore=True)
         plain = evaluate_spans(place / "gold.jsonl", index, degree=0.7)
     assert (report.gold, report.documents) == (3, 3)
     assert report.overlap == 1
@@ -163,7 +163,7 @@ def test_what_cannot_be_calibrated():
 
 def test_labels_from_marked_spans(place):
     with slice_os.open(place / "i.slice") as index:
-        found = labels_from_gold(place / "gold.jsonl", index, 0.6, verify=True)
+        found = labels_from_gold(place / "gold.jsonl", index, 0.6, rescore=True)
     assert found.correct.sum() + found.missed == 3
     assert 0.6 <= calibrate(found, recall=0.3).degree <= 1
 
@@ -213,7 +213,7 @@ def test_the_command_line(place, tmp_path):
             assert f"«{' '.join(row['text'].split())}»" in row["sentence"]
             said = " ".join(row["sentence"].replace("«", "").replace("»", "").split()).strip("… ")
             assert said in " ".join(opened.show(row["document"]).text.split())
-            assert len(said) > len(row["text"])
+            assert len(said) >= len(row["text"])
     out.write_text("\n".join([lines[0], *("yes" + line for line in lines[1:])]))
     shown = run("calibrate", out, "--precision", 0.9).stdout
     assert "precision  1.000" in shown

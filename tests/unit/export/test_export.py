@@ -31,7 +31,7 @@ def test_every_architecture_agrees_with_torch(checkpoint, tmp_path, kind):
     info = export(checkpoint(kind), tmp_path / "out", name=kind, progress=steps.append)
     assert info.measured["parity"]["all"]["min"] > 0.999
     assert info.precision == "fp32"
-    assert len(steps) == 4
+    assert len(steps) == 7
     assert EncoderInfo.load(tmp_path / "out", check=True) == info
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert (tmp_path / "out").stat().st_mode & 0o555 == 0o555
@@ -176,6 +176,7 @@ def test_an_existing_folder_is_kept(checkpoint, tmp_path, monkeypatch):
     assert sorted(path.name for path in out.iterdir()) == [
         "encoder.json",
         "model.onnx",
+        "phrase_head.npz",
         "tokenizer.json",
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -189,9 +190,10 @@ def test_int8_in_half_precision_is_near_to_fp32(checkpoint, tmp_path, kind):
         export(checkpoint(kind), tmp_path / precision, precision)
         with load_encoder(tmp_path / precision, device="cpu") as encoder:
             vectors[precision] = encoder.encode(texts)
+    info = EncoderInfo.load(tmp_path / "fp32")
+    assert EncoderInfo.load(tmp_path / "int8").phrase_head == info.phrase_head != ""
     graph = tmp_path / "int8/model.onnx"
     graph.write_bytes(half_precision(graph))
-    info = EncoderInfo.load(tmp_path / "fp32")
     replace(info, graph_bytes=graph.stat().st_size).dump(tmp_path / "int8")
     with load_encoder(tmp_path / "int8", device="cpu") as encoder:
         half = encoder.encode(texts)

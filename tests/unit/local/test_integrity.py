@@ -19,7 +19,10 @@ from slice_os.backends.local import LocalBackend, writer
 from slice_os.backends.local.integrity import examine
 from slice_os.backends.local.repair import repair
 from slice_os.errors import IndexDamagedError, IndexLockedError
+from slice_os.spans import Aim
 from support.local import DIMENSION, SENTENCES, encode, put, put_passage, search, unit
+
+AIM = Aim(unit(1)[None], [range(1, 21)], np.zeros(1, np.float32))
 
 ADVICE = r"'slice-os doctor --repair --index .*' encodes what it held anew\.$"
 WORDS = sum(len(f"{sentence} Number 1.".split()) for sentence in SENTENCES)
@@ -89,7 +92,7 @@ def test_a_damaged_segment_is_one_sentence_and_is_mended(filled, folder, how):
     assert "\n" not in str(caught.value)
     assert examine(folder).damaged.keys() == harmed
     others = {file: file.read_bytes() for n, file in enumerate(filled, 1) if n not in harmed}
-    assert repair(folder, harmed, encoded) == (4 * len(harmed), WORDS * len(harmed))
+    assert repair(folder, harmed, encoded, None) == (4 * len(harmed), WORDS * len(harmed))
     assert content(folder) == whole
     assert {file: file.read_bytes() for file in others} == others
     assert examine(folder, deep=True).damaged == {}
@@ -113,22 +116,20 @@ def test_every_flipped_byte_is_found_and_none_is_a_traceback(filled, folder):
             try:
                 with np.errstate(all="ignore"):
                     search(backend, mode="dense", lengths=range(2, 5))
-                    list(
-                        backend.scan(
-                            MiningQuery(unit(1)[None], [range(1, 21)], np.array([0], np.float32))
-                        )
-                    )
+                    list(backend.scan(MiningQuery(AIM)))
             except IndexDamagedError:
                 seen += 1
     assert seen > 40  # what is in the headers is seen when the index is opened
-    repair(folder, [1], encoded)
+    repair(folder, [1], encoded, None)
     assert content(folder) == whole
 
 
 def test_only_what_a_lost_segment_held_is_encoded(filled, folder):
     filled[1].unlink()
     texts = []
-    assert repair(folder, [2], lambda some: map(encode, map(texts.append, s := [*some]) and s))
+    assert repair(
+        folder, [2], lambda some: map(encode, map(texts.append, s := [*some]) and s), None
+    )
     whole = [f"{s} Number 1." for s in SENTENCES]
     assert examine(folder, deep=True).damaged == {}
     found = {text for (name, _), (text, *_) in content(folder).items() if name == "d1"}
@@ -147,7 +148,7 @@ def test_what_is_deleted_or_not_complete_stays_so_when_it_is_mended(filled, inde
     for file in (folder / "segments").iterdir():
         file.unlink()
     lost = examine(folder).damaged
-    repair(folder, lost, encoded)
+    repair(folder, lost, encoded, None)
     assert content(folder) == whole
     assert {name for name, _ in whole} == {"d0", "d2", "d3", "d4", "d5"}
     state = index.status()
@@ -158,7 +159,7 @@ def test_nothing_is_mended_while_somebody_writes(filled, index, folder):
     filled[0].unlink()
     (folder / "segments" / "00000001.slice").write_bytes(b"")
     with index.writer(), pytest.raises(IndexLockedError, match="Another process is writing"):
-        repair(folder, [1], encoded)
+        repair(folder, [1], encoded, None)
 
 
 def without_checksums(folder):
@@ -182,7 +183,7 @@ def test_an_index_of_before_checksums_goes_on_working(filled, index, folder):
     assert (found.damaged, found.unchecked, found.segments) == ({}, 6, 7)
     filled[0].write_bytes(filled[0].read_bytes()[:-100])
     assert examine(folder).damaged.keys() == {1}
-    repair(folder, [1], encoded)
+    repair(folder, [1], encoded, None)
     assert (examine(folder, deep=True).damaged, examine(folder).unchecked) == ({}, 5)
     assert whole.items() <= content(folder).items()
 

@@ -19,6 +19,7 @@ from slice_os.backends.local.schema import as_error
 from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError
 from slice_os.filters import parse_filters
 from slice_os.records import Document, Passage
+from slice_os.spans import Aim
 from support.local import (
     DIMENSION,
     SENTENCES,
@@ -29,6 +30,9 @@ from support.local import (
     search,
     unit,
 )
+
+EVERYTHING = Aim(unit(1)[None], [range(1, 21)], np.array([-1], np.float32))
+NEAR = Aim(unit(1)[None], [range(1, 4)], np.zeros(1, np.float32))
 
 
 def test_a_document_is_replaced_whole_and_unchanged_passages_keep_their_vectors(index, folder):
@@ -127,7 +131,7 @@ def test_a_reader_survives_the_merging_of_what_it_has_open(index, folder, monkey
             put(out, f"d{n}", [f"{SENTENCES[0]} {n}"])
     other = LocalBackend(folder)
     assert len(search(other, mode="dense")) == 10
-    scanning = other.scan(MiningQuery(unit(1)[None], [range(1, 21)], np.array([-1], np.float32)))
+    scanning = other.scan(MiningQuery(EVERYTHING))
     next(scanning)
     with index.writer() as out:
         out.delete([f"d{n}" for n in range(9)])
@@ -238,9 +242,7 @@ def test_an_index_that_may_only_be_read(tmp_path):
         with no_right_to_write(folder):
             index = LocalBackend.open(str(folder))
             assert {d for d, _ in search(index, mode="dense", size=9)} == {"a"}
-            assert list(
-                index.scan(MiningQuery(unit(1)[None], [range(1, 4)], np.zeros(1, np.float32)))
-            )
+            assert list(index.scan(MiningQuery(NEAR)))
             with pytest.raises(LocationError, match="cannot be written"):
                 index.writer()
         with index.writer() as out:
@@ -248,7 +250,7 @@ def test_an_index_that_may_only_be_read(tmp_path):
         with no_right_to_write(folder):
             assert {d for d, _ in search(index, mode="dense", size=9)} == {"a", "b"}
             again = LocalBackend.open(str(folder))
-            scan = again.scan(MiningQuery(unit(1)[None], [range(1, 4)], np.zeros(1, np.float32)))
+            scan = again.scan(MiningQuery(NEAR))
             next(scan)
         with index.writer() as out:
             put(out, "c", SENTENCES[:1])

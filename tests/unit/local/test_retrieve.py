@@ -11,7 +11,7 @@ import pytest
 from slice_os.backends.base import MiningQuery
 from slice_os.filters import parse_filters
 from slice_os.search.rerank import RANKS
-from slice_os.spans import degree, late_interaction, query_words, span_norms
+from slice_os.spans import Aim, degree, late_interaction, query_words, span_norms
 from support.local import DIMENSION, SENTENCES, candidates, encode, naive_degree, put, search, unit
 
 
@@ -195,7 +195,7 @@ def test_scan_yields_every_passage_that_reaches_and_counts_short_ones_whole(inde
         found = {
             (stored.passage.document, k)
             for stored, phrases in index.scan(
-                MiningQuery(vectors, windows, np.full(5, threshold, dtype=np.float32))
+                MiningQuery(Aim(vectors, windows, np.full(5, threshold, dtype=np.float32)))
             )
             for k in phrases
         }

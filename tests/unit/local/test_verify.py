@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
-import tarfile
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -15,14 +13,12 @@ from click.testing import CliRunner
 import slice_os
 from slice_os.backends.local import LocalBackend
 from slice_os.backends.local.checksums import CHECKSUM
-from slice_os.backends.local.integrity import examine
 from slice_os.cli import main
 from slice_os.errors import IndexDamagedError, LocationError, SliceOSError
 from slice_os.records import Document
 from support.local import SENTENCES, put, put_passage, search
 
 FLIPS = 400
-BEFORE = Path(__file__).with_name("before.tar.gz")
 
 
 @pytest.fixture
@@ -211,24 +207,6 @@ def test_the_checksum_is_one_that_b2sum_knows(filled):
     data = (filled / "index.sqlite").read_bytes()
     line = f"{hashlib.blake2b(data).hexdigest()}  index.sqlite\n"
     assert (filled / CHECKSUM).read_text() == line
-
-
-def test_indexes_made_before_go_on_working_and_say_what_is_not_checked(tmp_path):
-    with tarfile.open(BEFORE) as archive:
-        archive.extractall(tmp_path, filter="data")
-    place = tmp_path / "before.slice"
-    found = slice_os.verify(place)
-    assert found.healthy
-    notices = " ".join(one.what for one in found.findings if one.severity == "notice")
-    assert "hashes of all of them: 2" in notices
-    assert "has no checksum" in notices
-    slice_os.index([Document("new", "Something new was said.")], place)
-    found = slice_os.verify(place)
-    assert found.healthy
-    assert "hashes of all of them: 2" in " ".join(one.what for one in found.findings)
-    assert examine(place, deep=True).sealed
-    alter(place, "UPDATE passages SET text = 'Nothing' WHERE key = 1")
-    assert not slice_os.verify(place).healthy
 
 
 def test_the_verb(filled, tmp_path):

@@ -60,7 +60,6 @@ def test_selections_are_those_of_a_full_sort(case, k, threshold):
     order = ranked(cosines, lengths)
     assert spans.best_span(cosines, lengths) == (order[0] if order else (0, 0, -np.inf))
     assert spans.top_spans(cosines, lengths, k) == order[:k]
-    assert spans.pick(cosines, lengths, k) == order[:k]
     reached = [s for s in order if s[2] >= np.float32(threshold)]
     assert spans.spans_above(cosines, lengths, threshold) == apart(reached)
     np.testing.assert_array_equal(cosines, before)
@@ -120,13 +119,3 @@ def test_a_table_of_other_lengths_is_refused():
     ):
         with pytest.raises(ValueError, match=r"length|no -1"):
             call()
-
-
-def test_verified_degrees():
-    query = np.array([2.0, 0.0], np.float32)
-    alone = np.array([[3, 0], [0, 5], [-1, 0], [0, 0], [1, 1]], np.float32)
-    got = spans.verified_degrees(query, alone)
-    np.testing.assert_allclose(got, [1, 0.5, 0, 0, (1 + 0.5**0.5) / 2], atol=1e-12)
-    assert spans.verified_degrees(query, alone[:0]).shape == (0,)
-    assert not spans.verified_degrees(0 * query, alone).any()
-    assert len(spans.pick(np.zeros((2, 20), np.float32), range(1, 3))) == 8

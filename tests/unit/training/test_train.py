@@ -108,7 +108,7 @@ def test_a_run_makes_a_checkpoint_that_exports(room, tmp_path, tables):
     names = {"context", "matrix", "alone", "degrees"} | ({"slice"} if tables else set())
     names |= {"ranking", "pairs", "pairs alone"} if RANKING in tables else set()
     assert names <= set(seen[-1].losses)
-    assert set(report.measures) == {"alone", "single", "window", "verified", "mean", "step"}
+    assert set(report.measures) == {"alone", "single", "window", "rescored", "mean", "step"}
     assert not same(weights(tmp_path / "run"), load_file(tmp_path / "base/model.safetensors"))
     info = slice_os.export(report.checkpoint, tmp_path / "encoder", "fp32")
     assert info.licence == "Apache-2.0"

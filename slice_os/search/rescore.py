@@ -1,4 +1,4 @@
-"""Hits out of ranked passages: their best spans, encoded alone to verify their degrees."""
+"""Hits out of ranked passages: their best spans, encoded alone to rescore them."""
 
 from __future__ import annotations
 
@@ -7,21 +7,27 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from slice_os.backends.base import SearchQuery, StoredPassage
-from slice_os.encoder import Encoder
+from slice_os.encoder.alone import AloneVectors
 from slice_os.encoder.judge import Judge, Placed
-from slice_os.records import Float32, Hit, SpanMatch
+from slice_os.records import Hit, SpanMatch
 from slice_os.search.rerank import Ranked
 from slice_os.spans import (
+    VERBATIM,
+    Question,
     ScoredSpan,
+    SpanTables,
     contributions,
     degree,
     placed,
-    preferred,
-    verified_degrees,
+    questions,
+    spans_above,
+    top_spans,
 )
 
+Float64 = npt.NDArray[np.float64]
 SHOWN_SPANS = 3
 """Spans a hit shows: the best that share no word."""
 
@@ -45,21 +51,35 @@ def read_span(stored: StoredPassage, start: int, end: int) -> Placed:
     return Placed(*placed(text, packed.starts, packed.ends, start, end))
 
 
-def verified(
+def rescored(
     ranked: Sequence[Sequence[Ranked]],
     queries: Sequence[SearchQuery],
-    encoder: Encoder,
+    alone: AloneVectors,
     spans: int,
     judge: Judge | None = None,
 ) -> list[Hits]:
-    """Return the hits of some queries' passages: one encoder run verifies `spans` of each passage.
+    """Return the hits of some queries' passages: one encoder run rescores `spans` of each passage.
 
-    A `judge` has the last word on the degrees of those that are shown. With 0 spans degrees are
-    those in context.
+    They are chosen by the phrase head. A `judge` has the last word on their degrees. With 0 spans
+    the best are shown as they are in context and by the phrase head.
     """
-    found = [[_best(one, spans or SHOWN_SPANS) for one in passages] for passages in ranked]
+    encoder = alone.encoder
+    asked = [
+        questions(
+            [query.text],
+            query.vector[None],
+            [query.lengths],
+            encoder.head.ask(query.vector[None]) if encoder.head else None,
+            encoder.pieces,
+        )[0]
+        for query in queries
+    ]
+    found = [
+        [_best(one, question, spans) for one in passages]
+        for passages, question in zip(ranked, asked, strict=True)
+    ]
     if spans:
-        found = _verified(found, [query.vector for query in queries], encoder)
+        found = _rescored(found, asked, alone)
     shown = [[_apart(own) for own in passages] for passages in found]
     if spans and judge:
         shown = _judged(ranked, shown, [query.text for query in queries], judge)
@@ -70,49 +90,63 @@ def verified(
 
 
 class _Found(NamedTuple):
-    """A span, and what its degree is counted as less in the choice of spans (`Phrasing`)."""
+    """A span, its cosine in context, and what its degree is counted as less in the choice."""
 
     match: SpanMatch
+    context: float
     cost: float
+    verbatim: bool
 
 
-def _best(ranked: Ranked, spans: int) -> list[_Found]:
-    text, packed, window = ranked.stored.passage.text, ranked.stored.packed, ranked.window
-    cosines = packed.scored(ranked.word_scores, range(1, window.stop))
-    norms = packed.span_norms
+def _best(ranked: Ranked, question: Question, spans: int) -> list[_Found]:
+    """Return the spans to rescore, the best by the phrase head; verbatim ones before all."""
+    tables = SpanTables(ranked.stored.packed, ranked.stored.passage.text)
+    own = tables.cosines(question)
+    shown = question.weights.combine(own.context, own.head)
+    costs = tables.costs.copy()
+    verbatim = tables.verbatim(question)
+    for i, j in verbatim:
+        shown[j - i - 1, i], costs[j - i - 1, i] = 1, -VERBATIM
+    if spans:
+        best = top_spans(shown, tables.lengths, spans, costs)
+    else:
+        best = spans_above(shown, tables.lengths, -1.0, costs)[:SHOWN_SPANS]
     return [
-        _Found(_match(ranked, norms, span), cost)
-        for span, cost in preferred(text, packed.starts, packed.ends, cosines, window, spans)
+        _Found(
+            _match(ranked, tables, span, float(shown[span.j - span.i - 1, span.i])),
+            float(own.context[span.j - span.i - 1, span.i]),
+            float(costs[span.j - span.i - 1, span.i]) / 2,
+            (span.i, span.j) in verbatim,
+        )
+        for span in best
     ]
 
 
-def _match(ranked: Ranked, norms: Float32, span: ScoredSpan) -> SpanMatch:
-    indexed = degree(span.cosine)
-    shares = contributions(ranked.word_scores, norms, span.i, span.j)
+def _match(ranked: Ranked, tables: SpanTables, span: ScoredSpan, shown: float) -> SpanMatch:
+    shares = contributions(ranked.word_scores, tables.norms, span.i, span.j)
     said = span_text(ranked.stored, span.i, span.j)
-    return SpanMatch(*said, indexed, indexed, tuple(shares.tolist()))
+    return SpanMatch(*said, degree(shown), degree(float(shares.sum())), tuple(shares.tolist()))
 
 
-def _verified(
-    found: Sequence[Sequence[list[_Found]]], vectors: Sequence[Float32], encoder: Encoder
+def _rescored(
+    found: Sequence[Sequence[list[_Found]]], asked: Sequence[Question], alone: AloneVectors
 ) -> list[list[list[_Found]]]:
-    """Return spans with the degrees of their words alone, each text encoded once."""
-    texts = {one.match.text: 0 for passages in found for spans in passages for one in spans}
-    texts = {text: row for row, text in enumerate(texts)}
-    alone = encoder.encode(list(texts))
-    return [
-        [_with_degrees(spans, vector, alone, texts) for spans in passages]
-        for vector, passages in zip(vectors, found, strict=True)
-    ]
+    """Return spans with the degrees that their words alone give them, each text encoded once."""
+    spans = [one for passages in found for own in passages for one in own]
+    texts = [*(question.text for question in asked), *(one.match.text for one in spans)]
+    vectors = alone.encode(texts).astype(np.float64)
+    of_spans = iter(vectors[len(asked) :])
 
+    def known(one: _Found, question: Question, vector: Float64) -> _Found:
+        by_words = np.float64(min(float(vector @ next(of_spans)), 1.0))
+        if one.verbatim:
+            return one
+        shown = question.weights.combine(np.float64(one.context), by_words)
+        return one._replace(match=replace(one.match, degree=degree(float(shown))))
 
-def _with_degrees(
-    spans: Sequence[_Found], vector: Float32, alone: Float32, texts: dict[str, int]
-) -> list[_Found]:
-    degrees = verified_degrees(vector, alone[[texts[one.match.text] for one in spans]])
     return [
-        one._replace(match=replace(one.match, degree=float(d)))
-        for one, d in zip(spans, degrees, strict=True)
+        [[known(one, question, vector) for one in own] for own in passages]
+        for passages, question, vector in zip(found, asked, vectors, strict=False)
     ]
 
 
