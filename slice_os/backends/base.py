@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Mode = Literal["hybrid", "dense", "lexical"]
 Order = Literal["degree"]
 """What hits and matches may be sorted by, highest first."""
-FORMAT = 1
+FORMAT = 2
 SHORT_SPANS = 3
 """The shortest span that counts for a query of five words."""
 

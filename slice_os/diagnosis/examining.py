@@ -95,7 +95,7 @@ def _examine_folder(
             said = f"Repaired: {passages:,} passages ({words:,} words) were encoded anew."
             notes.find("ok", said)
         if postings:
-            notes.find("ok", "Repaired: the postings of BM25 were made anew from the texts.")
+            notes.find("ok", "Repaired: the postings of BM25 and of filters were made anew.")
         condition = integrity.examine(folder, deep=True)
     check_folder(notes, folder, condition, deep)
     if stored and (stored - state.words) / stored > DELETED_SHARE:

@@ -15,7 +15,7 @@ from slice_os.errors import IndexDamagedError, LocationError
 
 SAMPLE = 100
 """Documents of an index in a cluster that are looked at."""
-ANEW = "restore a backup ('slice-os restore'), or delete the folder and index again."
+ANEW = "restore a backup ('slice-os restore'), or index to a new location."
 
 
 def verify(
@@ -26,9 +26,9 @@ def verify(
 ) -> Diagnosis:
     """Compare all that an index holds with its hashes, and name what is not what was written.
 
-    Of a folder that is every byte: segments, texts, offsets, metadata, postings, and the file of
-    the database. Of an index in a cluster it is a sample of documents: the words' vectors can be
-    read and the spans are theirs, and texts, fields and counts fit their hashes.
+    Of a folder that is all that is read: segments, texts, offsets, metadata, postings. Of an index
+    in a cluster it is a sample of documents: the words' vectors can be read and the spans are
+    theirs, and texts, fields and counts fit their hashes.
 
     Args:
         location: A folder, or ``https://host:9200/name``.
@@ -119,36 +119,9 @@ def check_folder(notes: Notes, folder: Path, condition: integrity.Condition, dee
     if not condition.postings:
         notes.find(
             "error",
-            "The postings of BM25 are not those of the texts",
+            "The postings of BM25 or of filters are not those of the documents",
             f"'slice-os doctor --repair --index {folder}' makes them anew.",
-        )
-    if condition.sealed is False and not condition.is_named:
-        notes.find(
-            "error",
-            "The database's file is not what was written (its checksum is another), though all "
-            "that is read of it is",
-            ANEW,
         )
     if condition.is_sound and condition.segments:
         read = "All files of the index are" if deep else "Sizes and identities of all files are"
         notes.find("ok", f"{read} what was written{'' if deep else ' (--deep reads the files)'}.")
-    if deep and condition.sealed is None:
-        notes.find(
-            "notice",
-            "The database's file has no checksum: somebody writes to it, or the last run was "
-            "killed, or ended while it was read",
-            "the end of the next run makes one; all that is read of it was checked.",
-        )
-    if deep and condition.undigested:
-        notes.find(
-            "notice",
-            f"Documents from before there were hashes of all of them: {condition.undigested:,}",
-            "their texts and vectors were checked; indexing them again has the rest checked, too.",
-        )
-    if condition.unchecked:
-        notes.find(
-            "notice",
-            f"Segments from before there were checksums: {condition.unchecked:,}",
-            "they work, but a changed byte in them is not seen; index to a new location to have "
-            "them.",
-        )
