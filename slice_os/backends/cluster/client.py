@@ -9,6 +9,7 @@ from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+from weakref import finalize
 
 import orjson
 from opensearchpy.serializer import JSONSerializer
@@ -62,7 +63,7 @@ class Client(Forkable):
         self._own: OpenSearch | None = None
         self.effort = Effort()
         if client is None:
-            self._own = _connect(address, environment_of(credentials))
+            self._connect()
         self.watch_forks()
 
     def __enter__(self) -> Client:
@@ -70,6 +71,10 @@ class Client(Forkable):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _connect(self) -> None:
+        self._own = _connect(self.address, environment_of(self._credentials))
+        finalize(self, self._own.close).atexit = False
 
     def close(self) -> None:
         """Close the connections, unless they are another's."""
@@ -104,7 +109,7 @@ class Client(Forkable):
 
         def work() -> Any:
             if self._own is None and self._given is None:
-                self._own = _connect(self.address, environment_of(self._credentials))
+                self._connect()
             transport = (self._given or self._own).transport  # type: ignore[union-attr]
             with self.effort.spent("sending_seconds"):
                 return transport.perform_request(method, where, params=dict(params), body=sent)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -83,12 +82,16 @@ def meeting_of(database: Database) -> Meeting:
     """Return what tells which documents meet filters, in one state of the index."""
     state = database.execute("PRAGMA data_version").fetchone()
     if database.met is None or database.met[0] != state:
-        database.met = state, lru_cache(REMEMBERED)(partial(_meeting, database))
+        database.met = state, {}
     known = database.met[1]
 
     def meeting(filters: Sequence[Condition], keys: Int64) -> Bools:
-        found = known(tuple(one for one in filters if isinstance(one, Filter)))
-        return found.take(keys, mode="clip")
+        asked = tuple(one for one in filters if isinstance(one, Filter))
+        if asked not in known:
+            if len(known) == REMEMBERED:
+                del known[next(iter(known))]
+            known[asked] = _meeting(database, asked)
+        return known[asked].take(keys, mode="clip")
 
     return meeting
 

@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, TypeVar
+from weakref import finalize
 
 from filelock import FileLock, Timeout
 
@@ -89,6 +90,8 @@ class LocalBackend(Backend, Forkable):
         self._closed = Event()
         self._segments: dict[int, Segment] = {}
         self._pool = _pool()
+        # A former generation ends with the last search of it: it has no other end.
+        finalize(self, _close_all, self._idle).atexit = False
         self.watch_forks()
 
     def before_fork(self) -> None:
@@ -106,8 +109,7 @@ class LocalBackend(Backend, Forkable):
         self._pool = _pool()
 
     def _close_idle(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
+        _close_all(self._idle)
 
     @classmethod
     def open(cls, location: str, **options: Any) -> LocalBackend | None:
@@ -424,6 +426,11 @@ class LocalBackend(Backend, Forkable):
             self._closed.set()
             self._segments = {}
             self._close_idle()
+
+
+def _close_all(databases: list[Database]) -> None:
+    while databases:
+        databases.pop().close()
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import errno
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from slice_os.backends.local.checksums import note_description
 from slice_os.backends.local.segment import Recorded, mending
 from slice_os.errors import IndexDamagedError, LocationError
 from slice_os.files import sync_folder
+from slice_os.filters import Filter
 from slice_os.lexical import stands
 
 Int64 = npt.NDArray[np.int64]
@@ -90,13 +91,13 @@ class Database(sqlite3.Connection):
     `refused` is then why it cannot be read as one that changes. `lengths` is what BM25 keeps of the
     lengths of passages, with the state that it was read in, `owners` whose passages those of a
     segment are, by their documents' keys: these change no more, and what is gone stays hidden.
-    `met` tells which documents meet filters in the state that it was made in.
+    `met` says which documents meet some filters, with the state that it was read in.
     """
 
     sealed: State | None = None
     refused: sqlite3.Error | None = None
     lengths: tuple[object, tuple[Int64, npt.NDArray[np.float64], Int64]] | None = None
-    met: tuple[object, Callable[..., Bools]] | None = None
+    met: tuple[object, dict[tuple[Filter, ...], Bools]] | None = None
     owners: dict[int, Int64]
 
     def __init__(self, *args: Any, **options: Any) -> None:
