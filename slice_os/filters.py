@@ -115,6 +115,10 @@ def _any_of(name: str, value: object) -> Filter:
     values = list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
     if not values:
         raise QueryError(f"The filter on {name!r} is a list without values: leave it out.")
+    if any(one is None for one in values):
+        raise QueryError(
+            f"The filter on {name!r} is None, which is no value: leave it out, or name a value."
+        )
     return either(Filter(name, "=", _text(one)) for one in values)
 
 

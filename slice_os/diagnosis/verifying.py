@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
-from slice_os.backends import backend_for
+from slice_os.backends import backend_for, connection
 from slice_os.backends.local import integrity
 from slice_os.backends.local.generations import live_folder
 from slice_os.diagnosis.findings import Diagnosis, Notes
@@ -23,6 +24,8 @@ def verify(
     *,
     sample: int | None = SAMPLE,
     on_progress: Callable[[float], object] = lambda share: None,
+    credentials: Mapping[str, str] | None = None,
+    client: Any = None,
 ) -> Diagnosis:
     """Compare all that an index holds with its hashes, and name what is not what was written.
 
@@ -34,6 +37,8 @@ def verify(
         location: A folder, or ``https://host:9200/name``.
         sample: So many documents of a cluster, drawn at random; None for all.
         on_progress: Is told now and then what share of the work is done.
+        credentials: For a cluster, see `slice_os.Index`.
+        client: Likewise.
 
     Raises:
         LocationError: there is no index at the location, or it cannot be used.
@@ -42,10 +47,10 @@ def verify(
     location, notes = os.fspath(location), Notes(facts={"index": os.fspath(location)})
     if "://" in location:
         backend_for(location)  # or its error
-        _verify_cluster(location, notes, sample, on_progress)
+        _verify_cluster(location, notes, sample, on_progress, connection(credentials, client))
         return notes.done()
     try:
-        backend = backend_for(location).open(location)
+        backend = backend_for(location).open(location, **connection(credentials, client))
         if backend is None:
             raise _nothing_at(location)
         with closing(backend):
@@ -62,7 +67,11 @@ def verify(
 
 
 def _verify_cluster(
-    location: str, notes: Notes, sample: int | None, on_progress: Callable[[float], object]
+    location: str,
+    notes: Notes,
+    sample: int | None,
+    on_progress: Callable[[float], object],
+    options: Mapping[str, Any],
 ) -> None:
     from slice_os.backends.cluster.damaged import reading
     from slice_os.backends.cluster.index import ClusterBackend
@@ -72,7 +81,7 @@ def _verify_cluster(
     from slice_os.diagnosis.index import count_documents
     from slice_os.diagnosis.spans import report_spans
 
-    opened = ClusterBackend.open(location)
+    opened = ClusterBackend.open(location, **options)
     if opened is None:
         raise _nothing_at(location)
     with closing(opened):

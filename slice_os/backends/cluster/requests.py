@@ -277,21 +277,24 @@ class Cluster:
             yield field_name(token)
             after = {"after": {"token": last_token(token)}}
 
-    def generations(self) -> dict[str, str]:
-        """Return what the alias names now: index -> what tells it from another of its name."""
+    def generations(self, **options: Any) -> dict[str, str]:
+        """Return what the alias names now: index -> what tells it from another of its name.
+
+        `options` are those of `Client.request`.
+        """
         answer = self.client.request(
             "GET",
             f"/{self.address.name}",
-            retry_timeout=WRITE_RETRY_TIMEOUT,
             ignore_unavailable="true",
             filter_path="*.settings.index.uuid",
+            **{"retry_timeout": WRITE_RETRY_TIMEOUT, **options},
         )
         settings = {name: one["settings"]["index"] for name, one in answer.items()}
         return {name: typed(one, uuid=str)[0] for name, one in settings.items()}
 
     def fuller(self) -> str | None:
         """Return the generation that holds documents where this one holds none, if there is one."""
-        if not self.is_empty():
+        if not self.is_empty(RETRY_TIMEOUT):
             return None
         try:
             rows = self.client.request(
@@ -313,9 +316,9 @@ class Cluster:
         body = {"query": query, "size": 0, "track_total_hits": True}
         return whole(self.search(body)["hits"]["total"]["value"])
 
-    def is_empty(self) -> bool:
+    def is_empty(self, retry_timeout: float = WRITE_RETRY_TIMEOUT) -> bool:
         """Tell whether the index holds nothing."""
-        return self.count(WRITE_RETRY_TIMEOUT) == 0
+        return self.count(retry_timeout) == 0
 
     def describe(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the index's mappings and settings."""

@@ -216,6 +216,11 @@ class LocalBackend(Backend, Forkable):
             },
         )
 
+    def count(self) -> int:
+        with self._snapshot() as database:
+            query = "SELECT count(*) FROM documents WHERE hash IS NOT NULL"
+            return int(database.execute(query).fetchone()[0])
+
     def roots(self) -> dict[str, str] | None:
         with self._snapshot() as database:
             return load_roots(database)
