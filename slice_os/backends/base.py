@@ -400,12 +400,19 @@ class Backend(ABC):
         """Make an empty generation beside this one; settings that are not said are this one's."""
 
     @abstractmethod
-    def note_build(self, build: Mapping[str, Any] | None) -> None:
-        """Note who builds this generation and how far; None: it is whole and live."""
+    def note_build(self, build: Mapping[str, Any] | None, token: object = ...) -> bool:
+        """Note who builds this generation and how far; None: it is whole and live.
+
+        With a `token` only if what is noted has that one, in one step; else it returns False.
+        """
 
     @abstractmethod
     def swap(self, number: int) -> None:
-        """Let the location name the generation of a number, in one step."""
+        """Let the location name the generation of a number instead of this one, in one step.
+
+        Raises:
+            LocationError: it does not name this one.
+        """
 
     @abstractmethod
     def drop(self, number: int) -> None:

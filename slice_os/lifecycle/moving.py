@@ -94,7 +94,7 @@ def make_live(
                 ours = queries if now.meta.family == live.meta.family else drawn_queries(now)[:1]
                 overlap(now, ours, now, ours)
         except BaseException:
-            live.swap(former)
+            target.swap(former)
             raise
     target.note_build(None)
     return copied

@@ -28,7 +28,7 @@ _FILES = (
 )
 
 
-_asked: Any = None
+_asked: Callable[[str], str] | None = None
 _AUTHORIZATION = ("USER", "PASSWORD", "API_KEY", "AWS_REGION", "AWS_SERVICE")
 _OTHERS = (
     "CA_CERTS",
@@ -226,4 +226,4 @@ def signer(region: str, service: str) -> Any:
 def forget_secrets() -> None:
     """Let what was typed be asked for again: it was wrong."""
     if _asked is not None:
-        _asked.cache_clear()
+        _asked.cache_clear()  # type: ignore[attr-defined]

@@ -41,7 +41,7 @@ from slice_os.backends.cluster.generations import (
 )
 from slice_os.backends.cluster.loading import put_replicas
 from slice_os.backends.cluster.mending import mend
-from slice_os.backends.cluster.requests import LONGEST_TERM, PAGE, WORDS_PAGE, Cluster
+from slice_os.backends.cluster.requests import FREE, LONGEST_TERM, PAGE, WORDS_PAGE, Cluster
 from slice_os.backends.cluster.retrieve import (
     DESCRIBED,
     STORED,
@@ -140,7 +140,7 @@ class ClusterBackend(Backend):
     ) -> ClusterBackend:
         address = parse_location(location)
         index = GENERATION.format(address.name, 1)
-        body: dict[str, Any] = {"aliases": {address.name: {}}}
+        body: dict[str, Any] = {"aliases": {address.name: {}, FREE.format(address.name): {}}}
         with Client(address, **options) as client:
             applied = None if settings else _applied(client)
             if applied is None:
@@ -458,8 +458,8 @@ class ClusterBackend(Backend):
             make_generation(self._cluster, number, meta, layout), meta, layout, has_exact=True
         )
 
-    def note_build(self, build: Mapping[str, Any] | None) -> None:
-        note_build(self._cluster, build)
+    def note_build(self, build: Mapping[str, Any] | None, token: object = ...) -> bool:
+        return note_build(self._cluster, build, token)
 
     def swap(self, number: int) -> None:
         index = GENERATION.format(self._cluster.address.name, number)

@@ -91,7 +91,8 @@ def meeting_of(database: Database) -> Meeting:
             if len(known) == REMEMBERED:
                 del known[next(iter(known))]
             known[asked] = _meeting(database, asked)
-        return known[asked].take(keys, mode="clip")
+        found: Bools = known[asked].take(keys, mode="clip")
+        return found
 
     return meeting
 
@@ -118,7 +119,7 @@ def _evaluate(database: sqlite3.Connection, clause: Mapping[str, Any], blocks: i
     ((kind, wanted),) = clause.items()
     if kind == "bool":
         some = wanted.get("must_not") or wanted["should"]
-        found = np.logical_or.reduce([_evaluate(database, one, blocks) for one in some])
+        found: Bools = np.logical_or.reduce([_evaluate(database, one, blocks) for one in some])
         return ~found if "must_not" in wanted else found
     (value,) = wanted.values()
     if kind in ("term", "terms"):

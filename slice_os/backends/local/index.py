@@ -400,14 +400,21 @@ class LocalBackend(Backend, Forkable):
             create(folder, meta)
         return LocalBackend(self._root, number)
 
-    def note_build(self, build: Mapping[str, Any] | None) -> None:
-        if build is None:
-            (self._folder / BUILD).unlink(missing_ok=True)
-        else:
-            with _mapped(self._root):
+    def note_build(self, build: Mapping[str, Any] | None, token: object = ...) -> bool:
+        with _mapped(self._root), FileLock(self._folder / f"{BUILD}.lock"):
+            if token is not ... and read_build(self._folder).get("token") != token:
+                return False
+            if build is None:
+                (self._folder / BUILD).unlink(missing_ok=True)
+            else:
                 write_whole(self._folder / BUILD, json.dumps(build))
+        return True
 
     def swap(self, number: int) -> None:
+        if live_number(self._root) != self._number:  # writers are held off: nobody else moves it
+            raise LocationError(
+                f"Another generation of {self._root} was made live meanwhile: run this again."
+            )
         with _mapped(self._root):
             make_live(self._root, number)
 

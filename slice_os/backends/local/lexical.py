@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from slice_os.backends.local.filtering import Bools, Meeting
-from slice_os.backends.local.schema import AT, Database, Int64
+from slice_os.backends.local.filtering import Meeting
+from slice_os.backends.local.schema import AT, Bools, Database, Int64
 from slice_os.backends.local.segment import Segment
 from slice_os.errors import IndexDamagedError
 from slice_os.filters import Condition

@@ -10,10 +10,10 @@ from concurrent.futures import Executor, Future
 import numpy as np
 
 from slice_os.backends.base import Candidate, SearchQuery, StoredPassage
-from slice_os.backends.local.filtering import Bools, Meeting, meeting_of
+from slice_os.backends.local.filtering import Meeting, meeting_of
 from slice_os.backends.local.lexical import Float64, Places, Postings, Ref, wording_clause
 from slice_os.backends.local.scan import best_cosines
-from slice_os.backends.local.schema import AT, Database, Int64
+from slice_os.backends.local.schema import AT, Bools, Database, Int64
 from slice_os.backends.local.segment import Segment
 from slice_os.filters import Condition
 from slice_os.fusion import get_fusion
