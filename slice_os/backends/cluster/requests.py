@@ -448,7 +448,8 @@ def check_whole(answer: dict[str, Any], url: str) -> None:
         if answer.get("status") in BUSY:
             raise IncompleteError(f"{url} is too busy: {reason_of(answer)}. Try again.")
         said = state_of(url, answer) or f"{url} refused a search: {reason_of(answer)}."
-        raise RefusedError(said, answer.get("status"))
+        error = GoneError if answer.get("status") == 404 else RefusedError
+        raise error(said, answer.get("status"))
     if answer.get("timed_out"):
         raise ClusterTimeoutError(
             f"{url} broke a search off that took too long: look at its load and try again."

@@ -235,8 +235,9 @@ class ClusterWriter(Writer):
 
     def remember(self, roots: Mapping[str, str]) -> None:
         self._roots = roots
-        with self._cluster.alone():
-            self._cluster.note(roots=dict(roots))
+        if self._cluster.notes()["slice_os"].get("roots") != dict(roots):
+            with self._cluster.alone():
+                self._cluster.note(roots=dict(roots))
 
     @reads_answers
     def _check_roots(self) -> None:

@@ -126,21 +126,17 @@ def _evaluate(database: sqlite3.Connection, clause: Mapping[str, Any], blocks: i
         asked = [{"gte": one, "lte": one} for one in ([value] if kind == "term" else value)]
     else:
         asked = [{"gte": value, "lt": _after(value)} if kind == "prefix" else value]
-    rows: list[tuple[int, int]] = []
+    found = np.zeros((blocks, WIDTH), bool)
     for bounds in asked:
         condition = " AND ".join(f"token {_LIMITS[limit]} ?" for limit in bounds)
-        query = f"SELECT block, bits FROM tokens WHERE {condition}"
-        rows += database.execute(query, list(bounds.values())).fetchall()
-    return _documents(rows, blocks)
-
-
-def _documents(rows: Sequence[tuple[int, int]], blocks: int) -> Bools:
-    """Return which documents some rows of tokens name, ``[blocks, WIDTH]``."""
-    numbers, packed = np.array(rows, np.int64).reshape(-1, 2).T
-    bits = packed.astype("<i8").view(np.uint8).reshape(-1, WIDTH // 8)
-    row, bit = np.nonzero(np.unpackbits(bits, axis=1, bitorder="little"))
-    found = np.zeros((blocks, WIDTH), bool)
-    found[numbers[row], bit] = True
+        # As text: Python would make an object of each number.
+        query = f"SELECT group_concat(block), group_concat(bits) FROM tokens WHERE {condition}"
+        texts = database.execute(query, list(bounds.values())).fetchone()
+        if texts[0] is not None:
+            numbers, packed = (np.fromstring(text, np.int64, sep=",") for text in texts)
+            bits = packed.astype("<i8").view(np.uint8).reshape(-1, WIDTH // 8)
+            row, bit = np.nonzero(np.unpackbits(bits, axis=1, bitorder="little"))
+            found[numbers[row], bit] = True
     return found
 
 
