@@ -12,14 +12,20 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from slice_os.backends import Backend, IndexMeta, backend_for
+from slice_os.backends import Backend, IndexMeta, backend_for, connection
 from slice_os.backends.base import IndexStatus, Mode, Order, StoredPassage
 from slice_os.corpus import Corpus
 from slice_os.encoder import Encoder, EncoderLike, load_encoder
 from slice_os.encoder.alone import AloneVectors
 from slice_os.encoder.judge import Judge
 from slice_os.encoder.judges import WORDS, JudgeLike, load_judge
-from slice_os.errors import EncoderMismatchError, LocationError, MovedError, QueryError
+from slice_os.errors import (
+    EncoderMismatchError,
+    GoneError,
+    LocationError,
+    MovedError,
+    QueryError,
+)
 from slice_os.filters import Filter, parse_filters, unknown_field
 from slice_os.fusion import DEFAULT_FUSION, LATE
 from slice_os.lexical import parse_query
@@ -85,8 +91,7 @@ class Index(Forkable):
                 f"Passages of {passage_words} words are too short: use at least "
                 f"{LEAST_PASSAGE_WORDS}."
             )
-        said = {"credentials": credentials, "client": client}
-        self._connection = {name: value for name, value in said.items() if value is not None}
+        self._connection = connection(credentials, client)
         self._backend = backend_for(self.location).open(self.location, **self._connection)
         self._encoder: Encoder | None = None
         self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
@@ -192,23 +197,31 @@ class Index(Forkable):
             self._judge.check(encoder)
         return self._judge
 
-    def _opened(self) -> Backend | None:
+    def _opened(self, *, fresh: bool = False) -> Backend | None:
         """Return the live generation, None if there is no index.
 
-        One that was made, or made live, meanwhile is opened.
+        One that was made, or made live, meanwhile is opened; in a cluster, for reads, that may be
+        noticed some seconds later. Who writes asks for what is `fresh`.
         """
-        with self._opening:
-            if self._backend is None or not self._backend.is_live():
-                found = backend_for(self.location).open(self.location, **self._connection)
-                if found is not None and self._backend is None:
-                    found = self._checked(found)
+        known = self._backend
+        if known is not None and fresh:
+            known.forget()
+        if known is not None and known.was_live():
+            return known
+        found = backend_for(self.location).open(self.location, **self._connection)
+        if found is not None and known is None:
+            found = self._checked(found)
+        with self._opening:  # a moment: other threads may have asked the same meanwhile
+            if self._backend is known:
                 # A search that is under way may go on with the former one.
                 self._backend = found
+            elif found is not None:
+                found.close()
             return self._backend
 
-    def _existing(self) -> Backend:
+    def _existing(self, *, fresh: bool = False) -> Backend:
         """Return the live generation."""
-        backend = self._opened()
+        backend = self._opened(fresh=fresh)
         if backend is None:
             raise LocationError(
                 f"There is no index at {self.location}: make one with "
@@ -254,7 +267,7 @@ class Index(Forkable):
         be indexed is handed to `on_reject` and counted; the others are indexed. `max_rate` is the
         most passages a second that are encoded and written.
         """
-        backend = self._opened()
+        backend = self._opened(fresh=True)
         roots = claim_roots(documents, backend)  # before an index is made: its paths may not do
         if backend is None:
             backend = self._made()
@@ -268,12 +281,12 @@ class Index(Forkable):
             prune=prune,
             roots=roots,
             max_rate=max_rate,
-            reopen=lambda: (self._existing(), self.encoder),
+            reopen=lambda: (self._existing(fresh=True), self.encoder),
         )
 
-    def _filters(self, filters: Filters) -> list[Filter]:
+    def _filters(self, filters: Filters, backend: Backend) -> builtins.list[Filter]:
         """Return filters; a QueryError names a field that no document has, and those like it."""
-        backend, conditions = self._existing(), parse_filters(filters)
+        conditions = parse_filters(filters)
         for field in dict.fromkeys(name for one in conditions for name in one.fields):
             if not backend.has_field(field):
                 raise unknown_field(self.location, field, backend.fields())
@@ -342,14 +355,29 @@ class Index(Forkable):
         asked = [
             parse_query(query, must=must, must_not=must_not, literal=literal) for query in queries
         ]
-        conditions = self._filters(filters)
         judge = self.judge if options.get("rescore", True) else None
-        hits: list[Hits] = []
-        while some := asked[len(hits) : len(hits) + TOGETHER]:  # more take too much memory
-            hits += search_passages(
-                self._existing(), self._alone, some, filters=conditions, judge=judge, **options
-            )
-        return hits
+
+        def search(backend: Backend) -> builtins.list[Hits]:
+            conditions = self._filters(filters, backend)
+            hits: list[Hits] = []
+            while some := asked[len(hits) : len(hits) + TOGETHER]:  # more take too much memory
+                hits += search_passages(
+                    backend, self._alone, some, filters=conditions, judge=judge, **options
+                )
+            return hits
+
+        backend = self._existing()
+        try:
+            hits = search(backend)
+        except GoneError:  # it was live some seconds ago, and is deleted
+            if (now := self._existing(fresh=True)) is backend:
+                raise
+            return search(now)
+        if any(hits):
+            return hits
+        # What was remembered may be outdated.
+        self._filters(filters, now := self._existing())
+        return hits if now is backend else search(now)
 
     def mine(
         self,
@@ -381,14 +409,15 @@ class Index(Forkable):
         phrase may hold the operators of `search`, unless it is `literal`.
         """
         wording = parse_query("", must=must, must_not=must_not).wording
+        backend = self._existing()
         matches = mine_phrases(
-            self._existing(),
+            backend,
             self.encoder,
             gather(phrases, counter_examples),
             self._alone,
             threshold=degree,
             literal=literal,
-            filters=[*self._filters(filters), *wording],
+            filters=[*self._filters(filters, backend), *wording],
             all_lengths=all_lengths,
             rescore=rescore,
             judge=self.judge if rescore else None,
@@ -401,7 +430,7 @@ class Index(Forkable):
     def __len__(self) -> int:
         """Return how many documents the index holds, complete ones; 0 if there is no index yet."""
         backend = self._opened()
-        return backend.status().documents if backend else 0
+        return backend.count() if backend else 0
 
     def __bool__(self) -> bool:
         """Return True: an empty index is one, too."""
@@ -423,7 +452,8 @@ class Index(Forkable):
         By the ids of their documents and their numbers, from one state of the index; `after` is
         the document and the number of the passage to go on from.
         """
-        return self._existing().passages(self._filters(filters), after)
+        backend = self._existing()
+        return backend.passages(self._filters(filters, backend), after)
 
     def list(
         self, *, filters: Filters = None, size: int = 100, offset: int = 0
@@ -435,7 +465,8 @@ class Index(Forkable):
         """
         if size < 1 or offset < 0:
             raise QueryError("size must be at least 1, offset at least 0.")
-        return self._existing().documents(self._filters(filters), size, offset)
+        backend = self._existing()
+        return backend.documents(self._filters(filters, backend), size, offset)
 
     def show(
         self, document: str, *, at: int | None = None, passage: int | None = None, context: int = 1
@@ -454,9 +485,9 @@ class Index(Forkable):
 
     def delete(self, documents: Iterable[str] = (), *, filters: Filters = None) -> int:
         """Delete documents by id, or those whose metadata meets `filters`; return how many."""
-        backend = self._existing()
+        backend = self._existing(fresh=True)
         documents = [documents] if isinstance(documents, str) else documents
-        conditions = self._filters(filters)
+        conditions = self._filters(filters, backend)
         ids = [*documents, *(backend.matching(conditions) if conditions else ())]
         if not ids and not conditions:
             raise QueryError("Nothing to delete: give document ids or a filter.")
@@ -465,7 +496,7 @@ class Index(Forkable):
                 with backend.writer() as writer:
                     return writer.delete(ids)
             except MovedError:  # to a generation that holds the same
-                backend = self._existing()
+                backend = self._existing(fresh=True)
 
     def holds(self, documents: Iterable[str]) -> set[str]:
         """Return which of these ids are those of documents in the index, complete ones."""

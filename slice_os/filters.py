@@ -61,23 +61,10 @@ class Filter:
         check_characters(self.field)
         check_characters(self.value)
 
-    def holds_of(self, metadata: Mapping[str, Any]) -> bool:
-        """Tell whether a document's metadata meets the condition."""
-        if self.holds(field_of(metadata, self.field)):
-            return True
-        return any(other.holds_of(metadata) for other in self.others)
-
     @property
     def fields(self) -> list[str]:
         """The names of all fields that the condition is on."""
         return list(dict.fromkeys([self.field, *(one.field for one in self.others)]))
-
-    def holds(self, stored: object) -> bool:
-        """Tell whether a stored value (None: the field is missing) is what `self` alone asks."""
-        members = stored if isinstance(stored, list) else [stored]
-        if self.operator == "!=":
-            return all(not _compare("=", member, self.value) for member in members)
-        return any(_compare(self.operator, member, self.value) for member in members)
 
     def __str__(self) -> str:
         between = " " if self.operator.isalpha() else ""
@@ -87,24 +74,6 @@ class Filter:
 
 Condition = Filter | Wording
 """What a passage has to meet: of its document's metadata, or of its own words."""
-
-
-def _compare(op: str, stored: object, wanted: str) -> bool:
-    if stored is None or isinstance(stored, Mapping):  # of which the fields are asked for
-        return False
-    text = _text(stored)
-    if op == "exists":
-        return True
-    if op == "prefix":
-        return text.startswith(wanted.lower() if isinstance(stored, bool) else wanted)
-    number = isinstance(stored, int | float) and not isinstance(stored, bool)
-    if isinstance(stored, bool):
-        wanted = wanted.lower()
-    exact = op == "=" and is_long(wanted)
-    if (number or op not in "!=") and not exact and _NUMBER.fullmatch(wanted):
-        value = as_number(text)  # a text that is no number is in no range of numbers
-        return value is not None and OPERATORS[op](value, float(wanted))
-    return OPERATORS[op](text, wanted)
 
 
 def is_long(text: str) -> bool:
@@ -146,6 +115,10 @@ def _any_of(name: str, value: object) -> Filter:
     values = list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
     if not values:
         raise QueryError(f"The filter on {name!r} is a list without values: leave it out.")
+    if any(one is None for one in values):
+        raise QueryError(
+            f"The filter on {name!r} is None, which is no value: leave it out, or name a value."
+        )
     return either(Filter(name, "=", _text(one)) for one in values)
 
 
@@ -181,24 +154,6 @@ def _parse_one(text: str) -> Filter | None:
     if found["op"] == "in":
         return _any_of(found["field"], [one.strip() for one in found["value"].split(",")])
     return Filter(found["field"], found["op"] or "exists", found["value"] or "")
-
-
-def field_of(metadata: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a field of flat metadata, None if there is none.
-
-    Of the objects of a list it is the list of what they have.
-    """
-    if name in metadata or "." not in name:
-        return metadata.get(name)
-    parts = name.split(".")
-    for at in range(1, len(parts)):
-        members = metadata.get(".".join(parts[:at]))
-        if isinstance(members, list):
-            rest = ".".join(parts[at:])
-            objects = [flat_metadata(one) for one in members if isinstance(one, Mapping)]
-            found = [field_of(one, rest) for one in objects]
-            return [v for one in found for v in (one if isinstance(one, list) else [one])] or None
-    return None
 
 
 def flat_metadata(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

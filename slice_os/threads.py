@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from threading import Condition, Lock, local
 from typing import Any
@@ -18,12 +18,6 @@ FORK_WAIT = 10.0
 """Seconds that a fork waits for what other threads are within."""
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
-    """Keep BLAS to one thread in a block; in the whole process, unless another thread does so."""
-    limit: AbstractContextManager[object] = _libraries().limit(limits=1, user_api="blas")
-    return limit
-
-
 @cache
 def _libraries() -> Any:
     """Return the libraries that are loaded: to look for them takes longer than to limit them."""
@@ -31,6 +25,12 @@ def _libraries() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+def _give_up_control() -> None:
+    for library in _libraries().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
 
 
 class Forkable:
@@ -125,6 +125,59 @@ class _Whole(Forkable):
 
 
 whole_at_fork = _Whole().work
+
+
+class _OneBlasThread(Forkable):
+    """BLAS is limited for the whole process: by the first that is within, until the last is out."""
+
+    def __init__(self) -> None:
+        self._own = local()
+        self._limit: Any = None
+        self.forked()
+        self.watch_forks()
+
+    @contextmanager
+    def work(self) -> Iterator[None]:
+        """Keep BLAS to one thread in a block; afterwards it has as many as it had before."""
+        if self._is_within():
+            yield
+            return
+        with self._one:
+            if not self._inside:
+                self._limit = _libraries().limit(limits=1, user_api="blas")
+            self._inside += 1
+        self._own.within = True
+        try:
+            yield
+        finally:
+            self._own.within = False
+            with self._one:
+                self._inside -= 1
+                self._restore()
+
+    def _is_within(self) -> bool:
+        return getattr(self._own, "within", False)
+
+    def _restore(self) -> None:
+        if self._limit is not None and not self._inside:
+            _give_up_control()  # threadpoolctl takes orders from the thread of the first alone
+            self._limit.restore_original_limits()
+            _give_up_control()
+            self._limit = None
+
+    def before_fork(self) -> None:
+        self._one.acquire()
+
+    def after_fork(self) -> None:
+        self._one.release()
+
+    def forked(self) -> None:
+        self._one = Lock()
+        self._inside = int(self._is_within())  # other threads are not there
+        self._restore()
+
+
+one_blas_thread = _OneBlasThread().work
 
 if hasattr(os, "register_at_fork"):
     # Hooks that were registered first run last: these two hold locks that a search may wait for.

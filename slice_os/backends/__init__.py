@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
+from typing import Any
 from urllib.parse import urlsplit
 
 from slice_os.backends.base import Backend, IndexMeta
 from slice_os.errors import LocationError
 
-__all__ = ["BACKENDS", "Backend", "IndexMeta", "backend_for"]
+__all__ = ["BACKENDS", "Backend", "IndexMeta", "backend_for", "connection"]
 
 BACKENDS = {
     "": "slice_os.backends.local:LocalBackend",
@@ -30,3 +32,9 @@ def backend_for(location: str) -> type[Backend]:
     module, name = BACKENDS[scheme].split(":")
     found: type[Backend] = getattr(import_module(module), name)
     return found
+
+
+def connection(credentials: Mapping[str, str] | None, client: Any) -> dict[str, Any]:
+    """Return the options of `Backend.open` that are given."""
+    said = {"credentials": credentials, "client": client}
+    return {name: value for name, value in said.items() if value is not None}

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from slice_os.effort import Effort
@@ -255,6 +256,8 @@ class Backend(ABC):
 
     location: str
     meta: IndexMeta
+    connection: Mapping[str, Any] = MappingProxyType({})
+    """The options that it was opened with."""
 
     @cached_property
     def effort(self) -> Effort:
@@ -263,8 +266,10 @@ class Backend(ABC):
 
     @classmethod
     @abstractmethod
-    def open(cls, location: str) -> Backend | None:
+    def open(cls, location: str, **options: Any) -> Backend | None:
         """Open the index at a location; None if there is none.
+
+        `options` are how to connect to a cluster (`backends.connection`).
 
         Raises:
             LocationError: there is something else.
@@ -288,6 +293,10 @@ class Backend(ABC):
     @abstractmethod
     def status(self) -> IndexStatus:
         """Return the size and state of the index."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Return how many complete documents a search can find."""
 
     @abstractmethod
     def roots(self) -> dict[str, str] | None:
@@ -370,6 +379,14 @@ class Backend(ABC):
     def is_live(self) -> bool:
         """Tell whether this generation is the one that its location names now."""
 
+    def was_live(self) -> bool:
+        """Tell the same as was known some seconds ago at most; what only reads may go by that."""
+        return self.is_live()
+
+    def forget(self) -> None:
+        """Ask again for what is remembered: whether this is live, which fields there are."""
+        return
+
     @abstractmethod
     def generations(self) -> list[Generation]:
         """Return the generations of the location, in order."""
@@ -383,12 +400,19 @@ class Backend(ABC):
         """Make an empty generation beside this one; settings that are not said are this one's."""
 
     @abstractmethod
-    def note_build(self, build: Mapping[str, Any] | None) -> None:
-        """Note who builds this generation and how far; None: it is whole and live."""
+    def note_build(self, build: Mapping[str, Any] | None, token: object = ...) -> bool:
+        """Note who builds this generation and how far; None: it is whole and live.
+
+        With a `token` only if what is noted has that one, in one step; else it returns False.
+        """
 
     @abstractmethod
     def swap(self, number: int) -> None:
-        """Let the location name the generation of a number, in one step."""
+        """Let the location name the generation of a number instead of this one, in one step.
+
+        Raises:
+            LocationError: it does not name this one.
+        """
 
     @abstractmethod
     def drop(self, number: int) -> None:

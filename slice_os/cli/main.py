@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import getpass
 import logging
 import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -18,7 +20,7 @@ import click
 
 from slice_os import __version__
 from slice_os.cli.running import is_json, say
-from slice_os.errors import SliceOSError
+from slice_os.errors import ClusterError, SliceOSError
 
 VERBS = {
     "index": "indexing",
@@ -137,6 +139,15 @@ def _terminate_as_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, former)
 
 
+def _ask(prompt: str) -> str:
+    try:
+        return getpass.getpass(prompt)
+    except EOFError:
+        raise ClusterError(
+            "No password was given: run this again, or set it in the environment."
+        ) from None
+
+
 @click.group(
     name="slice-os",
     cls=Verbs,
@@ -157,8 +168,13 @@ Shell completion (bash; likewise zsh_source, fish_source):
 @click.pass_context
 def main(context: click.Context) -> None:
     """Find the few words that matter inside long texts, however they are said."""
+    from slice_os.backends.cluster.credentials import ask_with
     from slice_os.cli.output import wanted_color
 
+    ask_with(_ask if sys.stdin is not None and sys.stdin.isatty() else None)
+    # Remarks on styles and small defects of files, which are read all the same.
+    warnings.filterwarnings("ignore", module=r"(openpyxl|pypdf)\b")
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL + 1)
     context.color = wanted_color()
     for stream in (sys.stdout, sys.stderr):  # an argument may be no UTF-8, as a path may
         if isinstance(stream, TextIOWrapper):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from slice_os.backends.cluster.address import Address, parse_location
 from slice_os.backends.cluster.client import Client
@@ -20,15 +21,19 @@ if TYPE_CHECKING:
 
 
 def examine_cluster(
-    location: str, info: EncoderInfo, deep: bool = False, repair: bool = False
+    location: str,
+    info: EncoderInfo,
+    deep: bool = False,
+    repair: bool = False,
+    options: Mapping[str, Any] | None = None,
 ) -> Diagnosis:
     """Examine a cluster, and the index that the location names if it names one."""
     named = bool(location.partition("://")[2].partition("/")[2].strip("/"))
     address = parse_location(location, named=named)
     notes = Notes(facts={"cluster": address.url})
     if repair:
-        repair_spans(location, notes, deep)
-    with Client(address) as client, reading(address.url):
+        repair_spans(location, notes, deep, options or {})
+    with Client(address, **(options or {})) as client, reading(address.url):
         asker = Asker(client, notes)
         said = asker.get("/") or {}
         try:

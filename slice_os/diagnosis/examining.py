@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
-from slice_os.backends import backend_for
+from slice_os.backends import backend_for, connection
 from slice_os.backends.local import integrity
 from slice_os.backends.local.generations import live_folder
 from slice_os.backends.local.repair import repair
@@ -24,6 +26,8 @@ def doctor(
     encoder: str | Path | None = None,
     deep: bool = False,
     repair: bool = False,
+    credentials: Mapping[str, str] | None = None,
+    client: Any = None,
 ) -> Diagnosis:
     """Examine an index and, where it is in a cluster, the cluster; only `repair` changes anything.
 
@@ -35,6 +39,8 @@ def doctor(
             its words; else what is free, and a sample.
         repair: Encode anew what damaged segments of a folder held; in a cluster, make spans anew
             from the stored words.
+        credentials: For a cluster, see `slice_os.Index`.
+        client: Likewise.
 
     Raises:
         LocationError: the location is no address, or a folder that holds something else.
@@ -43,23 +49,29 @@ def doctor(
         EncoderError: the encoder folder is not whole.
     """
     location, info = os.fspath(location), encoder_info(encoder)
+    options = connection(credentials, client)
     if "://" in location:
         backend_for(location)
         from slice_os.diagnosis.cluster import examine_cluster
 
-        return examine_cluster(location, info, deep, repair)
-    return _examine_folder(location, info, encoder, deep or repair, repair)
+        return examine_cluster(location, info, deep, repair, options)
+    return _examine_folder(location, info, encoder, deep or repair, repair, options)
 
 
 def _examine_folder(
-    location: str, info: EncoderInfo, encoder: str | Path | None, deep: bool, mend: bool
+    location: str,
+    info: EncoderInfo,
+    encoder: str | Path | None,
+    deep: bool,
+    mend: bool,
+    options: Mapping[str, Any],
 ) -> Diagnosis:
     notes, folder = (
         Notes(facts={"index": location, "backend": "local"}),
         live_folder(Path(location).expanduser()),
     )
     try:
-        backend = backend_for(location).open(location)
+        backend = backend_for(location).open(location, **options)
         if backend is None:
             notes.find(
                 "error",
@@ -96,7 +108,7 @@ def _examine_folder(
             said = f"Repaired: {passages:,} passages ({words:,} words) were encoded anew."
             notes.find("ok", said)
         if postings:
-            notes.find("ok", "Repaired: the postings of BM25 were made anew from the texts.")
+            notes.find("ok", "Repaired: the postings of BM25 and of filters were made anew.")
         condition = integrity.examine(folder, deep=True)
     check_folder(notes, folder, condition, deep)
     if stored and (stored - state.words) / stored > DELETED_SHARE:

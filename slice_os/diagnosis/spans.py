@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 from slice_os.backends.cluster.documents import MOST_SPANS
 from slice_os.backends.cluster.index import ClusterBackend
@@ -57,9 +59,9 @@ def report_spans(cluster: Cluster, notes: Notes, many: int, found: Counter[str])
         notes.find("ok", "The stored spans that were looked at are those of their words.")
 
 
-def repair_spans(location: str, notes: Notes, deep: bool) -> None:
+def repair_spans(location: str, notes: Notes, deep: bool, options: Mapping[str, Any]) -> None:
     """Make anew what `check_spans` would find wrong, and say how much it was."""
-    backend = ClusterBackend.open(location)
+    backend = ClusterBackend.open(location, **options)
     if backend is not None:
         mended = backend.mend(everything=deep)
         backend.close()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
-from slice_os.backends import backend_for
+from slice_os.backends import backend_for, connection
 from slice_os.backends.local import integrity
 from slice_os.backends.local.generations import live_folder
 from slice_os.diagnosis.findings import Diagnosis, Notes
@@ -15,7 +16,7 @@ from slice_os.errors import IndexDamagedError, LocationError
 
 SAMPLE = 100
 """Documents of an index in a cluster that are looked at."""
-ANEW = "restore a backup ('slice-os restore'), or delete the folder and index again."
+ANEW = "restore a backup ('slice-os restore'), or index to a new location."
 
 
 def verify(
@@ -23,17 +24,21 @@ def verify(
     *,
     sample: int | None = SAMPLE,
     on_progress: Callable[[float], object] = lambda share: None,
+    credentials: Mapping[str, str] | None = None,
+    client: Any = None,
 ) -> Diagnosis:
     """Compare all that an index holds with its hashes, and name what is not what was written.
 
-    Of a folder that is every byte: segments, texts, offsets, metadata, postings, and the file of
-    the database. Of an index in a cluster it is a sample of documents: the words' vectors can be
-    read and the spans are theirs, and texts, fields and counts fit their hashes.
+    Of a folder that is all that is read: segments, texts, offsets, metadata, postings. Of an index
+    in a cluster it is a sample of documents: the words' vectors can be read and the spans are
+    theirs, and texts, fields and counts fit their hashes.
 
     Args:
         location: A folder, or ``https://host:9200/name``.
         sample: So many documents of a cluster, drawn at random; None for all.
         on_progress: Is told now and then what share of the work is done.
+        credentials: For a cluster, see `slice_os.Index`.
+        client: Likewise.
 
     Raises:
         LocationError: there is no index at the location, or it cannot be used.
@@ -42,10 +47,10 @@ def verify(
     location, notes = os.fspath(location), Notes(facts={"index": os.fspath(location)})
     if "://" in location:
         backend_for(location)  # or its error
-        _verify_cluster(location, notes, sample, on_progress)
+        _verify_cluster(location, notes, sample, on_progress, connection(credentials, client))
         return notes.done()
     try:
-        backend = backend_for(location).open(location)
+        backend = backend_for(location).open(location, **connection(credentials, client))
         if backend is None:
             raise _nothing_at(location)
         with closing(backend):
@@ -62,7 +67,11 @@ def verify(
 
 
 def _verify_cluster(
-    location: str, notes: Notes, sample: int | None, on_progress: Callable[[float], object]
+    location: str,
+    notes: Notes,
+    sample: int | None,
+    on_progress: Callable[[float], object],
+    options: Mapping[str, Any],
 ) -> None:
     from slice_os.backends.cluster.damaged import reading
     from slice_os.backends.cluster.index import ClusterBackend
@@ -72,7 +81,7 @@ def _verify_cluster(
     from slice_os.diagnosis.index import count_documents
     from slice_os.diagnosis.spans import report_spans
 
-    opened = ClusterBackend.open(location)
+    opened = ClusterBackend.open(location, **options)
     if opened is None:
         raise _nothing_at(location)
     with closing(opened):
@@ -119,36 +128,9 @@ def check_folder(notes: Notes, folder: Path, condition: integrity.Condition, dee
     if not condition.postings:
         notes.find(
             "error",
-            "The postings of BM25 are not those of the texts",
+            "The postings of BM25 or of filters are not those of the documents",
             f"'slice-os doctor --repair --index {folder}' makes them anew.",
-        )
-    if condition.sealed is False and not condition.is_named:
-        notes.find(
-            "error",
-            "The database's file is not what was written (its checksum is another), though all "
-            "that is read of it is",
-            ANEW,
         )
     if condition.is_sound and condition.segments:
         read = "All files of the index are" if deep else "Sizes and identities of all files are"
         notes.find("ok", f"{read} what was written{'' if deep else ' (--deep reads the files)'}.")
-    if deep and condition.sealed is None:
-        notes.find(
-            "notice",
-            "The database's file has no checksum: somebody writes to it, or the last run was "
-            "killed, or ended while it was read",
-            "the end of the next run makes one; all that is read of it was checked.",
-        )
-    if deep and condition.undigested:
-        notes.find(
-            "notice",
-            f"Documents from before there were hashes of all of them: {condition.undigested:,}",
-            "their texts and vectors were checked; indexing them again has the rest checked, too.",
-        )
-    if condition.unchecked:
-        notes.find(
-            "notice",
-            f"Segments from before there were checksums: {condition.unchecked:,}",
-            "they work, but a changed byte in them is not seen; index to a new location to have "
-            "them.",
-        )

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from slice_os.backends.base import IndexMeta, IndexStatus
 from slice_os.backends.local import LocalBackend
-from slice_os.backends.local.checksums import is_sealed, seal, unseal
 from slice_os.backends.local.compaction import remove_orphans, segment_file
 from slice_os.backends.local.generations import live_folder
 from slice_os.backends.local.integrity import examine
@@ -153,16 +152,12 @@ def _copy(source: Path, target: Path, link: bool, on_progress: OnProgress) -> In
         (part / "segments").mkdir(parents=True, exist_ok=True)
         held = lock(part)
         try:
-            if is_sealed(source) is False:
-                raise _damaged(source)
-            unseal(part)
             database, fresh = part / DATABASE, part / f"{DATABASE}.new"
             _remove_database(database)
             _copy_state(source, fresh, part, 0, link, on_progress)
             fresh.rename(database)
             with closing(connect(part)) as opened:
                 remove_orphans(opened, part)  # of what was broken off
-                seal(opened, part)
             _check(part, source)
             for folder in (part / "segments", part):
                 sync_folder(folder)
@@ -188,7 +183,6 @@ def _replace(source: Path, folder: Path, on_progress: OnProgress) -> None:
                 if one.checksum and not is_intact(segment_file(folder, number + last), one):
                     raise IndexDamagedError(f"{source} changed while it was read: run this again.")
             sync_folder(folder / "segments")
-            unseal(folder)
             with closing(sqlite3.connect(fresh)) as staged:
                 readable = _put(staged, live)
         if not readable:  # nobody can have it open
@@ -196,8 +190,6 @@ def _replace(source: Path, folder: Path, on_progress: OnProgress) -> None:
                 (folder / f"{DATABASE}{ending}").unlink(missing_ok=True)
             fresh.replace(folder / DATABASE)
             sync_folder(folder)
-        with closing(connect(folder)) as live:
-            seal(live, folder)
     finally:
         _remove_database(fresh)
         # Those of the former index, or of the new one if it did not come to be.

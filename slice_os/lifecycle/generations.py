@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
+from typing import Any
 
+from slice_os.backends import connection
 from slice_os.backends.base import Backend, Generation
 from slice_os.encoder import EncoderLike, open_encoder
 from slice_os.errors import LocationError
@@ -14,13 +16,20 @@ from slice_os.lifecycle.lease import Lease, find_build
 from slice_os.lifecycle.moving import make_live, open_live, words_suffice
 
 
-def generations(location: str | Path) -> list[Generation]:
+def generations(
+    location: str | Path,
+    *,
+    credentials: Mapping[str, str] | None = None,
+    client: Any = None,
+) -> list[Generation]:
     """Return the generations of an index: live, building, ready to be made live, retired.
+
+    `credentials` and `client` are those of `slice_os.Index`, here and below.
 
     Raises:
         LocationError: there is no index.
     """
-    with closing(open_live(location)) as live:
+    with closing(open_live(location, connection(credentials, client))) as live:
         return live.generations()
 
 
@@ -31,6 +40,8 @@ def swap(
     device: str = "auto",
     threads: int | None = None,
     accept_rejects: bool = False,
+    credentials: Mapping[str, str] | None = None,
+    client: Any = None,
 ) -> Generation:
     """Make the generation live that `reindex` has built and left; return it.
 
@@ -42,7 +53,7 @@ def swap(
         CheckError: it is not what it should be; the live one is left alone.
         IndexLockedError: somebody is building one, or making it live.
     """
-    with closing(open_live(location)) as live:
+    with closing(open_live(location, connection(credentials, client))) as live:
         build = find_build(live)
         if build is None or build.state != "ready":
             raise LocationError(
@@ -72,6 +83,8 @@ def rollback(
     encoder: EncoderLike = None,
     device: str = "auto",
     threads: int | None = None,
+    credentials: Mapping[str, str] | None = None,
+    client: Any = None,
 ) -> Generation:
     """Make the generation live again that was live before this one; return it.
 
@@ -84,7 +97,7 @@ def rollback(
         EncoderMismatchError: another encoder is needed.
         IndexLockedError: somebody is writing to an index in a folder.
     """
-    with closing(open_live(location)) as live:
+    with closing(open_live(location, connection(credentials, client))) as live:
         found = live.generations()
         now = next(one.number for one in found if one.state == "live")
         before = [one for one in found if one.state == "retired" and one.number < now]
@@ -116,7 +129,12 @@ def _complete(live: Backend, target: Backend, half: Sequence[str], copier: Copie
 
 
 def prune_generations(
-    location: str | Path, keep: int = 1, *, unfinished: bool = False
+    location: str | Path,
+    keep: int = 1,
+    *,
+    unfinished: bool = False,
+    credentials: Mapping[str, str] | None = None,
+    client: Any = None,
 ) -> list[Generation]:
     """Delete retired generations, but for the newest `keep`, and all rolled back; return them.
 
@@ -128,7 +146,7 @@ def prune_generations(
     """
     if keep < 0:
         raise LocationError(f"{keep} generations cannot be kept: keep 0 or more.")
-    with closing(open_live(location)) as live:
+    with closing(open_live(location, connection(credentials, client))) as live:
         found = live.generations()
         retired = [one for one in found if one.state == "retired"]
         gone = retired[: max(len(retired) - keep, 0)]

@@ -9,40 +9,56 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
+from threading import Event, Lock, Thread
 from typing import Any
+from uuid import uuid4
 
 from slice_os.backends import Backend
 from slice_os.backends.base import Generation, is_gone, this_process
-from slice_os.errors import IndexLockedError
+from slice_os.errors import IndexLockedError, SliceOSError
 
-LEASE = 120.0
-"""Seconds after which somebody who builds and has not said so is taken for dead."""
+LEASE = 60.0
+"""Seconds after which somebody who builds and has not said so is taken for dead.
+
+They are counted by the clock of who waits for it, however the other's goes.
+"""
+BEATS = 6
+"""How often it is said in that time."""
 
 
 def find_build(live: Backend) -> Generation | None:
     """Return the generation that was begun and is not live.
 
+    Where it cannot be told whether who builds it is dead, it takes up to `LEASE` seconds.
+
     Raises:
         IndexLockedError: somebody is building it, or making it live.
     """
+    found = _begun(live)
+    if found is None or _is_left(found.build):
+        return found
+    began = time.monotonic()
+    while time.monotonic() - began < LEASE:
+        time.sleep(LEASE / BEATS / 10)
+        now = _begun(live)
+        if now is None or now.build != found.build:
+            build = (now or found).build
+            raise IndexLockedError(
+                f"The next generation of {live.location} is being built by {build.get('by')} since "
+                f"{build.get('since')}, {build.get('done', 0):,} of {build.get('of', 0):,} "
+                "documents: wait for it to end, or stop it."
+            )
+    return found
+
+
+def _begun(live: Backend) -> Generation | None:
     found = [one for one in live.generations() if one.state in ("building", "ready")]
-    if not found:
-        return None
-    build = found[-1].build
-    if _is_alive(build):
-        raise IndexLockedError(
-            f"The next generation of {live.location} is being built by {build['by']} since "
-            f"{build['since']}, {build.get('done', 0):,} of {build.get('of', 0):,} documents: wait "
-            "for it to end, or stop it."
-        )
-    return found[-1]
+    return found[-1] if found else None
 
 
-def _is_alive(build: Mapping[str, Any]) -> bool:
-    """Tell whether who builds a generation is still at it, as far as can be told from here."""
-    if time.time() - build.get("renewed", 0) > LEASE or build["by"] == _me():
-        return False
-    return not is_gone(build)
+def _is_left(build: Mapping[str, Any]) -> bool:
+    """Tell whether nobody is at it, as far as can be told at once and from here."""
+    return not build.get("beat") or build.get("by") == _me() or is_gone(build)
 
 
 def _me() -> str:
@@ -52,10 +68,9 @@ def _me() -> str:
 
 
 class Lease:
-    """The right to build a generation, or to make it live.
+    """The right to build a generation, or to make it live; a thread of its own renews it.
 
-    Two that take over from a dead one in the same moment are told apart when they renew it: the
-    last that wrote its name goes on.
+    Of two that take over from a dead one in the same moment, one gets it.
 
     Args:
         target: The generation.
@@ -63,6 +78,9 @@ class Lease:
         build: What was noted of it when it was found, if it was there.
         state: ``building``, or ``ready`` to be made live.
         noted: Whether there is a note at all: a copy elsewhere has none.
+
+    Raises:
+        IndexLockedError: somebody else has got it.
     """
 
     def __init__(
@@ -82,46 +100,67 @@ class Lease:
             **this_process(),
             "source": source,
             "since": datetime.now(tz=timezone.utc).isoformat(timespec="seconds"),
+            "token": uuid4().hex,
+            "beat": 0,
         }
-        self._note()
+        self._one, self._ended, self._lost = Lock(), Event(), False
+        self._note(build.build.get("token") if build else None)
+        self._thread = Thread(target=self._beat, name="slice-os-lease", daemon=True)
 
-    def _note(self, **more: Any) -> None:
-        self._said |= {"renewed": time.time(), **more}
-        if self._noted:
-            self._target.note_build(self._said)
+    def _note(self, token: str | None, **more: Any) -> None:
+        """Renew the note if it is that of a token."""
+        if not self._noted:
+            return
+        with self._one:
+            said = {**self._said, "beat": self._said["beat"] + 1, **more}
+            self._lost = self._lost or not self._target.note_build(said, token)
+            if self._lost:
+                raise IndexLockedError(
+                    f"Somebody else has taken over the generation {self.number} of "
+                    f"{self._target.location}: leave it to them."
+                )
+            self._said = said
+
+    def _beat(self) -> None:
+        while not self._ended.wait(LEASE / BEATS):
+            try:
+                self.check()
+            except IndexLockedError:  # which whoever builds is told, too
+                return
+            except (SliceOSError, OSError):  # the cluster is away, say
+                continue
+
+    def _stop(self) -> None:
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join(1)
 
     def __enter__(self) -> Lease:
+        if self._noted:
+            self._thread.start()
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
+        self._stop()
         if kind not in (None, IndexLockedError):
             with suppress(Exception):  # it may be taken over at once
-                self._note(renewed=0)
+                self._note(self._said["token"], beat=0)
 
     def check(self) -> None:
-        """Raise IndexLockedError if somebody else has taken the generation over."""
-        if not self._noted:
-            return
-        noted = next(
-            (one.build for one in self._target.generations() if one.number == self.number), {}
-        )
-        if noted.get("by") != self._said["by"]:
-            raise IndexLockedError(
-                f"{noted.get('by', 'Somebody else')} has taken over the generation {self.number} "
-                f"of {self._target.location}: leave it to them."
-            )
+        """Renew the lease; raise IndexLockedError if somebody else has it."""
+        self._note(self._said["token"])
 
     def renew(self, done: int, of: int) -> None:
-        """Say how far it is, now and then."""
-        if time.time() - self._said["renewed"] > LEASE / 8:
+        """Have the next renewal say how far it is; raise as `check` if the lease is lost."""
+        if self._lost:
             self.check()
-            self._note(done=done, of=of)
+        self._said |= {"done": done, "of": of}
 
     def passed(self) -> None:
         """Say that it is whole and has passed its checks."""
-        self.check()
-        self._note(state="ready")
+        self._note(self._said["token"], state="ready")
 
     def release(self) -> None:
         """Leave it to whoever makes it live later on."""
-        self._note(renewed=0)
+        self._stop()
+        self._note(self._said["token"], beat=0)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from slice_os.backends import Backend, backend_for
 from slice_os.backends.base import IndexMeta
@@ -17,10 +19,10 @@ PASSES = 5
 """Times that what was written meanwhile is copied before writers are held off."""
 
 
-def open_live(location: str | Path) -> Backend:
+def open_live(location: str | Path, options: Mapping[str, Any] | None = None) -> Backend:
     """Open the live generation of an index, or raise LocationError."""
     location = os.fspath(location)
-    backend = backend_for(location).open(location)
+    backend = backend_for(location).open(location, **(options or {}))
     if backend is None:
         raise LocationError(f"There is no index at {location}: check the location.")
     return backend
@@ -92,11 +94,11 @@ def make_live(
         live.note_build({"state": "retired", "half": copier.half})
         live.swap(lease.number)
         try:
-            with closing(open_live(live.location)) as now:
+            with closing(open_live(live.location, live.connection)) as now:
                 ours = queries if now.meta.family == live.meta.family else drawn_queries(now)[:1]
                 overlap(now, ours, now, ours)
         except BaseException:
-            live.swap(former)
+            target.swap(former)
             raise
     target.note_build(None)
     return copied

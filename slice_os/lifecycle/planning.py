@@ -52,6 +52,7 @@ def plan(
     source: str,
     number: int,
     encoder: Encoder | None,
+    options: Mapping[str, Any],
 ) -> ReindexPlan:
     """Write a sample to an index beside `where`, measure it, and delete it."""
     state = live.status()
@@ -64,7 +65,7 @@ def plan(
                 break
             some.append(one.passage.document)
         words += one.packed.own_words(one.passage)
-    with _beside(where, meta, settings) as target:
+    with _beside(where, meta, settings, options) as target:
         copier = Copier(live, target, encoder)
         if some:
             copier.copy(some[:1])  # the first takes longer
@@ -87,7 +88,9 @@ def plan(
 
 
 @contextmanager
-def _beside(where: str, meta: IndexMeta, settings: Mapping[str, Any]) -> Iterator[Backend]:
+def _beside(
+    where: str, meta: IndexMeta, settings: Mapping[str, Any], options: Mapping[str, Any]
+) -> Iterator[Backend]:
     """Make an index of the same kind, and delete it in the end."""
     kind = backend_for(where)
     if "://" not in where:
@@ -100,7 +103,7 @@ def _beside(where: str, meta: IndexMeta, settings: Mapping[str, Any]) -> Iterato
     given = {**settings, "replicas": 0}
     # Where a role lets generations be made, it lets this be made.
     beside = f"{where.rstrip('/')}-0plan-{uuid4().hex[:8]}"
-    with closing(kind.create(beside, meta, settings=given)) as target:
+    with closing(kind.create(beside, meta, settings=given, **options)) as target:
         try:
             yield target
         finally:

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from slice_os.backends import Backend, backend_for
+from slice_os.backends import Backend, backend_for, connection
 from slice_os.backends.base import FORMAT, Generation, IndexMeta
 from slice_os.corpus import Corpus
 from slice_os.encoder import EncoderInfo, EncoderLike, encoder_info, open_encoder
@@ -68,6 +68,8 @@ def reindex(
     max_rate: float | None = None,
     on_progress: Callable[[int, int], object] = lambda done, of: None,
     on_reject: Callable[[Reject], None] = lambda reject: None,
+    credentials: Mapping[str, str] | None = None,
+    client: Any = None,
 ) -> ReindexReport | ReindexPlan:
     """Build the next generation of an index, check it, and let the location name it.
 
@@ -100,13 +102,17 @@ def reindex(
         max_rate: The most passages a second; None for as many as it can.
         on_progress: Told how many of how many documents have been looked at.
         on_reject: Handed what cannot be indexed.
+        credentials: Of the cluster that holds the index, or `to`, or both; see `slice_os.Index`.
+        client: Likewise.
 
     Raises:
         LocationError: there is no index, or somebody else is building its next generation.
         CheckError: the next generation is not what it should be; the live one is left alone.
     """
     began = time.monotonic()
-    live = open_live(location)
+    options = connection(credentials, client)
+    from_folder = to is not None and "://" not in os.fspath(location)
+    live = open_live(location, {} if from_folder else options)
     try:
         meta, info = live.meta, _described(encoder, live.meta)
         if info is not None:
@@ -135,9 +141,10 @@ def reindex(
             number = build.number if build else max(one.number for one in live.generations()) + 1
             settings = dict(cluster or {}) if to else _settings(live, meta, cluster or {})
             with loaded as opened:
-                return plan(live, where, meta, settings, chosen, number, opened)
+                reached = live.connection if to is None else options if "://" in where else {}
+                return plan(live, where, meta, settings, chosen, number, opened, reached)
         if to is not None:
-            target, swap = _elsewhere(live, to, meta, cluster), False
+            target, swap = _elsewhere(live, to, meta, cluster, options), False
         else:
             target = _target(live, meta, cluster or {}, build)
         with (
@@ -250,14 +257,19 @@ def _target(
 
 
 def _elsewhere(
-    live: Backend, to: str | Path, meta: IndexMeta, settings: Mapping[str, Any] | None
+    live: Backend,
+    to: str | Path,
+    meta: IndexMeta,
+    settings: Mapping[str, Any] | None,
+    connected: Mapping[str, Any],
 ) -> Backend:
     """Open or make the index of another location; LocationError if it holds something else."""
     location = os.fspath(to)
     kind = backend_for(location)
-    target = kind.open(location)
+    options = dict(connected) if "://" in location or not live.connection else {}
+    target = kind.open(location, **options)
     if target is None:
-        options = {"settings": settings} if settings else {}
+        options |= {"settings": settings} if settings else {}
         target = kind.create(location, replace(meta, format=FORMAT), **options)
     if replace(target.meta, format=meta.format) != meta:
         raise LocationError(f"The index {location} exists and is made otherwise: name another.")

@@ -12,6 +12,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,7 +26,7 @@ from slice_os.errors import (
     IndexLockedError,
     LocationError,
 )
-from slice_os.lifecycle import checks, copying
+from slice_os.lifecycle import checks, copying, lease
 from slice_os.lifecycle import reindex as reindexing
 from slice_os.spans import PackedPassage
 
@@ -228,12 +229,23 @@ def test_killed_it_goes_on_and_nobody_else_may(location, monkeypatch):
     with slice_os.open(location) as index:
         target = index._backend.generation(2)
         note = {"state": "building", "by": "ann@there (process 7)", "since": "noon"}
-        target.note_build({**note, "renewed": time.time(), "done": 10, "of": 30})
-        with pytest.raises(IndexLockedError, match=r"by ann@there .* since noon, 10 of 30"):
-            slice_os.reindex(location)
-        with pytest.raises(IndexLockedError):
-            slice_os.prune_generations(location, unfinished=True)
-        target.note_build({**note, "renewed": time.time() - 1000})
+        note |= {"done": 10, "of": 30, "beat": 1}
+        target.note_build(note)
+        sleep = time.sleep
+
+        def renewed(seconds):
+            note["beat"] += 1
+            target.note_build(note)
+            sleep(seconds)
+
+        monkeypatch.setattr(lease, "LEASE", 3.0)
+        with monkeypatch.context() as patch:
+            patch.setattr(lease, "time", SimpleNamespace(monotonic=time.monotonic, sleep=renewed))
+            with pytest.raises(IndexLockedError, match=r"by ann@there .* since noon, 10 of 30"):
+                slice_os.reindex(location)
+            with pytest.raises(IndexLockedError):
+                slice_os.prune_generations(location, unfinished=True)
+        # From here on it is not renewed, whatever its clock says.
     with pytest.raises(LocationError, match="was begun with other settings"):
         slice_os.reindex(location, store=["year"])
     report = slice_os.reindex(location)
@@ -400,3 +412,43 @@ def test_a_damaged_name_of_the_live_generation_is_said(tmp_path):
     file.write_bytes(whole)
     with slice_os.open(location) as index:
         assert len(index) == 3
+
+
+def test_of_two_that_take_over_one_gets_it(location, monkeypatch):
+    with slice_os.open(location) as index:
+        live = index._backend
+        target = live.next_generation(live.meta, {})
+        found = lease.find_build(live)
+        with lease.Lease(target, "words", found) as first:
+            with pytest.raises(IndexLockedError, match="has taken over the generation 2"):
+                lease.Lease(target, "words", found)
+            first.check()
+        target.close()
+
+
+def test_who_builds_renews_though_nothing_is_told(location, monkeypatch):
+    """A thread of its own does, however long the next document, or a write, takes."""
+    monkeypatch.setattr(lease, "LEASE", 0.6)
+
+    def slow():
+        with slice_os.open(location) as index:
+            beats = set()
+            while len(beats) < 3:  # ends only if it is renewed meanwhile
+                beats.add(index._backend.generations()[-1].build["beat"])
+                time.sleep(0.02)
+        yield slice_os.Document("0.txt", "Another text.")
+
+    assert slice_os.reindex(location, corpus=slow(), least_overlap=0).live
+
+
+def test_the_name_is_moved_only_from_where_it_is(location):
+    with slice_os.open(location) as index:
+        live = index._backend
+        first, second = (live.next_generation(live.meta, {}) for _ in range(2))
+        live.swap(2)
+        with pytest.raises(LocationError, match="was made live meanwhile: run this again"):
+            live.swap(3)
+        assert [one.number for one in live.generations() if one.state == "live"] == [2]
+        first.swap(1)
+        for one in (first, second):
+            one.close()

@@ -1,11 +1,12 @@
 """BLAS's threads: one inside, as many as before afterwards, whoever else is inside."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import ThreadpoolController, threadpool_info
 
 from slice_os.errors import SliceOSError
 from slice_os.threads import one_blas_thread
@@ -15,6 +16,22 @@ def blas_threads():
     np.ones((2, 2)) @ np.ones((2, 2))  # BLAS is loaded
     (count,) = {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
     return count
+
+
+def _set_blas_threads(count):
+    for library in ThreadpoolController().select(user_api="blas").lib_controllers:
+        library.set_num_threads(count)
+        library.clear_controlling_thread(force=True)
+
+
+@pytest.fixture(autouse=True)
+def _two_threads():
+    """Let BLAS have two threads, whatever the tests run with."""
+    before = blas_threads()
+    _set_blas_threads(2)
+    assert blas_threads() == 2
+    yield
+    _set_blas_threads(before)
 
 
 def test_one_thread_inside_and_as_many_as_before_after_an_error():
@@ -33,7 +50,6 @@ def test_one_thread_inside_and_as_many_as_before_after_an_error():
 
 
 def test_blocks_of_several_threads_that_overlap_leave_as_many_as_before():
-    before = blas_threads()
     for _ in range(20):
         entered, left = Barrier(2), Barrier(2)
 
@@ -50,4 +66,25 @@ def test_blocks_of_several_threads_that_overlap_leave_as_many_as_before():
         with ThreadPoolExecutor(2) as pool:
             for done in [pool.submit(work) for work in (first, second)]:
                 done.result(20)
-    assert blas_threads() == before
+        assert blas_threads() == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_has_what_its_parent_had_before_another_thread_was_inside():
+    inside, done = Event(), Event()
+
+    def work():
+        with one_blas_thread():
+            inside.set()
+            done.wait(20)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work)
+        assert inside.wait(10)
+        assert blas_threads() == 1
+        child = os.fork()
+        if not child:
+            os._exit(blas_threads())
+        done.set()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+    assert blas_threads() == 2

@@ -26,6 +26,8 @@ T = TypeVar("T")
 WRITE_RETRY_TIMEOUT = 300.0
 """Seconds for which a write that the cluster cannot take now is retried."""
 RETRY_TIMEOUT = 20.0
+READ_TIMEOUT = 20.0
+"""Seconds that a search may take, unless SLICE_OS_TIMEOUT says."""
 FIRST_RETRY_TIMEOUT = 2.0
 """Seconds for an address where nothing has answered yet: it is wrong more often than busy."""
 BUSY = (429, 502, 503, 504)

@@ -9,12 +9,18 @@ from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+from weakref import finalize
 
 import orjson
 from opensearchpy.serializer import JSONSerializer
 
 from slice_os.backends.cluster.address import Address
-from slice_os.backends.cluster.answers import RETRY_TIMEOUT, foreign_error, with_retries
+from slice_os.backends.cluster.answers import (
+    READ_TIMEOUT,
+    RETRY_TIMEOUT,
+    foreign_error,
+    with_retries,
+)
 from slice_os.backends.cluster.credentials import (
     CONNECT_TIMEOUT,
     authorization_of,
@@ -48,6 +54,7 @@ class Client(Forkable):
         MissingExtraError: AWS is asked for without boto3.
 
     Attributes:
+        connection: The credentials and the client that were given.
         effort: What the requests have taken so far.
     """
 
@@ -59,10 +66,12 @@ class Client(Forkable):
     ) -> None:
         self.address, self.url = address, address.url
         self._credentials, self._given = credentials, client
+        said = {"credentials": credentials, "client": client}
+        self.connection = {name: value for name, value in said.items() if value is not None}
         self._own: OpenSearch | None = None
         self.effort = Effort()
         if client is None:
-            self._own = _connect(address, environment_of(credentials))
+            self._connect()
         self.watch_forks()
 
     def __enter__(self) -> Client:
@@ -70,6 +79,12 @@ class Client(Forkable):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _connect(self) -> None:
+        environment = environment_of(self._credentials)
+        self._is_usual = not environment.get("SLICE_OS_TIMEOUT")
+        self._own = _connect(self.address, environment)
+        finalize(self, self._own.close).atexit = False
 
     def close(self) -> None:
         """Close the connections, unless they are another's."""
@@ -89,22 +104,26 @@ class Client(Forkable):
         *,
         retry_timeout: float = RETRY_TIMEOUT,
         given_up: Event | None = None,
+        soon: bool = False,
         **params: Any,
     ) -> Any:
         """Return the answer to a request; a body that is no mapping is sent as lines of JSON.
 
         It is retried while the cluster is busy or away, for `retry_timeout` seconds or until
-        `given_up` is set.
+        `given_up` is set. An answer that is due `soon` is waited for `READ_TIMEOUT` seconds, unless
+        the client, or SLICE_OS_TIMEOUT, is the caller's.
 
         Raises:
             ClusterError: by its class, what went wrong (`slice_os.errors`).
         """
         sent = body if body is None or isinstance(body, Mapping) else _lines(body)
         where = quote(path, safe="/,*")
+        if soon and self._given is None and self._is_usual:
+            params["request_timeout"] = READ_TIMEOUT
 
         def work() -> Any:
             if self._own is None and self._given is None:
-                self._own = _connect(self.address, environment_of(self._credentials))
+                self._connect()
             transport = (self._given or self._own).transport  # type: ignore[union-attr]
             with self.effort.spent("sending_seconds"):
                 return transport.perform_request(method, where, params=dict(params), body=sent)

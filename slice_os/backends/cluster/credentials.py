@@ -1,18 +1,17 @@
 """Who asks a cluster, and whom it trusts: passwords, keys, certificates, signatures.
 
-Secrets come from the environment, the caller or a prompt; they are in no message or repr.
+Secrets come from the environment, the caller or, of the command line, a prompt; they are in no
+message or repr.
 """
 
 from __future__ import annotations
 
 import base64
-import getpass
 import hashlib
 import os
 import socket
 import ssl
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -29,6 +28,7 @@ _FILES = (
 )
 
 
+_asked: Callable[[str], str] | None = None
 _AUTHORIZATION = ("USER", "PASSWORD", "API_KEY", "AWS_REGION", "AWS_SERVICE")
 _OTHERS = (
     "CA_CERTS",
@@ -158,13 +158,13 @@ def authorization_of(environment: Mapping[str, str], url: str) -> str | None:
 def _password(user: str, environment: Mapping[str, str], url: str) -> str:
     if "SLICE_OS_PASSWORD" in environment:
         return environment["SLICE_OS_PASSWORD"]
-    if not _person():
+    if _asked is None:
         raise ClusterError(f"SLICE_OS_USER is {user}: set SLICE_OS_PASSWORD too.")
     return _asked(f"Password of {user} at {url}: ")
 
 
 def _passphrase(file: str) -> str:
-    if not _person():
+    if _asked is None:
         raise ClusterError(
             f"The key in {file} is locked by a passphrase: run this where it can be asked for, or "
             "let SLICE_OS_CLIENT_KEY name a key without one."
@@ -172,20 +172,13 @@ def _passphrase(file: str) -> str:
     return _asked(f"Passphrase of {file}: ")
 
 
-def _person() -> bool:
-    """Tell whether somebody can be asked."""
-    return sys.stdin is not None and sys.stdin.isatty()
+def ask_with(ask: Callable[[str], str] | None) -> None:
+    """Have a secret that is missing asked for by a function of its prompt; None: by nobody.
 
-
-@lru_cache
-def _asked(prompt: str) -> str:
-    """Ask for a secret, once a process: an index is opened by more than one client."""
-    try:
-        return getpass.getpass(prompt)
-    except EOFError:
-        raise ClusterError(
-            "No password was given: run this again, or set it in the environment."
-        ) from None
+    Each is asked for once: an index is opened by more than one client.
+    """
+    global _asked
+    _asked = None if ask is None else lru_cache(ask)
 
 
 def curl_options(environment: Mapping[str, str]) -> str:
@@ -232,4 +225,5 @@ def signer(region: str, service: str) -> Any:
 
 def forget_secrets() -> None:
     """Let what was typed be asked for again: it was wrong."""
-    _asked.cache_clear()
+    if _asked is not None:
+        _asked.cache_clear()  # type: ignore[attr-defined]

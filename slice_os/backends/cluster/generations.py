@@ -13,7 +13,7 @@ import regex
 from slice_os.backends.base import BEGUN, Generation, IndexMeta, is_gone, this_process
 from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT
 from slice_os.backends.cluster.damaged import reads_answers, typed, whole
-from slice_os.backends.cluster.requests import Cluster
+from slice_os.backends.cluster.requests import FREE, Cluster
 from slice_os.backends.cluster.settings import Layout
 from slice_os.backends.cluster.template import GENERATION, read_meta, render_template
 from slice_os.errors import (
@@ -79,6 +79,7 @@ def make_generation(cluster: Cluster, number: int, meta: IndexMeta, layout: Layo
     index = GENERATION.format(name, number)
     body = render_template(name, meta, layout, cluster.dialect)["template"]
     body["mappings"]["_meta"]["slice_os"]["build"] = BEGUN
+    body["aliases"] = {FREE.format(name): {}}
     try:
         cluster.client.request("PUT", f"/{index}", body)
     except RefusedError as exc:
@@ -90,22 +91,21 @@ def make_generation(cluster: Cluster, number: int, meta: IndexMeta, layout: Layo
     return Cluster(cluster.client, cluster.dialect, index)
 
 
-def note_build(cluster: Cluster, build: Mapping[str, Any] | None) -> None:
-    """Note in a generation who builds it; None: nobody."""
-    meta = cluster.notes()
-    ours = {name: value for name, value in meta["slice_os"].items() if name != "build"}
-    if build is not None:
-        ours["build"] = dict(build)
-    cluster.put_mapping({"_meta": {**meta, "slice_os": ours}})
+@reads_answers
+def note_build(cluster: Cluster, build: Mapping[str, Any] | None, token: object) -> bool:
+    """Note in a generation who builds it, None: nobody; see `Backend.note_build`."""
+    with cluster.alone():
+        noted = cluster.notes()["slice_os"].get("build") or {}
+        if token is not ... and typed({"build": noted}, build=dict)[0].get("token") != token:
+            return False
+        cluster.note(build=None if build is None else dict(build))
+    return True
 
 
 def note_hold(cluster: Cluster, *, held: bool) -> None:
     """Note in a generation that writers are held off for a moment, or no longer."""
-    meta = cluster.notes()
-    ours = {name: value for name, value in meta["slice_os"].items() if name != "held"}
-    if held:
-        ours["held"] = this_process()
-    cluster.put_mapping({"_meta": {**meta, "slice_os": ours}})
+    with cluster.alone():
+        cluster.note(held=this_process() if held else None)
 
 
 def block(cluster: Cluster) -> None:
@@ -167,13 +167,23 @@ def check_live(cluster: Cluster) -> None:
 
 
 def move_alias(cluster: Cluster, number: int) -> None:
-    """Let the alias name another generation, in one request."""
-    name = cluster.address.name
+    """Let the alias name another generation instead of this one, in one request.
+
+    Raises:
+        LocationError: it does not name this one.
+    """
+    name, index = cluster.address.name, GENERATION.format(cluster.address.name, number)
     actions: list[dict[str, Any]] = [
-        {"remove": {"index": index, "alias": name}} for index in cluster.generations()
+        {"remove": {"index": cluster.index, "alias": name, "must_exist": True}},
+        {"add": {"index": index, "alias": name}},
     ]
-    actions.append({"add": {"index": GENERATION.format(name, number), "alias": name}})
-    cluster.client.request("POST", "/_aliases", {"actions": actions})
+    try:
+        cluster.client.request("POST", "/_aliases", {"actions": actions})
+    except (GoneError, RefusedError) as exc:
+        if list(cluster.generations()) != [index]:  # else an answer was lost, and it asked again
+            raise LocationError(
+                f"Another generation of {cluster.address} was made live meanwhile: run this again."
+            ) from exc
 
 
 @reads_answers

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
@@ -21,6 +24,7 @@ from slice_os.backends.base import (
     Writer,
 )
 from slice_os.backends.cluster.address import parse_location
+from slice_os.backends.cluster.answers import RETRY_TIMEOUT
 from slice_os.backends.cluster.client import Client
 from slice_os.backends.cluster.damaged import reading, reads_answers, typed, whole
 from slice_os.backends.cluster.dialect import Dialect, dialect_of
@@ -37,7 +41,7 @@ from slice_os.backends.cluster.generations import (
 )
 from slice_os.backends.cluster.loading import put_replicas
 from slice_os.backends.cluster.mending import mend
-from slice_os.backends.cluster.requests import LONGEST_TERM, PAGE, WORDS_PAGE, Cluster
+from slice_os.backends.cluster.requests import FREE, LONGEST_TERM, PAGE, WORDS_PAGE, Cluster
 from slice_os.backends.cluster.retrieve import (
     DESCRIBED,
     STORED,
@@ -63,6 +67,10 @@ from slice_os.records import DocumentInfo, Metadata, Passage, Reject
 
 KNOWN_DOCUMENTS, KNOWN_PASSAGES = 4096, 50_000
 """What is remembered of what was looked up last."""
+REMEMBERED = 5.0
+"""Seconds for which a search takes what was live for what is live."""
+_moves: Counter[str] = Counter()
+"""How often this process has moved a name: what was live before is asked for again."""
 LAST = 1 << 62
 """After all passages of a shard."""
 
@@ -84,8 +92,12 @@ class ClusterBackend(Backend):
         self._has_exact = has_exact
         self.effort = cluster.client.effort
         self.location = str(cluster.address)
+        self.connection = cluster.client.connection
         self._retriever = Retriever(cluster, meta, layout)
         self._known: dict[str, list[Entry]] = {}
+        self._seen_live = time.monotonic()
+        self._moves = _moves[self.location]
+        self._fields: set[str] = set()
 
     @classmethod
     def open(cls, location: str, **options: Any) -> ClusterBackend | None:
@@ -128,7 +140,7 @@ class ClusterBackend(Backend):
     ) -> ClusterBackend:
         address = parse_location(location)
         index = GENERATION.format(address.name, 1)
-        body: dict[str, Any] = {"aliases": {address.name: {}}}
+        body: dict[str, Any] = {"aliases": {address.name: {}, FREE.format(address.name): {}}}
         with Client(address, **options) as client:
             applied = None if settings else _applied(client)
             if applied is None:
@@ -255,6 +267,11 @@ class ClusterBackend(Backend):
         )
 
     @reads_answers
+    def count(self) -> int:
+        body = {"size": 0, "aggs": {"complete": {"value_count": {"field": "document_hash"}}}}
+        return whole(self._cluster.search(body)["aggregations"]["complete"]["value"])
+
+    @reads_answers
     def roots(self) -> dict[str, str] | None:
         ours = self._cluster.notes()["slice_os"]
         return None if ours.get("roots") is None else typed(ours, roots=dict)[0]
@@ -343,9 +360,13 @@ class ClusterBackend(Backend):
 
     @reads_answers
     def has_field(self, name: str) -> bool:
-        clauses = filter_clauses([Filter(name, "exists", "")])
-        body = {"size": 0, "terminate_after": 1, "query": {"bool": {"filter": clauses}}}
-        return whole(self._cluster.search(body)["hits"]["total"]["value"]) > 0
+        if name not in self._fields:
+            clauses = filter_clauses([Filter(name, "exists", "")])
+            body = {"size": 0, "terminate_after": 1, "query": {"bool": {"filter": clauses}}}
+            if whole(self._cluster.search(body, soon=True)["hits"]["total"]["value"]) == 0:
+                return False
+            self._fields.add(name)
+        return True
 
     def fields(self) -> list[str]:
         return list(self._cluster.field_names())
@@ -356,6 +377,7 @@ class ClusterBackend(Backend):
             self.check_wording(query.filters)
         found = [self._retriever.candidates(query) for query in queries]
         if not any(found):
+            self.forget()
             self._check_emptied()
         return found
 
@@ -400,6 +422,20 @@ class ClusterBackend(Backend):
     def is_live(self) -> bool:
         return self._cluster.generations() == {self._cluster.index: self._uuid}
 
+    def was_live(self) -> bool:
+        asked = time.monotonic()
+        if asked - self._seen_live < REMEMBERED and self._moves == _moves[self.location]:
+            return True
+        now = self._cluster.generations(retry_timeout=RETRY_TIMEOUT, soon=True)
+        if now != {self._cluster.index: self._uuid}:
+            return False
+        self._seen_live, self._moves = asked, _moves[self.location]
+        return True
+
+    def forget(self) -> None:
+        self._seen_live = -math.inf
+        self._fields.clear()
+
     def generations(self) -> list[Generation]:
         return list_generations(self._cluster)
 
@@ -422,13 +458,14 @@ class ClusterBackend(Backend):
             make_generation(self._cluster, number, meta, layout), meta, layout, has_exact=True
         )
 
-    def note_build(self, build: Mapping[str, Any] | None) -> None:
-        note_build(self._cluster, build)
+    def note_build(self, build: Mapping[str, Any] | None, token: object = ...) -> bool:
+        return note_build(self._cluster, build, token)
 
     def swap(self, number: int) -> None:
         index = GENERATION.format(self._cluster.address.name, number)
         lift_block(Cluster(self._cluster.client, self._cluster.dialect, index))
         move_alias(self._cluster, number)
+        _moves[self.location] += 1
 
     def drop(self, number: int) -> None:
         index = GENERATION.format(self._cluster.address.name, number)

@@ -22,13 +22,13 @@ LOADING = {"refresh_interval": "-1", "number_of_replicas": 0}
 @reads_answers
 def put_replicas(cluster: Cluster, replicas: int) -> None:
     """Give an index so many replicas: now, or when the load that has taken them away is over."""
-    mappings, settings = cluster.describe()
-    meta = sound_notes(mappings)
-    before = meta["slice_os"].get("loading")
-    if before is not None:
-        _note(cluster, meta, {**before, "number_of_replicas": replicas})
-    elif int(settings["index"]["number_of_replicas"]) != replicas:
-        cluster.put_settings({"number_of_replicas": replicas})
+    with cluster.alone():
+        mappings, settings = cluster.describe()
+        before = sound_notes(mappings)["slice_os"].get("loading")
+        if before is not None:
+            cluster.note(loading={**before, "number_of_replicas": replicas})
+        elif int(settings["index"]["number_of_replicas"]) != replicas:
+            cluster.put_settings({"number_of_replicas": replicas})
 
 
 @reads_answers
@@ -41,25 +41,27 @@ class Loading:
 
     def begin(self) -> None:
         """Note the settings, then change them."""
-        mappings, settings = self._cluster.describe()
-        meta = sound_notes(mappings)
-        before = meta["slice_os"].get("loading")
-        if before is None and not self._cluster.is_empty():
+        noted = sound_notes(self._cluster.describe()[0])["slice_os"].get("loading")
+        if noted is None and not self._cluster.is_empty():
             return
-        index = settings["index"]
-        self._before = before or {
-            "refresh_interval": index.get("refresh_interval"),
-            "number_of_replicas": int(index["number_of_replicas"]),
-        }
-        _note(self._cluster, meta, self._before)
-        self._cluster.put_settings(LOADING)
+        with self._cluster.alone():
+            mappings, settings = self._cluster.describe()
+            index = settings["index"]
+            self._before = sound_notes(mappings)["slice_os"].get("loading") or {
+                "refresh_interval": index.get("refresh_interval"),
+                "number_of_replicas": int(index["number_of_replicas"]),
+            }
+            self._cluster.note(loading=self._before)
+            self._cluster.put_settings(LOADING)
 
     def end(self, *, merge: bool) -> None:
         """Put the settings back, and show what was written; have what was loaded merged."""
         try:
             if self._before is not None:
-                self._cluster.put_settings(self._before, RETRY_TIMEOUT)
-                _note(self._cluster, self._cluster.notes(), None)
+                with self._cluster.alone():
+                    noted = self._cluster.notes()["slice_os"].get("loading")
+                    self._cluster.put_settings(noted or self._before, RETRY_TIMEOUT)
+                    self._cluster.note(loading=None)
             self._cluster.refresh()
         except ClusterError as exc:
             _log.warning(
@@ -78,10 +80,3 @@ class Loading:
                     self._cluster.index,
                     exc,
                 )
-
-
-def _note(cluster: Cluster, meta: dict[str, Any], before: dict[str, Any] | None) -> None:
-    ours = {name: value for name, value in meta["slice_os"].items() if name != "loading"}
-    if before is not None:
-        ours["loading"] = before
-    cluster.put_mapping({"_meta": {**meta, "slice_os": ours}})

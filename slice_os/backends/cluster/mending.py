@@ -99,9 +99,8 @@ def mend(
         mended += _rewrite(cluster, layout, hits)
     cluster.refresh(WRITE_RETRY_TIMEOUT)
     if meta.format < FORMAT:
-        said = cluster.notes()
-        said["slice_os"]["format"] = FORMAT
-        cluster.put_mapping({"_meta": said})
+        with cluster.alone():
+            cluster.note(format=FORMAT)
     return mended
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import regex
@@ -26,7 +28,13 @@ from slice_os.backends.cluster.client import Client
 from slice_os.backends.cluster.damaged import reads_answers, typed, whole
 from slice_os.backends.cluster.dialect import Dialect
 from slice_os.backends.cluster.documents import Entry
-from slice_os.errors import BusyError, ClusterError, ClusterTimeoutError, RefusedError
+from slice_os.errors import (
+    BusyError,
+    ClusterError,
+    ClusterTimeoutError,
+    GoneError,
+    RefusedError,
+)
 from slice_os.query.filtering import field_name, last_token
 from slice_os.query.hits import missing_shards
 
@@ -36,6 +44,10 @@ LONGEST_TERM = 32_766
 WORDS_PAGE = 100
 """Passages whose vectors are fetched at once: some 5 MB."""
 KEEP_ALIVE = "1h"
+FREE = "{}-0free"
+"""The alias of an index whose notes nobody is changing; as roles allow NAME-0*."""
+ABANDONED = 30.0
+"""Seconds after which who changes them is taken for dead: it takes some tenths of one."""
 LARGEST_SEGMENT = 5_000_000_000
 """index.merge.policy.max_merged_segment: larger segments are merged only when asked for."""
 DONE = (200, 201, 404)
@@ -277,21 +289,24 @@ class Cluster:
             yield field_name(token)
             after = {"after": {"token": last_token(token)}}
 
-    def generations(self) -> dict[str, str]:
-        """Return what the alias names now: index -> what tells it from another of its name."""
+    def generations(self, **options: Any) -> dict[str, str]:
+        """Return what the alias names now: index -> what tells it from another of its name.
+
+        `options` are those of `Client.request`.
+        """
         answer = self.client.request(
             "GET",
             f"/{self.address.name}",
-            retry_timeout=WRITE_RETRY_TIMEOUT,
             ignore_unavailable="true",
             filter_path="*.settings.index.uuid",
+            **{"retry_timeout": WRITE_RETRY_TIMEOUT, **options},
         )
         settings = {name: one["settings"]["index"] for name, one in answer.items()}
         return {name: typed(one, uuid=str)[0] for name, one in settings.items()}
 
     def fuller(self) -> str | None:
         """Return the generation that holds documents where this one holds none, if there is one."""
-        if not self.is_empty():
+        if not self.is_empty(RETRY_TIMEOUT):
             return None
         try:
             rows = self.client.request(
@@ -313,9 +328,9 @@ class Cluster:
         body = {"query": query, "size": 0, "track_total_hits": True}
         return whole(self.search(body)["hits"]["total"]["value"])
 
-    def is_empty(self) -> bool:
+    def is_empty(self, retry_timeout: float = WRITE_RETRY_TIMEOUT) -> bool:
         """Tell whether the index holds nothing."""
-        return self.count(WRITE_RETRY_TIMEOUT) == 0
+        return self.count(retry_timeout) == 0
 
     def describe(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the index's mappings and settings."""
@@ -329,6 +344,51 @@ class Cluster:
         See `sound_notes`.
         """
         return sound_notes(self.describe()[0])
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep others from changing the notes of the index in a block.
+
+        The alias `FREE` is there while nobody changes them: taking an alias away that has to be
+        there is what a cluster does for one of several that ask. One that was killed has left it
+        away; who has waited `ABANDONED` seconds for it puts it back.
+        """
+        token = FREE.format(self.address.name)
+        waited = time.monotonic()
+        while not self._alias("remove", token, must_exist=True):
+            if time.monotonic() - waited > ABANDONED:
+                self._alias("add", token)
+                waited = time.monotonic()
+            time.sleep(random.uniform(0.05, 0.3))
+        try:
+            yield
+        finally:
+            self._alias("add", token)
+
+    def _alias(self, action: str, alias: str, **options: bool) -> bool:
+        """Add an alias to the index, or remove it; False if it has to be there and is not."""
+        actions = [{action: {"index": self.index, "alias": alias, **options}}]
+        try:
+            self.client.request(
+                "POST", "/_aliases", {"actions": actions}, retry_timeout=WRITE_RETRY_TIMEOUT
+            )
+        except (GoneError, RefusedError) as exc:
+            if action == "remove" and exc.kind != "index_not_found_exception":
+                return False
+            raise
+        return True
+
+    def note(self, **values: Any) -> None:
+        """Change what slice-os notes of the index: all changes of it are made here.
+
+        A cluster replaces _meta whole, whoever has changed it meanwhile: so to be called within
+        `alone`, with what was read there. A value of None is noted no longer.
+        """
+        meta = self.notes()
+        ours = {**meta["slice_os"], **values}
+        ours = {name: value for name, value in ours.items() if value is not None or name == "store"}
+        if ours != meta["slice_os"]:
+            self.put_mapping({"_meta": {**meta, "slice_os": ours}})
 
     def put_settings(
         self, settings: dict[str, Any], retry_timeout: float = WRITE_RETRY_TIMEOUT
@@ -388,7 +448,8 @@ def check_whole(answer: dict[str, Any], url: str) -> None:
         if answer.get("status") in BUSY:
             raise IncompleteError(f"{url} is too busy: {reason_of(answer)}. Try again.")
         said = state_of(url, answer) or f"{url} refused a search: {reason_of(answer)}."
-        raise RefusedError(said, answer.get("status"))
+        error = GoneError if answer.get("status") == 404 else RefusedError
+        raise error(said, answer.get("status"))
     if answer.get("timed_out"):
         raise ClusterTimeoutError(
             f"{url} broke a search off that took too long: look at its load and try again."

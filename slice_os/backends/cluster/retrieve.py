@@ -128,7 +128,9 @@ class Retriever:
         else:
             weight = query.weight
             body = self._dialect.hybrid_query(text, query.vector, weight=weight, **options)
-        hits = self._cluster.search({**body, "_source": STORED}, **params)["hits"]["hits"]
+        hits = self._cluster.search({**body, "_source": STORED}, soon=True, **params)["hits"][
+            "hits"
+        ]
         return [Candidate(number(hit["_score"]), stored_passage(hit), _named(hit)) for hit in hits]
 
     def _saturated(
@@ -142,7 +144,10 @@ class Retriever:
         by_words, by_meaning = (
             answer["hits"]["hits"]
             for answer in self._cluster.msearch(
-                [{**body, **KEYS} for body in bodies], header, include_named_queries_score="true"
+                [{**body, **KEYS} for body in bodies],
+                header,
+                soon=True,
+                include_named_queries_score="true",
             )
         )
         degrees = {_Key.of(hit): number(hit["_score"]) for hit in by_meaning}
@@ -158,7 +163,7 @@ class Retriever:
         if ranks.stop <= WINDOW:
             options |= {"size": len(ranks), "offset": ranks.start}
             body = self._dialect.lexical_query(text, **options)
-            hits = self._cluster.search({**body, "_source": STORED})["hits"]["hits"]
+            hits = self._cluster.search({**body, "_source": STORED}, soon=True)["hits"]["hits"]
             return [Candidate(number(hit["_score"]), stored_passage(hit)) for hit in hits]
         body = self._dialect.lexical_query(text, **options)
         body |= {"sort": [{"_score": "desc"}, "_shard_doc"], **KEYS}
@@ -185,7 +190,7 @@ class Retriever:
         ]
         lexical, dense = (
             {_Key.of(hit): number(hit["_score"]) for hit in answer["hits"]["hits"]}
-            for answer in self._cluster.msearch([{**body, **KEYS} for body in bodies])
+            for answer in self._cluster.msearch([{**body, **KEYS} for body in bodies], soon=True)
         )
         degrees = dict(list(dense.items())[: query.depth])  # k passages of every shard have come
         most = ceil(RERANKED / self._kept)
@@ -227,7 +232,7 @@ class Retriever:
             some = keys[first : first + WORDS_PAGE]
             query = {"bool": {"should": [key.clause() for key in some]}}
             body = {"query": query, "size": len(some), "_source": STORED}
-            for hit in self._cluster.search(body)["hits"]["hits"]:
+            for hit in self._cluster.search(body, soon=True)["hits"]["hits"]:
                 stored = stored_passage(hit)
                 found[_Key(stored.passage.document, stored.passage.number)] = stored
         return found

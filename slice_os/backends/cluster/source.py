@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -113,6 +113,8 @@ def read_index(
     title_field: str | None = None,
     text_fields: Sequence[str] | str | None = None,
     on_reject: Callable[[Reject], None] | None = None,
+    credentials: Mapping[str, str] | None = None,
+    client: Any = None,
 ) -> IndexCorpus:
     """Return the documents of an index of a cluster, made by anything, as `read` does of rows.
 
@@ -121,17 +123,18 @@ def read_index(
 
     Their ids are those of `id_field`, else their ``_id``; text and title are found as `read` finds
     them, and every other field becomes metadata, so that none is lost. A document may lack any of
-    its text fields, if it has one, or a title. The index is only read.
+    its text fields, if it has one, or a title. The index is only read. `credentials` and `client`
+    are those of `slice_os.Index`.
 
     Raises:
         LocationError: there is no such index, or its text fields must be named.
         ClusterError: the cluster cannot be reached or refuses.
     """
     address = parse_location(location)
-    client = Client(address)
+    connected = Client(address, credentials, client)
     names = (text_fields,) if isinstance(text_fields, str) else text_fields
     fields = Fields(id_field or "_id", title_field, tuple(names) if names else None)
-    cluster = Cluster(client, dialect_of(client), address.name)
+    cluster = Cluster(connected, dialect_of(connected), address.name)
     try:
         found = cluster.ask("GET", "_mapping")
     except GoneError as exc:

@@ -235,18 +235,13 @@ class ClusterWriter(Writer):
 
     def remember(self, roots: Mapping[str, str]) -> None:
         self._roots = roots
-        meta = self._cluster.notes()
-        ours = {**meta["slice_os"], "roots": dict(roots)}
-        if ours != meta["slice_os"]:
-            self._cluster.put_mapping({"_meta": {**meta, "slice_os": ours}})
+        if self._cluster.notes()["slice_os"].get("roots") != dict(roots):
+            with self._cluster.alone():
+                self._cluster.note(roots=dict(roots))
 
     @reads_answers
     def _check_roots(self) -> None:
-        """Put the roots back that another writer has overwritten: a cluster keeps _meta whole.
-
-        There is no way to change only a part of it, or only if it is as it was read; but who has
-        read it before and writes it after has done so long before a commit.
-        """
+        """Put the roots back that another writer, which has read them before, has replaced."""
         if not self._roots:
             return
         known = self._cluster.notes()["slice_os"].get("roots") or {}

@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, TypeVar
+from weakref import finalize
 
 from filelock import FileLock, Timeout
 
@@ -30,6 +31,7 @@ from slice_os.backends.base import (
     Writer,
 )
 from slice_os.backends.local.compaction import segment_file
+from slice_os.backends.local.filtering import field_names, has_field, key_clause, meeting_of
 from slice_os.backends.local.generations import (
     BUILD,
     drop,
@@ -40,6 +42,7 @@ from slice_os.backends.local.generations import (
     numbers,
     read_build,
 )
+from slice_os.backends.local.lexical import Places
 from slice_os.backends.local.retrieve import candidates, fetch, unseen
 from slice_os.backends.local.schema import (
     DATABASE,
@@ -47,8 +50,6 @@ from slice_os.backends.local.schema import (
     as_error,
     connect,
     create,
-    filter_clause,
-    has_column,
     is_outdated,
     load_meta,
     load_roots,
@@ -89,6 +90,8 @@ class LocalBackend(Backend, Forkable):
         self._closed = Event()
         self._segments: dict[int, Segment] = {}
         self._pool = _pool()
+        # A former generation ends with the last search of it: it has no other end.
+        finalize(self, _close_all, self._idle).atexit = False
         self.watch_forks()
 
     def before_fork(self) -> None:
@@ -106,8 +109,7 @@ class LocalBackend(Backend, Forkable):
         self._pool = _pool()
 
     def _close_idle(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
+        _close_all(self._idle)
 
     @classmethod
     def open(cls, location: str, **options: Any) -> LocalBackend | None:
@@ -214,14 +216,18 @@ class LocalBackend(Backend, Forkable):
             },
         )
 
+    def count(self) -> int:
+        with self._snapshot() as database:
+            query = "SELECT count(*) FROM documents WHERE hash IS NOT NULL"
+            return int(database.execute(query).fetchone()[0])
+
     def roots(self) -> dict[str, str] | None:
         with self._snapshot() as database:
             return load_roots(database)
 
     def sources(self) -> Iterator[tuple[str, str]]:
         with closing(connect(self._folder)) as database, reading(database, self._folder):
-            source = "source" if has_column(database, "documents", "source") else "''"
-            yield from database.execute(f"SELECT id, {source} FROM documents ORDER BY key")
+            yield from database.execute("SELECT id, source FROM documents ORDER BY key")
 
     def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
         found = {}
@@ -237,22 +243,22 @@ class LocalBackend(Backend, Forkable):
         return found
 
     def matching(self, filters: Sequence[Filter]) -> list[str]:
-        condition, parameters = filter_clause(filters)
         with self._snapshot() as database:
+            condition, parameters = key_clause(database, filters)
             query = f"SELECT d.id FROM documents d WHERE {condition} ORDER BY d.key"
             return [name for (name,) in database.execute(query, parameters)]
 
     def documents(
         self, filters: Sequence[Filter], size: int, offset: int = 0
     ) -> list[DocumentInfo]:
-        condition, parameters = filter_clause(filters)
         seen = "FROM passages p WHERE p.document = d.key AND NOT p.pending"
-        query = (
-            f"SELECT d.id, d.title, (SELECT sum(p.words) {seen}), (SELECT count(*) {seen}),"
-            f" d.metadata FROM documents d WHERE {condition} AND EXISTS (SELECT 1 {seen})"
-            " ORDER BY d.id LIMIT ? OFFSET ?"
-        )
         with self._snapshot() as database:
+            condition, parameters = key_clause(database, filters)
+            query = (
+                f"SELECT d.id, d.title, (SELECT sum(p.words) {seen}), (SELECT count(*) {seen}),"
+                f" d.metadata FROM documents d WHERE {condition} AND EXISTS (SELECT 1 {seen})"
+                " ORDER BY d.id LIMIT ? OFFSET ?"
+            )
             rows = database.execute(query, [*parameters, size, offset]).fetchall()
         return [
             DocumentInfo(name, title, words, passages, json.loads(metadata))
@@ -278,30 +284,27 @@ class LocalBackend(Backend, Forkable):
         after: tuple[str, int] | None = None,
         documents: Sequence[str] | None = None,
     ) -> Iterator[StoredPassage]:
-        condition, parameters = filter_clause(filters)
-        if documents is not None:
-            condition += " AND d.id IN (SELECT value FROM json_each(?))"
-            parameters.append(json.dumps(documents))
-        query = (
-            "SELECT p.segment, p.ordinal FROM documents d JOIN passages p ON p.document = d.key"
-            f" AND NOT p.pending WHERE {condition} AND (d.id, p.number) > (?, ?)"
-            " ORDER BY d.id, p.number"
-        )
         with self._own_state() as (database, segments):
+            condition, parameters = key_clause(database, filters)
+            if documents is not None:
+                condition += " AND d.id IN (SELECT value FROM json_each(?))"
+                parameters.append(json.dumps(documents))
+            query = (
+                "SELECT p.segment, p.ordinal FROM documents d JOIN passages p ON p.document = d.key"
+                f" AND NOT p.pending WHERE {condition} AND (d.id, p.number) > (?, ?)"
+                " ORDER BY d.id, p.number"
+            )
             rows = database.execute(query, [*parameters, *(after or ("", -1))])
             while refs := rows.fetchmany(PAGE):
                 yield from fetch(database, segments, refs)
 
     def has_field(self, name: str) -> bool:
-        condition, parameters = filter_clause([Filter(name, "exists", "")])
         with self._snapshot() as database:
-            query = f"SELECT 1 FROM documents d WHERE {condition} LIMIT 1"
-            return database.execute(query, parameters).fetchone() is not None
+            return has_field(database, name)
 
     def fields(self) -> list[str]:
         with self._snapshot() as database:
-            query = "SELECT DISTINCT value FROM documents, json_each(fields(metadata))"
-            return [name for (name,) in database.execute(query)]
+            return field_names(database)
 
     def candidates(self, queries: Sequence[SearchQuery]) -> list[list[Candidate]]:
         return self._in_snapshot(
@@ -322,7 +325,8 @@ class LocalBackend(Backend, Forkable):
             return list(reaching(segment.bounds, read, query.aim))
 
         with self._own_state() as (database, segments), ExitStack() as stack:
-            left_out = set(unseen(database, query.filters))
+            places = Places(segments)
+            left_out = unseen(database, places, meeting_of(database), query.filters)
             # Threads of its own do not keep searches waiting.
             pool = _pool()
             stack.callback(pool.shutdown, cancel_futures=True)
@@ -331,14 +335,14 @@ class LocalBackend(Backend, Forkable):
             done, words = 0, sum(len(segment.starts) for segment in segments.values())
             for (number, segment), passages in zip(segments.items(), found, strict=True):
                 for ordinal, phrases in passages:
-                    if (number, ordinal) not in left_out:
+                    if not left_out[places.of([(number, ordinal)])]:
                         (stored,) = fetch(database, segments, [(number, ordinal)])
                         yield stored, phrases
                 done += len(segment.starts)
                 on_progress(done / words)
 
     @contextmanager
-    def _own_state(self) -> Iterator[tuple[sqlite3.Connection, dict[int, Segment]]]:
+    def _own_state(self) -> Iterator[tuple[Database, dict[int, Segment]]]:
         """Give a database and its segments in one state of the index, for as long as it takes."""
         with closing(connect(self._folder)) as database, reading(database, self._folder):
             for _ in range(RETRIES):
@@ -395,14 +399,21 @@ class LocalBackend(Backend, Forkable):
             create(folder, meta)
         return LocalBackend(self._root, number)
 
-    def note_build(self, build: Mapping[str, Any] | None) -> None:
-        if build is None:
-            (self._folder / BUILD).unlink(missing_ok=True)
-        else:
-            with _mapped(self._root):
+    def note_build(self, build: Mapping[str, Any] | None, token: object = ...) -> bool:
+        with _mapped(self._root), FileLock(self._folder / f"{BUILD}.lock"):
+            if token is not ... and read_build(self._folder).get("token") != token:
+                return False
+            if build is None:
+                (self._folder / BUILD).unlink(missing_ok=True)
+            else:
                 write_whole(self._folder / BUILD, json.dumps(build))
+        return True
 
     def swap(self, number: int) -> None:
+        if live_number(self._root) != self._number:  # writers are held off: nobody else moves it
+            raise LocationError(
+                f"Another generation of {self._root} was made live meanwhile: run this again."
+            )
         with _mapped(self._root):
             make_live(self._root, number)
 
@@ -426,6 +437,11 @@ class LocalBackend(Backend, Forkable):
             self._closed.set()
             self._segments = {}
             self._close_idle()
+
+
+def _close_all(databases: list[Database]) -> None:
+    while databases:
+        databases.pop().close()
 
 
 @contextmanager

@@ -11,15 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from slice_os.backends.local.checksums import (
-    described,
-    document_digest,
-    is_sealed,
-)
+from slice_os.backends.local.checksums import described, document_digest
 from slice_os.backends.local.compaction import segment_file
+from slice_os.backends.local.filtering import make_tokens
 from slice_os.backends.local.schema import (
     connect,
-    has_column,
     is_full,
     reading,
     recorded_segments,
@@ -73,33 +69,23 @@ class Condition:
 
     Attributes:
         segments: How many there are.
-        unchecked: How many of them were written before segments had checksums.
         damaged: Segments that are gone or not what was written, by number, and why.
         altered: Documents of which something is not what was indexed.
-        undigested: Complete documents that were indexed before documents had digests.
-        postings: Whether the words' postings are those of the texts.
-        sealed: Whether the database's file has its checksum; None if none was noted.
+        postings: Whether the words' postings are those of the texts, and what filters look up is
+            the documents' metadata.
         database: What else is wrong with the database; empty where that is nothing.
     """
 
     segments: int = 0
-    unchecked: int = 0
     damaged: dict[int, str] = field(default_factory=dict)
     altered: list[str] = field(default_factory=list)
-    undigested: int = 0
     postings: bool = True
-    sealed: bool | None = None
     database: str = ""
 
     @property
-    def is_named(self) -> bool:
-        """Whether something that is read is not what was written."""
-        return bool(self.damaged or self.altered or self.database or not self.postings)
-
-    @property
     def is_sound(self) -> bool:
-        """Whether all that was looked at is what was written, to the byte."""
-        return not self.is_named and self.sealed is not False
+        """Whether all that was looked at is what was written."""
+        return not (self.damaged or self.altered or self.database) and self.postings
 
 
 def examine(
@@ -110,7 +96,7 @@ def examine(
     One state of it, whoever writes meanwhile. `on_progress` is told what share of the words has
     been read.
     """
-    found = Condition(sealed=is_sealed(folder) if deep else None)
+    found = Condition()
     with closing(connect(folder)) as live, reading(live, folder), ExitStack() as stack:
         state: sqlite3.Connection = stack.enter_context(closing(_copy(live))) if deep else live
         try:
@@ -130,7 +116,6 @@ def examine(
             said = str(exc) if isinstance(exc, sqlite3.Error) else "a row holds what no row can"
             found.database, left = found.database or said, {}
     found.segments = len(left)
-    found.unchecked = sum(one.checksum is None for one in left.values())
     if not found.database:
         found.damaged = {number: why for number, why in found.damaged.items() if number in left}
     return found
@@ -160,7 +145,7 @@ def _damage(database: sqlite3.Connection, file: Path, recorded: Recorded, deep: 
     """Return what is wrong with a segment, nothing if nothing is."""
     try:
         segment = Segment.open(file, recorded)
-        whole = not deep or recorded.checksum is None or is_intact(file, recorded)
+        whole = not deep or is_intact(file, recorded)
     except FileNotFoundError:
         return "it is gone"
     except OSError as exc:
@@ -183,8 +168,7 @@ def _strangeness(database: sqlite3.Connection, segment: Segment, recorded: Recor
             return "it is another one"
         part = segment.slice(ordinal)
         starts, ends = segment.starts[part].astype(np.int64), segment.ends[part].astype(np.int64)
-        # Made before passages shared words, each counts all that it has.
-        few = len(starts) < own or (recorded.checksum is None and len(starts) != own)
+        few = len(starts) < own
         if few or (starts >= ends).any() or (np.diff(starts) < 0).any() or ends.max() > len(text):
             return "it is another one"
         codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
@@ -204,10 +188,11 @@ def _examine_database(database: sqlite3.Connection, found: Condition) -> None:
         if (number := database.execute(query).fetchone()[0])
     ]
     noted = database.execute("SELECT value FROM meta WHERE name = 'digest'").fetchone()
-    if noted and noted[0] != described(database):
+    if noted is None or noted[0] != described(database):
         wrong.append("what it says of itself or its roots has changed")
     found.database = "; ".join(wrong)
-    found.altered, found.undigested = _altered(database)
+    found.altered = _altered(database)
+    found.postings = _has_its_tokens(database)
     # Passages of documents that are not complete have no postings.
     database.execute("DELETE FROM passages WHERE pending")
     try:
@@ -218,26 +203,30 @@ def _examine_database(database: sqlite3.Connection, found: Condition) -> None:
         found.postings = False
 
 
-def _altered(database: sqlite3.Connection) -> tuple[list[str], int]:
-    """Return the documents that are not what was indexed, and how many have no digest."""
-    noted = "p.length" if has_column(database, "passages", "length") else "NULL"
-    query = f'SELECT d.id, p.hash, p."end" - p.start, {noted}, {PASSAGE} ORDER BY d.key'
+def _has_its_tokens(database: sqlite3.Connection) -> bool:
+    """Tell whether filters look up what the metadata of the documents is."""
+    try:
+        database.execute("CREATE TEMP TABLE noted AS SELECT * FROM tokens")
+        make_tokens(database)
+        query = "SELECT * FROM (SELECT * FROM {0} EXCEPT SELECT * FROM {1}) LIMIT 1"
+        tables = [("noted", "tokens"), ("tokens", "noted")]
+        return not any(database.execute(query.format(*two)).fetchone() for two in tables)
+    except ValueError:  # metadata that is no JSON any more: its document is altered
+        return False
+
+
+def _altered(database: sqlite3.Connection) -> list[str]:
+    """Return the documents that are not what was indexed."""
+    query = f'SELECT d.id, p.hash, p."end" - p.start, p.length, {PASSAGE} ORDER BY d.key'
     wrong = dict.fromkeys(
         name
         for name, known, characters, words, *said in database.execute(query)
         if (passage := Passage(*said)).hash != known
         or characters != len(passage.text)
-        or words not in (None, text_length(passage.title, passage.text))
+        or words != text_length(passage.title, passage.text)
     )
-    if not has_column(database, "documents", "digest"):
-        return list(wrong), _count(database, "hash IS NOT NULL")
-    query = "SELECT key, id, digest FROM documents WHERE digest IS NOT NULL ORDER BY key"
+    query = "SELECT key, id, digest FROM documents WHERE hash IS NOT NULL ORDER BY key"
     for key, name, digest in database.execute(query):
         if digest != document_digest(database, key):
             wrong[name] = None
-    return list(wrong), _count(database, "hash IS NOT NULL AND digest IS NULL")
-
-
-def _count(database: sqlite3.Connection, condition: str) -> int:
-    query = f"SELECT count(*) FROM documents WHERE {condition}"
-    return int(database.execute(query).fetchone()[0])
+    return list(wrong)

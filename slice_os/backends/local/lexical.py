@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from slice_os.backends.local.schema import AT, Database, filter_clause, has_column
+from slice_os.backends.local.filtering import Meeting
+from slice_os.backends.local.schema import AT, Bools, Database, Int64
 from slice_os.backends.local.segment import Segment
 from slice_os.errors import IndexDamagedError
-from slice_os.filters import Condition, Filter
+from slice_os.filters import Condition
 from slice_os.lexical import (
     K1,
     LONGEST,
@@ -39,7 +40,6 @@ _TERMS = (
     "temp.asked USING fts5(word, tokenize='porter unicode61')",
     "temp.stems USING fts5vocab(temp, asked, instance)",
 )
-Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Ref = tuple[int, int]
 """Where a passage's words are: the number of its segment, its ordinal in it."""
@@ -55,6 +55,14 @@ class Places:
         self.numbers = np.array(sorted(segments), np.int64)
         counts = [len(segments[number].bounds) - 1 for number in self.numbers.tolist()]
         self._first = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+
+    def __len__(self) -> int:
+        return int(self._first[-1])
+
+    def passages(self, number: int) -> int:
+        """Return how many passages a segment has."""
+        at = np.searchsorted(self.numbers, number)
+        return int(self._first[at + 1] - self._first[at])
 
     def of(self, refs: Sequence[Ref] | Int64) -> Int64:
         """Return the places of some passages ``[n]``."""
@@ -75,9 +83,10 @@ class Postings:
     A passage's row is its number in the order of the keys, which may have gaps of any size.
     """
 
-    def __init__(self, database: Database, places: Places, queries: int) -> None:
+    def __init__(self, database: Database, places: Places, meeting: Meeting, queries: int) -> None:
         """Read the postings of as many queries; for many, where all passages are, once."""
         self._database = database
+        self._meet = meeting
         self._of = places
         self._places = np.empty(0, np.int64)
         if queries > MANY:
@@ -85,8 +94,9 @@ class Postings:
             self._places = places.of(database.execute(query).fetchall())
         self._by_place = np.argsort(self._places)
         self._terms: dict[str, tuple[Int64, Float64]] = {}
-        self._allowed: dict[tuple[Condition, ...], Int64] = {}
-        self._keys, self._lengths = np.empty(0, np.int64), np.empty(0)
+        self._allowed: dict[tuple[Condition, ...], Bools] = {}
+        self._keys = self._documents = np.empty(0, np.int64)
+        self._lengths = np.empty(0)
 
     def scores(self, text: str, filters: Sequence[Condition]) -> tuple[Int64, Float64]:
         """Return the rows of all passages that hold a term of a query, and scores by row.
@@ -108,10 +118,7 @@ class Postings:
             len(self._lengths),
         ).astype(np.float64, copy=False)
         if filters:
-            meeting = self._meeting(tuple(filters))
-            kept_scores = scores[meeting]
-            scores = np.zeros_like(scores)
-            scores[meeting] = kept_scores
+            scores[~self._meeting(tuple(filters))] = 0
         rows = np.flatnonzero(scores)
         return rows[np.argsort(-scores[rows], kind="stable")], scores
 
@@ -123,7 +130,7 @@ class Postings:
         state = database.execute("PRAGMA data_version").fetchone()
         if database.lengths is None or database.lengths[0] != state:
             database.lengths = state, _lengths(database)
-        self._keys, self._lengths = database.lengths[1]
+        self._keys, self._lengths, self._documents = database.lengths[1]
 
     def _postings(self, term: str) -> tuple[Int64, Float64]:
         """Return the rows of the passages that hold a term, and what it adds to their scores."""
@@ -163,17 +170,17 @@ class Postings:
             found = found[np.isin(found + n, following)]
         return found >> 32
 
-    def _meeting(self, filters: tuple[Condition, ...]) -> Int64:
-        """Return the rows of the passages that meet all filters."""
+    def _meeting(self, filters: tuple[Condition, ...]) -> Bools:
+        """Tell of every row whether the passage meets all filters."""
         if filters not in self._allowed:
-            clause, parameters = filter_clause([one for one in filters if isinstance(one, Filter)])
+            allowed = self._meet(filters, self._documents)
             words, phrases = wording_clause(filters)
-            query = (
-                "SELECT p.key FROM passages p JOIN documents d ON d.key = p.document"
-                f" WHERE {clause} AND {words}"
-            )
-            rows = self._database.execute(query, parameters + phrases)
-            self._allowed[filters] = self._rows(_numbers(rows))
+            if phrases:
+                query = f"SELECT key FROM passages p WHERE {words}"
+                stands = np.zeros(len(allowed), bool)
+                stands[self._rows(_numbers(self._database.execute(query, phrases)))] = True
+                allowed &= stands
+            self._allowed[filters] = allowed
         return self._allowed[filters]
 
     def places(self, rows: Int64) -> Int64:
@@ -197,16 +204,14 @@ class Postings:
         return self._rows(_numbers(keys))
 
 
-def _lengths(database: Database) -> tuple[Int64, Float64]:
-    """Return the keys of all passages in order, and k1 (1 - b + b |D| / avgdl) of each.
-
-    An index of before lengths were noted has the numbers of words until somebody writes to it.
-    """
-    noted = "ifnull(length, words)" if has_column(database, "passages", "length") else "words"
-    rows = database.execute(f"SELECT key, {noted} FROM passages WHERE NOT pending ORDER BY key")
-    keys, lengths = _numbers(rows).reshape(-1, 2).T
+def _lengths(database: Database) -> tuple[Int64, Float64, Int64]:
+    """Return the keys of all passages in order, k1 (1 - b + b |D| / avgdl) and document of each."""
+    query = "SELECT key, length, document FROM passages WHERE NOT pending ORDER BY key"
+    keys, lengths, documents = np.ascontiguousarray(
+        _numbers(database.execute(query)).reshape(-1, 3).T
+    )
     mean = lengths.mean() if len(lengths) else 1.0
-    return np.ascontiguousarray(keys), K1 * (1 - B + B * rounded_lengths(lengths) / mean)
+    return keys, K1 * (1 - B + B * rounded_lengths(lengths) / mean), documents
 
 
 def _numbers(rows: Iterable[Sequence[int]]) -> Int64:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from slice_os.backends.local.checksums import is_sealed, seal, unseal
 from slice_os.backends.local.compaction import rewrite
+from slice_os.backends.local.filtering import make_tokens
 from slice_os.backends.local.integrity import PASSAGE
 from slice_os.backends.local.schema import as_error, connect, load_meta, recorded_segments
 from slice_os.backends.local.writer import SEGMENT_WORDS, lock
@@ -17,12 +17,11 @@ from slice_os.errors import IndexDamagedError
 from slice_os.records import Passage, Words
 from slice_os.spans import PackedPassage
 
-_POSTINGS = """
-BEGIN IMMEDIATE;
-INSERT INTO postings (postings) VALUES ('delete-all');
-INSERT INTO postings (rowid, title, text) SELECT key, title, text FROM passages WHERE NOT pending;
-COMMIT;
-"""
+_POSTINGS = (
+    "INSERT INTO postings (postings) VALUES ('delete-all')",
+    "INSERT INTO postings (rowid, title, text)"
+    " SELECT key, title, text FROM passages WHERE NOT pending",
+)
 Encode = Callable[[Iterable[str]], Iterator[Words]]
 
 
@@ -36,8 +35,8 @@ def repair(
 ) -> tuple[int, int]:
     """Put new segments, of the texts that the database has, in the place of damaged ones.
 
-    All else stays as it is, and readers are not disturbed. With `postings` those of the words are
-    made anew, too.
+    All else stays as it is, and readers are not disturbed. With `postings` those of the words, and
+    what filters look up, are made anew, too.
 
     Returns:
         How many passages were encoded, and their words.
@@ -49,15 +48,13 @@ def repair(
     held = lock(folder)
     try:
         with closing(connect(folder)) as database:
-            # What else is wrong with the file has to stay visible.
-            sealed = postings or is_sealed(folder) is True
-            if sealed:
-                unseal(folder)
             mended = _repair(database, folder, list(segments), encode, head)
             if postings:
-                database.executescript(_POSTINGS)
-            if sealed:
-                seal(database, folder)
+                database.execute("BEGIN IMMEDIATE")
+                for statement in _POSTINGS:
+                    database.execute(statement)
+                make_tokens(database)
+                database.execute("COMMIT")
             return mended
     except (OSError, sqlite3.Error) as exc:
         raise as_error(folder, exc) from exc

@@ -10,11 +10,12 @@ from concurrent.futures import Executor, Future
 import numpy as np
 
 from slice_os.backends.base import Candidate, SearchQuery, StoredPassage
-from slice_os.backends.local.lexical import Float64, Int64, Places, Postings, Ref, wording_clause
+from slice_os.backends.local.filtering import Meeting, meeting_of
+from slice_os.backends.local.lexical import Float64, Places, Postings, Ref, wording_clause
 from slice_os.backends.local.scan import best_cosines
-from slice_os.backends.local.schema import AT, Database, filter_clause
+from slice_os.backends.local.schema import AT, Bools, Database, Int64
 from slice_os.backends.local.segment import Segment
-from slice_os.filters import Condition, Filter
+from slice_os.filters import Condition
 from slice_os.fusion import get_fusion
 from slice_os.records import Float32, Passage
 from slice_os.spans import degree
@@ -37,20 +38,21 @@ def candidates(
             pool.submit(best_cosines, segments[number], vectors, lengths)
             for number in places.numbers.tolist()
         ]
-    postings = Postings(database, places, len(queries))
+    meeting = meeting_of(database)
+    postings = Postings(database, places, meeting, len(queries))
     lexical = [  # while the pool scans
         None if query.mode == "dense" else postings.scores(query.text, query.filters)
         for query in queries
     ]
     cosines = [one.result() for one in scanned]
-    left_out: dict[tuple[Condition, ...], Int64] = {}
+    left_out: dict[tuple[Condition, ...], Bools] = {}
     found = []
     for n, (query, scores) in enumerate(zip(queries, lexical, strict=True)):
         degrees = np.empty(0)
         if n in rows and cosines:
             filters = tuple(query.filters)
             if filters not in left_out:
-                left_out[filters] = places.of(unseen(database, filters))
+                left_out[filters] = unseen(database, places, meeting, filters)
             degrees = degree(np.concatenate([some[rows[n]] for some in cosines])).astype(float)
             degrees[left_out[filters]] = np.nan
         ranked = _ranked(postings, query, scores, degrees)[query.ranks.start : query.ranks.stop]
@@ -109,19 +111,34 @@ def fetch(
     ]
 
 
-def unseen(database: sqlite3.Connection, filters: Sequence[Condition]) -> list[Ref]:
-    """Return the passages that are hidden or that a filter excludes."""
-    query = "SELECT segment, ordinal FROM hidden"
-    parameters: list[str] = []
+def unseen(
+    database: Database, places: Places, meeting: Meeting, filters: Sequence[Condition]
+) -> Bools:
+    """Tell of the passage at each place whether it is hidden, or a filter excludes it."""
+    found = np.zeros(len(places), bool)
     if filters:
-        condition, parameters = filter_clause([one for one in filters if isinstance(one, Filter)])
-        words, phrases = wording_clause(filters)
-        query += (
-            " UNION ALL SELECT segment, ordinal FROM passages p WHERE document IN"
-            f" (SELECT key FROM documents d WHERE NOT ({condition})) OR NOT ({words})"
+        numbers = places.numbers.tolist()
+        owners = [_owners(database, number, places.passages(number)) for number in numbers]
+        found = ~meeting(filters, np.concatenate([*owners, np.empty(0, np.int64)]))
+    words, phrases = wording_clause(filters)
+    refs = "SELECT segment, ordinal FROM hidden"
+    if phrases:
+        refs += f" UNION ALL SELECT segment, ordinal FROM passages p WHERE NOT ({words})"
+    found[places.of(database.execute(refs, phrases).fetchall())] = True
+    return found
+
+
+def _owners(database: Database, segment: int, passages: int) -> Int64:
+    """Return the key of the document of each passage of a segment, 0 of those that are gone."""
+    if segment not in database.owners:
+        found = np.zeros(passages, np.int64)
+        query = "SELECT ordinal, document FROM passages WHERE segment = ?"
+        ordinals, keys = (
+            np.array(database.execute(query, (segment,)).fetchall(), np.int64).reshape(-1, 2).T
         )
-        parameters += phrases
-    return database.execute(query, parameters).fetchall()
+        found[ordinals] = keys
+        database.owners[segment] = found
+    return database.owners[segment]
 
 
 def _top(degrees: Float64, depth: int) -> Int64:

@@ -6,9 +6,8 @@ import errno
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,13 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from slice_os.backends.base import FORMAT, IndexMeta
-from slice_os.backends.local.opened import Key, connection_begins, connection_ends
+from slice_os.backends.local.checksums import note_description
 from slice_os.backends.local.segment import Recorded, mending
 from slice_os.errors import IndexDamagedError, LocationError
 from slice_os.files import sync_folder
-from slice_os.filters import Filter, either, field_names
-from slice_os.lexical import stands, text_length
+from slice_os.filters import Filter
+from slice_os.lexical import stands
 
+Int64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 DATABASE = "index.sqlite"
 _SHARED_FILE = 1 << 15
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -34,19 +35,22 @@ SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE documents (
     key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, title TEXT NOT NULL, metadata TEXT NOT NULL,
-    hash TEXT, run INTEGER NOT NULL, source TEXT NOT NULL DEFAULT '', digest TEXT);
+    hash TEXT, run INTEGER NOT NULL, source TEXT NOT NULL, digest TEXT);
 CREATE TABLE passages (
     key INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents,
     number INTEGER NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL,
     title TEXT NOT NULL, text TEXT NOT NULL,
     hash TEXT NOT NULL, words INTEGER NOT NULL, segment INTEGER NOT NULL, ordinal INTEGER NOT NULL,
-    pending INTEGER NOT NULL DEFAULT 0, length INTEGER);
+    pending INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL);
 CREATE INDEX passages_document ON passages (document, number);
-CREATE UNIQUE INDEX passages_place ON passages (segment, ordinal);
-CREATE INDEX passages_length ON passages (length, words) WHERE NOT pending;
+CREATE UNIQUE INDEX passages_place ON passages (segment, ordinal, document);
+CREATE INDEX passages_length ON passages (length, words, document) WHERE NOT pending;
+CREATE TABLE tokens (
+    token TEXT NOT NULL, block INTEGER NOT NULL, bits INTEGER NOT NULL,
+    PRIMARY KEY (token, block)) WITHOUT ROWID;
 CREATE TABLE segments (
     number INTEGER PRIMARY KEY AUTOINCREMENT, passages INTEGER NOT NULL, words INTEGER NOT NULL,
-    size INTEGER, checksum BLOB);
+    size INTEGER NOT NULL, checksum BLOB NOT NULL);
 CREATE TABLE hidden (
     segment INTEGER NOT NULL, ordinal INTEGER NOT NULL, words INTEGER NOT NULL,
     PRIMARY KEY (segment, ordinal)) WITHOUT ROWID;
@@ -85,30 +89,20 @@ class Database(sqlite3.Connection):
     """A connection to an index; `sealed`: it takes the file for one that stays in this state.
 
     `refused` is then why it cannot be read as one that changes. `lengths` is what BM25 keeps of the
-    lengths of passages, with the state that it was read in.
+    lengths of passages, with the state that it was read in, `owners` whose passages those of a
+    segment are, by their documents' keys: these change no more, and what is gone stays hidden.
+    `met` says which documents meet some filters, with the state that it was read in.
     """
 
     sealed: State | None = None
     refused: sqlite3.Error | None = None
-    lengths: tuple[object, tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]] | None = None
-    _key: Key | None = None
+    lengths: tuple[object, tuple[Int64, npt.NDArray[np.float64], Int64]] | None = None
+    met: tuple[object, dict[tuple[Filter, ...], Bools]] | None = None
+    owners: dict[int, Int64]
 
-    def __init__(self, file: Path, *args: Any, **options: Any) -> None:
-        key = connection_begins(file) if file.exists() else None
-        try:
-            super().__init__(*args, **options)
-        except BaseException:
-            if key:
-                connection_ends(key)
-            raise
-        self._key = key
-
-    def close(self) -> None:
-        """Close the connection."""
-        super().close()
-        key, self._key = self._key, None
-        if key:
-            connection_ends(key)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.owners = {}
 
 
 def connect(folder: Path) -> Database:
@@ -139,9 +133,8 @@ def connect(folder: Path) -> Database:
     return database
 
 
-def _open(file: Path, mode: str = "") -> Database:
+def _open(file: Path, mode: str = "?mode=rw") -> Database:
     database = Database(
-        file,
         f"{file.absolute().as_uri()}{mode}",
         uri=True,
         isolation_level=None,
@@ -149,10 +142,7 @@ def _open(file: Path, mode: str = "") -> Database:
         check_same_thread=False,
     )
     database.execute("PRAGMA busy_timeout = 60000")
-    database.create_function("meets", 2, _meets, deterministic=True)
     database.create_function("stands", 3, stands, deterministic=True)
-    database.create_function("fields", 1, _fields, deterministic=True)
-    database.create_function("text_length", 2, text_length, deterministic=True)
     return database
 
 
@@ -203,10 +193,7 @@ def as_error(folder: Path, exc: sqlite3.Error | OSError | UnicodeDecodeError) ->
     if isinstance(exc, UnicodeDecodeError) or any(
         sign in str(exc) for sign in ("malformed", "not a database", "disk image")
     ):
-        return IndexDamagedError(
-            f"The index {folder} is damaged ({exc}): restore a backup, or delete the folder and "
-            "index again."
-        )
+        return _damaged(folder, exc)
     if is_full(folder, exc):
         return LocationError(
             f"The disk that holds {folder} is full: make room and run this again. What was "
@@ -217,6 +204,13 @@ def as_error(folder: Path, exc: sqlite3.Error | OSError | UnicodeDecodeError) ->
     return LocationError(f"The index {folder} cannot be used: {exc}.")
 
 
+def _damaged(folder: Path, exc: Exception) -> IndexDamagedError:
+    said = " ".join(str(exc).split())  # which may quote what the database holds
+    return IndexDamagedError(
+        f"The index {folder} is damaged ({said}): restore a backup, or index to a new location."
+    )
+
+
 def recorded_segments(database: sqlite3.Connection) -> dict[int, Recorded]:
     """Return what the database says of each segment, by number, in order."""
     rows = database.execute("SELECT * FROM segments ORDER BY number")
@@ -224,10 +218,7 @@ def recorded_segments(database: sqlite3.Connection) -> dict[int, Recorded]:
 
 
 def record_segment(database: sqlite3.Connection, segment: Recorded) -> None:
-    """Note a segment; an index of before checksums gets the columns for them first."""
-    for name, kind in (("size", "INTEGER"), ("checksum", "BLOB")):
-        if not has_column(database, "segments", name):
-            database.execute(f"ALTER TABLE segments ADD COLUMN {name} {kind}")
+    """Note a segment."""
     database.execute("INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?, ?)", segment)
 
 
@@ -255,7 +246,8 @@ def create(folder: Path, meta: IndexMeta) -> None:
         database.executescript(SCHEMA)
         values = {name: getattr(meta, name) for name in IndexMeta.__dataclass_fields__}
         database.execute("INSERT INTO meta VALUES ('index', ?)", (json.dumps(values),))
-        database.execute("INSERT INTO meta VALUES ('run', '0'), ('roots', '{}')")
+        database.execute("INSERT INTO meta VALUES ('run', '0'), ('roots', '{}'), ('digest', '')")
+        note_description(database)
         database.execute("PRAGMA journal_mode = WAL")
     finally:
         database.close()
@@ -268,10 +260,15 @@ def load_meta(database: sqlite3.Connection, folder: Path) -> IndexMeta:
     try:
         (text,) = database.execute("SELECT value FROM meta WHERE name = 'index'").fetchone()
         values = json.loads(text)
-        if values["format"] > FORMAT:
+        if (newer := values["format"] > FORMAT) or values["format"] < FORMAT:
             raise LocationError(
-                f"The index {folder} has format {values['format']}, this slice-os reads up to "
-                f"{FORMAT}: install a newer slice-os."
+                f"The index {folder} has format {values['format']}, this slice-os reads {FORMAT}: "
+                f"{'install a newer one' if newer else 'index to a new location'}."
+            )
+        if unknown := values.keys() - IndexMeta.__dataclass_fields__:
+            raise LocationError(
+                f"The index {folder} says of itself what this slice-os does not know "
+                f"({', '.join(sorted(unknown))}): install a newer slice-os."
             )
         if values["format"] < FORMAT:
             raise LocationError(
@@ -284,10 +281,7 @@ def load_meta(database: sqlite3.Connection, folder: Path) -> IndexMeta:
     except sqlite3.OperationalError as exc:
         raise as_error(folder, exc) from exc
     except (sqlite3.Error, TypeError, ValueError, KeyError) as exc:
-        raise IndexDamagedError(
-            f"{folder / DATABASE} is not a slice-os index or is damaged ({exc}): delete the folder "
-            "and index again."
-        ) from exc
+        raise _damaged(folder, exc) from exc
 
 
 def load_roots(database: sqlite3.Connection) -> dict[str, str] | None:
@@ -298,43 +292,5 @@ def load_roots(database: sqlite3.Connection) -> dict[str, str] | None:
     except (TypeError, ValueError) as exc:
         raise IndexDamagedError(
             "What the index says of its roots is damaged: restore a backup ('slice-os restore'), "
-            "or delete the folder and index again."
+            "or index to a new location."
         ) from exc
-
-
-def add_lengths(database: sqlite3.Connection) -> None:
-    """Have an index of before passages had lengths for BM25 hold them from now on."""
-    if not has_column(database, "passages", "length"):
-        database.execute("ALTER TABLE passages ADD COLUMN length INTEGER")
-        database.execute("UPDATE passages SET length = text_length(title, text)")
-        index = next(line for line in SCHEMA.splitlines() if "passages_length" in line)
-        database.execute(index)
-
-
-def has_column(database: sqlite3.Connection, table: str, column: str) -> bool:
-    """Tell whether a table has a column; an index of a version before may lack some."""
-    columns = database.execute("SELECT name FROM pragma_table_info(?)", (table,))
-    return (column,) in columns.fetchall()
-
-
-def filter_clause(filters: Sequence[Filter]) -> tuple[str, list[str]]:
-    """Return an SQL condition on the documents table `d`, and its parameters."""
-    conditions = ["meets(d.metadata, ?)"] * len(filters)
-    parameters = [
-        json.dumps([(one.field, one.operator, one.value) for one in (some, *some.others)])
-        for some in filters
-    ]
-    return " AND ".join(conditions) or "TRUE", parameters
-
-
-def _meets(metadata: str, condition: str) -> bool:
-    return _filter(condition).holds_of(json.loads(metadata))
-
-
-@lru_cache(64)
-def _filter(condition: str) -> Filter:
-    return either(Filter(*one) for one in json.loads(condition))
-
-
-def _fields(metadata: str) -> str:
-    return json.dumps(sorted(set(field_names(json.loads(metadata)))))

@@ -22,19 +22,12 @@ from typing import ParamSpec, TypeVar, cast
 from filelock import FileLock, Timeout
 
 from slice_os.backends.base import Writer
-from slice_os.backends.local.checksums import (
-    add_digests,
-    note_description,
-    note_digest,
-    seal,
-    unseal,
-)
+from slice_os.backends.local.checksums import note_description, note_digest
 from slice_os.backends.local.compaction import merge_segments, remove_orphans, segment_file
+from slice_os.backends.local.filtering import note_tokens
 from slice_os.backends.local.schema import (
-    add_lengths,
     as_error,
     connect,
-    has_column,
     is_full,
     load_meta,
     next_segment,
@@ -53,6 +46,8 @@ T = TypeVar("T")
 SEGMENT_WORDS = 65_536
 COMMIT_SECONDS = 30.0
 LOCK = "writer.lock"
+PATIENCE = 1000
+"""Milliseconds that the end of a run waits for readers."""
 
 
 def _whole(step: Callable[P, T]) -> Callable[P, T]:
@@ -117,14 +112,7 @@ class LocalWriter(Writer):
         try:
             load_meta(self._database, folder)  # refuses what cannot be written to
             remove_orphans(self._database, folder)
-            unseal(folder)
             self._begin_transaction()
-            if not has_column(self._database, "documents", "source"):
-                self._database.execute(
-                    "ALTER TABLE documents ADD COLUMN source TEXT NOT NULL DEFAULT ''"
-                )
-            add_lengths(self._database)
-            add_digests(self._database)
             (run,) = self._database.execute("SELECT value FROM meta WHERE name = 'run'").fetchone()
             self._run = int(run) + 1
             self._database.execute("UPDATE meta SET value = ? WHERE name = 'run'", (self._run,))
@@ -249,6 +237,10 @@ class LocalWriter(Writer):
         metadata = json.dumps(
             flat_metadata(self._document.metadata), ensure_ascii=False, default=str
         )
+        (former_metadata,) = self._database.execute(
+            "SELECT metadata FROM documents WHERE key = ?", (self._key,)
+        ).fetchone()
+        note_tokens(self._database, self._key, former_metadata, metadata)
         self._database.execute(
             "UPDATE documents SET title = ?, metadata = ?, hash = ?, source = ? WHERE key = ?",
             (self._document.title, metadata, self._document.hash, self._document.source, self._key),
@@ -276,14 +268,13 @@ class LocalWriter(Writer):
         ids = [name.encode("utf-8", "replace").decode() for name in documents]
         deleted = 0
         for name in ids:
-            passages = self._database.execute(
-                "SELECT p.key FROM passages p JOIN documents d ON d.key = p.document"
-                " WHERE d.id = ?",
-                (name,),
-            ).fetchall()
-            self._drop([key for (key,) in passages])
-            gone = self._database.execute("DELETE FROM documents WHERE id = ?", (name,))
-            deleted += gone.rowcount
+            query = "SELECT key, metadata FROM documents WHERE id = ?"
+            for document, metadata in self._database.execute(query, (name,)).fetchall():
+                query = "SELECT key FROM passages WHERE document = ?"
+                self._drop([key for (key,) in self._database.execute(query, (document,))])
+                note_tokens(self._database, document, metadata, "{}")
+                self._database.execute("DELETE FROM documents WHERE key = ?", (document,))
+                deleted += 1
         return deleted
 
     def unseen(self) -> Iterator[tuple[str, str]]:
@@ -330,10 +321,19 @@ class LocalWriter(Writer):
                     self._merge()
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
-                seal(self._database, self._folder)
+                self._checkpoint()
         finally:
             self._database.close()  # rolls back what is open
             self._lock.release()
+
+    def _checkpoint(self) -> None:
+        """Empty the log, so that who may not write beside the database can read all of it.
+
+        Without it, where readers are in the middle of something: the last of them does it.
+        """
+        with suppress(sqlite3.Error):
+            self._database.execute(f"PRAGMA busy_timeout = {PATIENCE}")
+            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _merge(self) -> None:
         try:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from slice_os.corpus.formats.base import Parsed
@@ -19,17 +15,16 @@ if TYPE_CHECKING:
 
 def parse(data: bytes) -> Parsed:
     """Return the pages' running text (see `pages`), and the title of the properties."""
-    with _quiet():
-        try:
-            reader = _open(data)
-            text = running_text(map(page_lines, reader.pages))
-            said = reader.metadata
-            title, author = (said.title, said.author) if said else ("", "")
-            date = _date(said) if said else ""
-        except (CorpusError, MissingExtraError):
-            raise
-        except Exception as exc:  # broken files come up as any error there is
-            raise CorpusError(f"is not a readable PDF: {exc or type(exc).__name__}") from exc
+    try:
+        reader = _open(data)
+        text = running_text(map(page_lines, reader.pages))
+        said = reader.metadata
+        title, author = (said.title, said.author) if said else ("", "")
+        date = _date(said) if said else ""
+    except (CorpusError, MissingExtraError):
+        raise
+    except Exception as exc:  # broken files come up as any error there is
+        raise CorpusError(f"is not a readable PDF: {exc or type(exc).__name__}") from exc
     if not text.strip():
         raise CorpusError("no text (if it is a scan, run OCR first)")
     return Parsed(text, str(title or ""), author=str(author or ""), date=date, says=True)
@@ -52,17 +47,3 @@ def _open(data: bytes) -> PdfReader:
     if reader.is_encrypted and not reader.decrypt(""):
         raise CorpusError("is encrypted: save a copy without the password")
     return reader
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep pypdf's remarks about each small defect from standard error."""
-    logger = logging.getLogger("pypdf")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)

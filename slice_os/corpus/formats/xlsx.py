@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from datetime import date, datetime
 from typing import Any, BinaryIO
@@ -21,13 +20,11 @@ def parse(stream: BinaryIO) -> Iterator[Row]:
         raise MissingExtraError("Reading .xlsx files", "documents") from exc
     file = read_all(stream, PACKED_BYTES)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of styles and the like, which are not read
-            book = load_workbook(
-                open_zip(file, "xl/worksheets/"), read_only=True, data_only=True, keep_links=False
-            )
-            for sheet in book.worksheets:
-                yield from _rows(sheet)
+        book = load_workbook(
+            open_zip(file, "xl/worksheets/"), read_only=True, data_only=True, keep_links=False
+        )
+        for sheet in book.worksheets:
+            yield from _rows(sheet)
     except CorpusError:
         raise
     except Exception as exc:  # broken files come up as any error there is

@@ -6,7 +6,7 @@ import mmap  # noqa: F401 - numpy imports it late, where a test may not read it
 import os
 import sqlite3
 import tempfile
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ import pytest
 import slice_os
 from slice_os.backends.base import IndexMeta, MiningQuery
 from slice_os.backends.local import LocalBackend, compaction, writer
-from slice_os.backends.local.schema import as_error
+from slice_os.backends.local.schema import as_error, connect
 from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError
 from slice_os.filters import parse_filters
 from slice_os.records import Document, Passage
@@ -154,7 +154,7 @@ def test_places_that_are_no_index(tmp_path, index, folder):
     database.execute("UPDATE meta SET value = json_set(value, '$.format', 99) WHERE name='index'")
     database.commit()
     database.close()
-    with pytest.raises(LocationError, match="install a newer slice-os"):
+    with pytest.raises(LocationError, match="reads 2: install a newer one"):
         LocalBackend(folder)
 
 
@@ -370,3 +370,24 @@ def test_keys_with_gaps_of_any_size_cost_nothing(index):
             asked = {"text": "customer", "mode": mode, "size": 99}
             filters = parse_filters(["year=2020"])
             assert {name for name, _ in search(index, **asked, filters=filters)} == {"a", "b"}
+
+
+def test_reading_makes_no_database(tmp_path, index, folder):
+    with pytest.raises(LocationError, match="cannot be used"):
+        LocalBackend(tmp_path)
+    assert list(tmp_path.glob("index.sqlite*")) == []
+    (folder / "index.sqlite").unlink()
+    with pytest.raises(LocationError):
+        connect(folder)
+    assert list(folder.glob("index.sqlite")) == []
+
+
+def test_an_index_that_says_more_of_itself_is_not_called_damaged(index, folder):
+    with closing(connect(folder)) as database:
+        database.execute(
+            "UPDATE meta SET value = json_set(value, '$.colour', 1) WHERE name = 'index'"
+        )
+    with pytest.raises(LocationError, match=r"colour.*: install a newer slice-os") as caught:
+        LocalBackend(folder)
+    assert "delete" not in str(caught.value)
+    assert not isinstance(caught.value, IndexDamagedError)
