@@ -33,25 +33,25 @@ SAMPLES = [
 @pytest.mark.parametrize("times", [1, 100])
 @pytest.mark.parametrize(("text", "encoding"), SAMPLES)
 def test_the_text_is_right(text: str, encoding: str, times: int) -> None:
-    assert decode((text * times).encode(encoding)) == (text * times, 0)
+    assert decode((text * times).encode(encoding))[:2] == (text * times, 0)
 
 
 def test_one_accent_late_in_a_long_latin_1_text() -> None:
     text = "This is a plain English sentence.\n" * 20_000 + "It ends in a café.\n"
-    assert decode(text.encode("latin-1")) == (text, 0)
+    assert decode(text.encode("latin-1"))[:2] == (text, 0)
 
 
 def test_a_broken_byte_in_utf_8_costs_only_itself() -> None:
     data = GERMAN.encode() * 1000
     broken = data[:30_000] + b"\xff" + data[30_000:]
-    text, count = decode(broken)
+    text, count, _ = decode(broken)
     assert count == 1
     assert text.replace("\ufffd", "") == GERMAN * 1000
 
 
 def test_declared_encodings_are_believed() -> None:
     text = '<meta charset="iso-8859-2">\n<p>Zażółć gęślą jaźń ąąź</p>\n'
-    assert decode(text.encode("iso8859-2")) == (text, 0)
+    assert decode(text.encode("iso8859-2"))[:2] == (text, 0)
 
 
 @pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", bytes(range(256)) * 40])

@@ -201,7 +201,7 @@ def test_ids_start_at_the_root(folder: Path) -> None:
     (folder / "rows.jsonl").write_text('{"id": "r1", "text": "a"}\n{"text": "b"}')
     rows = list(read(folder / "rows.jsonl", root=folder))
     assert [(d.id, d.source) for d in rows] == [
-        ("r1", "rows.jsonl"), ("rows.jsonl#2", "rows.jsonl")
+        ("rows.jsonl#r1", "rows.jsonl"), ("rows.jsonl#2", "rows.jsonl")
     ]  # fmt: skip
     with pytest.raises(CorpusError, match=r"not in .*--root FOLDER and an --id-prefix"):
         read(folder, root=folder / "a")
@@ -273,7 +273,11 @@ def test_links_are_what_they_lead_to_if_that_is_in_the_root(
     elsewhere.mkdir()
     (elsewhere / "e.txt").write_text("e")
     (folder / "e.txt").symlink_to(elsewhere / "e.txt")
-    assert "talks/e.txt" in ids(".")
+    corpus = read(".")
+    assert "talks/e.txt" not in [d.id for d in corpus]
+    assert corpus.unfollowed == 1
+    assert "talks/e.txt" in [d.id for d in read(".", follow=True)]
+    assert [d.text for d in read("e.txt")] == ["e"]  # it is named
 
 
 def test_folder_links_out_of_the_tree_are_followed_only_if_asked(

@@ -5,6 +5,7 @@ import io
 import json
 import random
 import tracemalloc
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,11 @@ def read_rows(
 ) -> tuple[list[Document], list[tuple[str, str]]]:
     (folder / name).write_bytes(data.encode() if isinstance(data, str) else data)
     rejects: list[Reject] = []
-    documents = list(read(folder / name, on_reject=rejects.append, **fields))
+    documents = []
+    for found in read(folder / name, on_reject=rejects.append, **fields):
+        about = dict(found.metadata)
+        assert about.pop("path") == name == found.source
+        documents.append(replace(found, metadata=about, source=""))
     return documents, [(r.place.rpartition("#")[2], r.reason) for r in rejects]
 
 
@@ -35,9 +40,9 @@ def test_json_lines(tmp_path: Path) -> None:
     documents, rejects = read_rows(tmp_path, "a.jsonl", "\n".join(lines))
     assert rejects == []
     assert documents == [
-        Document("7", "T\nhello", "T", {"year": 2020, "who.name": "a", "who.x": [1]}),
+        Document("a.jsonl#7", "T\nhello", "T", {"year": 2020, "who.name": "a", "who.x": [1]}),
         Document("a.jsonl#3", "turn one\nturn two", "", {"id": None}),
-        Document("u", "b \nc d\ufffd", "", {"text": None, "n": "nan", "big": "inf"}),
+        Document("a.jsonl#u", "b \nc d\ufffd", "", {"text": None, "n": "nan", "big": "inf"}),
     ]
 
 
@@ -79,19 +84,23 @@ def test_a_title_alone_is_a_document(tmp_path: Path, text: str) -> None:
 def test_named_fields(tmp_path: Path) -> None:
     row = {"key": 1.5, "head": "H", "a": "x", "b": {"c": "y", "d": True}, "text": "t"}
     missing = {"key": 1, "head": "H", "a": "x"}
+    empty = {"key": 2, "head": "H", "b": None}
     no_id = {"key": "", "head": "H", "a": "x", "b": {"c": "y"}}
     documents, rejects = read_rows(
         tmp_path,
         "a.jsonl",
-        "\n".join(json.dumps(r) for r in (row, missing, no_id)),
+        "\n".join(json.dumps(r) for r in (row, missing, empty, no_id)),
         id_field="key",
         title_field="head",
         text_fields=["a", "b.c"],
     )
-    assert documents == [Document("1.5", "H\nx\ny", "H", {"b.d": True, "text": "t"})]
+    assert documents == [
+        Document("a.jsonl#1.5", "H\nx\ny", "H", {"b.d": True, "text": "t"}),
+        Document("a.jsonl#1", "H\nx", "H"),
+    ]
     assert rejects == [
-        ("2", "has no field 'b.c'; it has key, head, a"),
-        ("3", "the field 'key' holds no id"),
+        ("3", "has no field 'a' or 'b.c'; it has key, head, b"),
+        ("4", "the field 'key' holds no id"),
     ]
 
 
@@ -102,9 +111,9 @@ def test_csv(tmp_path: Path) -> None:
     )
     documents, rejects = read_rows(tmp_path, "a.csv", data)
     assert documents == [
-        Document("1", 'T\nquoted, "text"\nof two lines', "T", {"n": "5"}),
-        Document("3", "V\nplain", "V", {"n": "6"}),
-        Document("5", "X\n nul", "X", {"n": "7"}),
+        Document("a.csv#1", 'T\nquoted, "text"\nof two lines', "T", {"n": "5"}),
+        Document("a.csv#3", "V\nplain", "V", {"n": "6"}),
+        Document("a.csv#5", "X\n nul", "X", {"n": "7"}),
     ]
     assert rejects == [
         ("2", "has 2 columns, the header 4 (line 5)"),
@@ -140,7 +149,7 @@ def test_csv_rows_with_broken_bytes_or_quotes(tmp_path: Path) -> None:
     assert "from line 6 to 7" in rejects[2][1]
 
 
-@pytest.mark.parametrize("header", ["", "\n", "text,text\na,b\n", '"open'])
+@pytest.mark.parametrize("header", ["", "\n", "\ufeff\n", '"open'])
 def test_a_csv_file_without_a_usable_header_is_one_reject(tmp_path: Path, header: str) -> None:
     documents, rejects = read_rows(tmp_path, "a.csv", header)
     assert documents == []
@@ -209,14 +218,19 @@ def test_usual_names_are_found_in_any_case(tmp_path: Path, name: str) -> None:
         data = json.dumps({"ID": 7, "Title": "T", "Text": "words"})
     documents, rejects = read_rows(tmp_path, name, data)
     assert rejects == []
-    assert documents == [Document("7", "T\nwords", "T")]
+    assert documents == [Document(f"{name}#7", "T\nwords", "T")]
 
 
 def test_a_table_without_a_text_column_says_so_once(tmp_path: Path) -> None:
-    documents, rejects = read_rows(tmp_path, "a.csv", "key,summary\n" + "1,words\n" * 50)
+    rows = "key,summary,place\n" + "1,some words,a place\n" * 50
+    documents, rejects = read_rows(tmp_path, "a.csv", rows)
     assert documents == []
-    assert len(rejects) == 1
-    assert rejects[0][1].endswith("so name its text fields; it has key, summary")
+    ((_, reason),) = rejects
+    assert "it has key, summary, place" in reason
+    assert "--text-field NAME" in reason
+    documents, rejects = read_rows(tmp_path, "a.csv", rows, text_fields="*")
+    assert rejects == []
+    assert documents[0].text == "key: 1\nsummary: some words\nplace: a place"
 
 
 ISSUES = [{"key": 1, "body": "one", "labels": [{"name": "bug"}]}, {"key": 2, "body": "two"}]
@@ -226,7 +240,7 @@ ISSUES = [{"key": 1, "body": "one", "labels": [{"name": "bug"}]}, {"key": 2, "bo
     ("value", "ids"),
     [
         (ISSUES, ["a.json#1", "a.json#2"]),
-        ({"A-1": ISSUES[0], "A-2": ISSUES[1]}, ["A-1", "A-2"]),
+        ({"A-1": ISSUES[0], "A-2": ISSUES[1]}, ["a.json#A-1", "a.json#A-2"]),
         ({"total": 2, "startAt": 0, "issues": ISSUES}, ["a.json#1", "a.json#2"]),
     ],
 )
@@ -276,13 +290,13 @@ def test_workbooks(tmp_path: Path) -> None:
     documents, rejects = read_rows(tmp_path, "a.xlsx", file.getvalue())
     assert rejects == []
     assert documents == [
-        Document("1", "one", "", {"When": "2024-05-01T00:00:00"}),
-        Document("a.xlsx#Issues!4", "b", "", {"When": "", "ID": ""}),
-        Document("a.xlsx#More!2", "three"),
+        Document("a.xlsx#Issues!1", "one", "", {"sheet": "Issues", "When": "2024-05-01"}),
+        Document("a.xlsx#Issues!4", "b", "", {"sheet": "Issues"}),
+        Document("a.xlsx#More!2", "three", "", {"sheet": "More"}),
     ]
     documents, rejects = read_rows(tmp_path, "b.xlsx", file.getvalue()[:3000])
     assert documents == []
-    assert "not a readable .xlsx" in rejects[0][1]
+    assert "not a readable workbook" in rejects[0][1]
 
 
 def test_several_objects_of_a_json_file_are_documents_and_what_follows_is_told(
