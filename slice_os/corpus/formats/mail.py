@@ -40,7 +40,8 @@ def parse_mbox(stream: BinaryIO) -> Iterator[Row]:
             yield Row(number, {}, too_long("message"))
             continue
         try:
-            yield Row(number, _read(message))
+            said = _read(message)
+            yield Row(number, {name: value for name, value in said.items() if value})
         except CorpusError as exc:
             yield Row(number, {}, str(exc))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
 import zipfile
+from dataclasses import replace
 from typing import Any
 from xml.parsers.expat import ExpatError
 
@@ -12,13 +14,26 @@ from slice_os.corpus.formats.packed import OFFICE, OPEN, Markup, completed, line
 from slice_os.errors import CorpusError, MissingExtraError
 
 _WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+_PLAINER = (
+    (
+        re.compile(rb"<w:p?tab(?: w:[^>]*w:relativeTo[^>]*)?/>"),
+        rb'<w:t xml:space="preserve"> </w:t>',
+    ),
+    (re.compile(rb"<w:noBreakHyphen/>"), rb"<w:t>-</w:t>"),
+    (re.compile(rb"<w:moveFrom .*?</w:moveFrom>", re.S), b""),
+)
+_BESIDE = re.compile(rb'Target="\.\./((?:notesSlides|comments|charts|diagrams)/[^"]+\.xml)"')
 _NOTE_MARK = re.compile(r"\[\^\d{1,5}\]:?")
 _BROKEN = (zipfile.BadZipFile, ExpatError, ValueError, KeyError, NotImplementedError, EOFError)
 
 
 def parse_docx(data: bytes) -> Parsed:
     """Return headers, the body with its notes, then what else there is; a paragraph a line."""
-    found = _extracted(data, _WORD, ".docx")
+    try:
+        plainer = _plainer(data)
+    except _BROKEN as exc:
+        raise CorpusError(f"is not a readable .docx: {exc or type(exc).__name__}") from exc
+    found = _extracted(plainer, _WORD, ".docx")
     text = _NOTE_MARK.sub("", found.text)
     around = [
         _lines(data, ".docx", OFFICE, pattern)
@@ -34,11 +49,31 @@ def parse_docx(data: bytes) -> Parsed:
     return Parsed(joined, found.title, author=found.author, date=found.date, says=True)
 
 
+def _plainer(data: bytes) -> bytes:
+    """Return a document without the marks at which kreuzberg joins words, or says them twice."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as plainer:
+        for name, part in parts(data, r".*\.(?:xml|rels)"):
+            for pattern, instead in _PLAINER if name.startswith("word/") else ():
+                part = pattern.sub(instead, part)
+            plainer.writestr(name, part)
+    return file.getvalue()
+
+
 def parse_pptx(data: bytes) -> Parsed:
     """Return the slides, each with its notes, comments, charts and diagrams; a paragraph a line."""
-    names = r"(slides/slide|notesSlides/notesSlide|comments/\w*?|charts/chart|diagrams/data)"
-    slides = _lines(data, ".pptx", OFFICE, rf"ppt/{names}\d+\.xml")
-    return _with_properties(data, slides)
+    try:
+        files = dict(parts(data, r"ppt/.*\.(xml|rels)"))
+        slides = [name for name in files if re.fullmatch(r"ppt/slides/slide\d+\.xml", name)]
+        text: dict[str, list[str]] = {}
+        for slide in slides:
+            links = files.get(slide.replace("slides/", "slides/_rels/") + ".rels", b"")
+            beside = [f"ppt/{found.decode()}" for found in _BESIDE.findall(links)]
+            for name in (slide, *(one for one in beside if one in files and one not in text)):
+                text[name] = lines(files[name], OFFICE)
+    except _BROKEN as exc:
+        raise CorpusError(f"is not a readable .pptx: {exc or type(exc).__name__}") from exc
+    return _with_properties(data, [line for one in text.values() for line in (*one, "")])
 
 
 def parse_open(data: bytes) -> Parsed:
@@ -51,7 +86,8 @@ def parse_open(data: bytes) -> Parsed:
 
 def parse_rtf(data: bytes) -> Parsed:
     """Return the paragraphs of a Rich Text file."""
-    return _extracted(data, "application/rtf", ".rtf")
+    found = _extracted(data, "application/rtf", ".rtf")
+    return replace(found, text=_NOTE_MARK.sub("", found.text))
 
 
 def parse_doc(data: bytes) -> Parsed:
