@@ -199,14 +199,21 @@ def _answers(parse: Any, data: bytes, seconds: int) -> Iterator[dict[str, Any]]:
 
 
 def _batches(rows: Iterator[Row]) -> Iterator[dict[str, Any]]:
-    batch, size = [], 0
-    for row in rows:
-        batch.append(asdict(row))
-        size += sum(map(len, map(str, row.values.values())))
-        if size > _BATCH or len(batch) == 1000:
-            yield {"items": batch}
-            batch, size = [], 0
-    yield {"items": batch}
+    batch: list[dict[str, Any]] = []
+    size = 0
+    failed: Exception | None = None
+    try:
+        for row in rows:
+            batch.append(asdict(row))
+            size += sum(map(len, map(str, row.values.values())))
+            if size > _BATCH or len(batch) == 1000:
+                yield {"items": batch}
+                batch, size = [], 0
+    except (CorpusError, MissingExtraError, RecursionError) as exc:
+        failed = exc
+    yield {"items": batch}  # what was read before an error is good
+    if failed:
+        raise failed
 
 
 def _limit(seconds: int) -> None:

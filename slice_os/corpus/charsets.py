@@ -179,7 +179,7 @@ def encoding_of(data: bytes, *, declares: bool = False) -> tuple[str, bool]:
     if 0 in sample[:_BINARY_SAMPLE]:
         if _is_wide(sample[:_BINARY_SAMPLE], broken > 0):
             return _detect(sample[: len(sample) // 4 * 4], _WIDE), False
-        if broken and any(bytes([control]) in sample[:_BINARY_SAMPLE] for control in _CONTROLS):
+        if any(bytes([control]) in sample[:_BINARY_SAMPLE] for control in _CONTROLS):
             raise CorpusError("looks binary")
         sample = sample.replace(b"\0", b" ")
     declared = _declared(sample) if declares and (broken or sample.isascii()) else ""

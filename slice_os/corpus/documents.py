@@ -38,21 +38,21 @@ def _documents(given: Iterable[Addable]) -> Iterator[Document]:
         yield _document(number, one)
 
 
-def _document(number: int, one: Any) -> Document:
-    match one:
-        case Document(id=int()):
-            return replace(one, id=str(one.id))
-        case Document():
-            return one
-        case str():
-            return Document(f"text-{content_hash(one)}", one)
-        case (name, str(text)) if isinstance(name, str | int):
+def _document(number: int, one: object) -> Document:
+    if isinstance(one, Document):
+        name: object = one.id  # callers without type checks have numbers
+        return replace(one, id=str(name)) if isinstance(name, int) else one
+    if isinstance(one, str):
+        return Document(f"text-{content_hash(one)}", one)
+    if isinstance(one, tuple | list) and len(one) == 2:
+        name, text = one
+        if isinstance(name, str | int) and isinstance(text, str):
             return Document(str(name), text)
-        case Mapping():
-            try:
-                return to_document(one, Fields(), f"text-{content_hash(dict(one))}")
-            except CorpusError as exc:
-                raise CorpusError(f"Document {number} of those given {exc}.") from exc
+    if isinstance(one, Mapping):
+        try:
+            return to_document(one, Fields(), f"text-{content_hash(dict(one))}")
+        except CorpusError as exc:
+            raise CorpusError(f"Document {number} of those given {exc}.") from exc
     raise CorpusError(f"{TAKEN}; number {number} is {_kind(one)}.")
 
 

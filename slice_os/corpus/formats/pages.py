@@ -147,23 +147,30 @@ def running_text(pages: Iterable[Sequence[Line]]) -> str:
             steps[size].append(a.y - b.y)
     long = {size: sorted(found)[len(found) * 9 // 10] for size, found in lengths.items()}
     step = {size: median(found) for size, found in steps.items()}
-    compounds = {
-        word.strip(_MARKS).lower()
-        for line in lines
-        for word in line.text.split()
-        if "-" in word[1:-1]
-    }
+    words: set[str] = set()
+    rests = 0  # the first word of a line may be the rest of one
+    for line in lines:
+        words |= {word.strip(_MARKS).lower() for word in line.text.split()[rests:]}
+        rests = int(_is_hyphenated(line.text))
     said = [f"{title}\n\n" for title in running]
     for size, (a, b) in zip(sizes, pairwise(lines), strict=False):
         end = _end(a, b, len(a.text) >= _FULL * long[size], step.get(size, 0.0))
         text = a.text
         if end == " " and _is_hyphenated(text) and b.text[:1].islower():
             rest = _FIRST_WORD.match(b.text)
-            cut = text[text.rfind(" ") + 1 : -1]
-            whole = f"{cut}-{rest[0] if rest else ''}".strip(_MARKS).lower()
-            text, end = (text if whole in compounds else text[:-1]), ""
+            cut = text[text.rfind(" ") + 1 : -1].strip(_MARKS).lower()
+            if not _is_compound(cut, rest[0].lower() if rest else "", words):
+                text = text[:-1]
+            end = ""
         said += [text, end]
     return "".join([*said, *(line.text for line in lines[-1:])])
+
+
+def _is_compound(first: str, second: str, words: set[str]) -> bool:
+    """Tell whether a hyphen at the end of a line belongs to a word, by the others of the text."""
+    if f"{first}-{second}" in words:
+        return True
+    return f"{first}{second}" not in words and first in words and second in words
 
 
 def _is_hyphenated(text: str) -> bool:

@@ -75,7 +75,7 @@ def _header_at(rows: Sequence[Cells]) -> int | None:
     """Return which of the first rows is the header: the first, or one below a title alone."""
     if not rows or rows[0].problem:
         return None
-    filled = [place for place, one in enumerate(rows) if not _is_blank(one)]
+    filled = [n for n, one in enumerate(rows) if not one.problem and not _is_blank(one)]
     for place in filled:
         if not _is_title(rows[place].values):
             return place if _is_header(rows[place].values) else filled[0]

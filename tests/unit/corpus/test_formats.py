@@ -131,7 +131,7 @@ def test_broken_documents_are_rejects_and_silent(
 
 @pytest.mark.parametrize(
     ("name", "module"),
-    [("a.pdf", "pypdfium2"), ("a.docx", "kreuzberg"), ("a.xlsx", "python_calamine")],
+    [("a.pdf", "pypdfium2"), ("a.rtf", "kreuzberg"), ("a.xlsx", "python_calamine")],
 )
 def test_a_missing_extra_costs_only_its_files(
     tmp_path: Path, name: str, module: str, monkeypatch: pytest.MonkeyPatch

@@ -311,3 +311,168 @@ def test_several_objects_of_a_json_file_are_documents_and_what_follows_is_told(
         assert documents[0].text == "one"
         (reject,) = rejects
         assert "goes on after its end" in reject[1]
+
+
+def test_rows_of_two_files_and_two_sheets_do_not_meet(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(f"id,text\n1,one of {name}\n2,two\n")
+    found = list(read(tmp_path, root=tmp_path, id_prefix="p/"))
+    assert [d.id for d in found] == ["p/a.csv#1", "p/a.csv#2", "p/b.csv#1", "p/b.csv#2"]
+    assert [d.metadata["path"] for d in found] == ["p/a.csv"] * 2 + ["p/b.csv"] * 2
+    own = read(tmp_path / "a.csv", root=tmp_path, id_prefix="p/", id_global=True)
+    assert [d.id for d in own] == ["p/1", "p/2"]
+    book = Workbook()
+    for sheet in (book.active, book.create_sheet("More")):
+        sheet.append(["id", "text"])
+        sheet.append([1, "one"])
+    file = io.BytesIO()
+    book.save(file)
+    documents, _ = read_rows(tmp_path, "a.xlsx", file.getvalue())
+    assert [d.id for d in documents] == ["a.xlsx#Sheet!1", "a.xlsx#More!1"]
+
+
+def test_columns_of_one_name_are_joined(tmp_path: Path) -> None:
+    rows = "id,text,Comment,Comment,Comment\n1,one,a,,b\n2,two,,,\n"
+    documents, rejects = read_rows(tmp_path, "a.csv", rows)
+    assert rejects == []
+    assert documents == [
+        Document("a.csv#1", "one", "", {"Comment": "a\nb"}),
+        Document("a.csv#2", "two"),
+    ]
+    documents, _ = read_rows(tmp_path, "b.csv", "text,text\na,b\n")
+    assert [d.text for d in documents] == ["a\nb"]
+
+
+def test_optional_fields_may_be_lacking(tmp_path: Path) -> None:
+    rows = '{"a": "one"}\n{"b": "two"}\n{"a": null, "b": "three"}\n{"c": "none"}\n'
+    documents, rejects = read_rows(tmp_path, "a.jsonl", rows, text_fields=["a", "b"])
+    assert [d.text for d in documents] == ["one", "two", "three"]
+    assert [place for place, _ in rejects] == ["4"]
+    documents, rejects = read_rows(tmp_path, "a.csv", "id,a\n1,one\n", text_fields=["a", "b"])
+    assert [d.text for d in documents] == ["one"]
+
+
+LONG = "The delivery came far too late and nobody told me why."
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        ("a.csv", f"day,review\n2024-05-01,{LONG}\n2024-05-02,{LONG}\n", LONG),
+        ("a.csv", f"product,Complaint\nA red chair,{LONG}\nA table,{LONG}\n", LONG),
+        ("a.jsonl", json.dumps({"key": "K-1", "url": "x.org/a/b", "said": "fine"}), "fine"),
+    ],
+)
+def test_the_one_column_of_text_is_taken_and_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, data: str, text: str
+) -> None:
+    documents, rejects = read_rows(tmp_path, name, data)
+    assert rejects == []
+    assert documents[0].text == text
+    assert "is taken for the text" in caplog.text
+
+
+def test_titles_above_the_header_of_a_table(tmp_path: Path) -> None:
+    table = "Complaints of May,,\n\nid,text,n\n1,one,5\n"
+    documents, rejects = read_rows(tmp_path, "a.csv", table)
+    assert rejects == []
+    assert documents == [Document("a.csv#1", "one", "", {"table": "Complaints of May", "n": "5"})]
+    book = Workbook()
+    for row in (["Complaints"], [], ["id", "text"], [1, "one"]):
+        book.active.append(row)
+    file = io.BytesIO()
+    book.save(file)
+    documents, _ = read_rows(tmp_path, "a.xlsx", file.getvalue())
+    about = {"table": "Complaints", "sheet": "Sheet"}
+    assert documents == [Document("a.xlsx#Sheet!1", "one", "", about)]
+
+
+def test_markup_in_a_cell_and_times_with_offsets(tmp_path: Path) -> None:
+    row = {
+        "text": "<p>One &amp; two</p><ul><li>three</li></ul>",
+        "at": "2024-05-01T01:30:00+02:00",
+        "then": "2024-05-01 10:00",
+    }
+    plain = {"text": "if a <b and c> d: the <b> tag"}
+    documents, _ = read_rows(tmp_path, "a.jsonl", f"{json.dumps(row)}\n{json.dumps(plain)}")
+    assert documents[0].text == "One & two\nthree"
+    assert documents[0].metadata == {"at": "2024-04-30T23:30:00Z", "then": "2024-05-01 10:00"}
+    assert documents[1].text == plain["text"]
+
+
+TALK = [
+    {"role": "user", "content": "I want\nto cancel.", "ts": "10:00"},
+    {"role": "assistant", "content": [{"type": "text", "text": "Why?"}], "ts": "10:01"},
+    {"role": "tool", "content": None},
+]
+SAID = "user: I want to cancel.\nassistant: Why?"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"id": 1, "messages": TALK},
+        {"id": 1, "data": {"conversation": {"turns": TALK}}},
+        {
+            "id": 1,
+            "mapping": {
+                "x": {"message": None},
+                "a": {
+                    "message": {
+                        "author": {"role": "user"},
+                        "content": {"parts": ["I want to cancel."]},
+                    }
+                },
+                "b": {"message": {"author": {"role": "assistant"}, "content": {"parts": ["Why?"]}}},
+            },
+        },
+        {
+            "id": 1,
+            "utterances": [
+                {"speaker": "user", "text": "I want to cancel."},
+                {"speaker": "assistant", "text": "Why?"},
+            ],
+        },
+    ],
+)
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_a_list_of_messages_is_a_text_of_a_turn_a_line(
+    tmp_path: Path, name: str, row: dict[str, Any]
+) -> None:
+    (found,), rejects = read_rows(tmp_path, name, json.dumps(row))
+    assert rejects == []
+    assert (found.id, found.text) == (f"{name}#1", SAID)
+    assert found.metadata["speakers"] == ["user", "assistant"]
+    assert not any(
+        key.startswith(("messages", "mapping", "data", "utter")) for key in found.metadata
+    )
+
+
+def test_named_lists_of_messages(tmp_path: Path) -> None:
+    row = {"text": "a summary", "log": {"items": TALK}, "n": 1}
+    (found,), _ = read_rows(
+        tmp_path, "a.jsonl", json.dumps(row), text_fields=["log.items[].content"]
+    )
+    assert found.text == SAID
+    assert found.metadata["start"] == "10:00"
+    assert (found.metadata["end"], found.metadata["n"]) == ("10:01", 1)
+    (found,), _ = read_rows(tmp_path, "a.jsonl", json.dumps({"t": ["a", "b"]}), text_fields="t[]")
+    assert found.text == "a\nb"
+
+
+def test_the_chats_of_telegram(tmp_path: Path) -> None:
+    mixed = ["see ", {"type": "link", "text": "x.org"}, " now"]
+    chat = {
+        "name": "Ann",
+        "id": 5,
+        "messages": [
+            {"id": 1, "type": "service", "actor": "Ann", "text": ""},
+            {"id": 2, "date": "2024-05-01T10:00:00", "from": "Ann", "text": mixed},
+        ],
+    }
+    (one,), _ = read_rows(tmp_path, "a.json", json.dumps(chat))
+    (two,), _ = read_rows(
+        tmp_path, "b.json", json.dumps({"about": "x", "chats": {"about": "y", "list": [chat]}})
+    )
+    assert one.text == two.text == "Ann: see x.org now"
+    assert one.metadata["start"] == "2024-05-01T10:00:00"
