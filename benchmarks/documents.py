@@ -80,9 +80,9 @@ def main() -> None:
             total[3] += seconds
     print("| format | files | words of the references | read | seconds |")
     print("|---|---:|---:|---:|---:|")
-    for kind, (files, has, wants, seconds) in read_words.items():
-        share = f"{has / wants:.3f}" if wants else "-"
-        print(f"| {kind} | {files:.0f} | {wants:,.0f} | {share} | {seconds:.1f} |")
+    for kind, (files, hits, words, seconds) in read_words.items():
+        share = f"{hits / words:.3f}" if words else "-"
+        print(f"| {kind} | {files:.0f} | {words:,.0f} | {share} | {seconds:.1f} |")
     for one in rejected:
         print(f"- {Path(one.place).relative_to(asked.folder)}: {one.reason}")
 

@@ -26,7 +26,7 @@ from slice_os.errors import CorpusError, MissingExtraError
 
 MEMORY = 512 << 20
 """Bytes."""
-SECONDS = 10
+SECONDS = 5
 """Of processor time, and as many for each MiB of a file."""
 _PATIENCE = 6
 """The deadline is so many times that: others may use the processor, too."""
@@ -190,8 +190,10 @@ def _answers(parse: Any, data: bytes, seconds: int) -> Iterator[dict[str, Any]]:
             yield from _batches(parse(io.BytesIO(data)))
     except MissingExtraError as exc:
         yield {"error": str(exc), "extra": exc.extra}
-    except (CorpusError, RecursionError) as exc:
+    except CorpusError as exc:
         yield {"error": str(exc), "extra": ""}
+    except RecursionError:
+        yield {"error": "is nested too deeply", "extra": ""}
     except MemoryError:
         yield {"error": f"takes more than {MEMORY >> 20} MB of memory: split it", "extra": ""}
     else:

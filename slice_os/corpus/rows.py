@@ -37,6 +37,10 @@ _TIME = re.compile(
 )
 _NO_TEXT = re.compile(r"[\d\W_]*|\S*[\d/@\\_]\S*|\S{25,}")
 """What a text is not: a number, a date, an address, a code."""
+_MOST_TAGS = 20_000
+"""Of a cell; more, which may be nested in one another, take too long."""
+_LOOKED_AT = 3
+"""Rows in which conversations are looked for."""
 _CLEARLY = 2.5
 _FEWEST = 4
 
@@ -77,7 +81,7 @@ class Fields:
             return self, ""
         if any(usual(names, name) in names for name in TEXT_FIELDS):
             return self, ""
-        talks = [talk.field for row in rows if (talk := conversation_in(row))]
+        talks = [talk.field for row in rows[:_LOOKED_AT] if (talk := conversation_in(row))]
         if any(field.rpartition(".")[2].lower() in LISTS for field in talks):
             return self, ""
         lengths = {
@@ -221,7 +225,9 @@ def _text(name: str, value: Any) -> str:
 
 def _without_markup(text: str) -> str:
     """Return the text of a cell that holds HTML, as the editors of trackers and shops write it."""
-    return text_of_html(text) if "<" in text and _MARKUP.search(text) else text
+    if not 0 < text.count("<") <= _MOST_TAGS or not _MARKUP.search(text):
+        return text
+    return text_of_html(text)
 
 
 def as_utc(value: Any) -> Any:

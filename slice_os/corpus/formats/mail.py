@@ -19,6 +19,10 @@ from slice_os.errors import CorpusError
 _POLICY = policy.default.clone(raise_on_defect=False)
 _ALWAYS = ("title", "text", "from", "date")
 _DEEPEST = 8
+_MOST_TAGS = 50_000
+_MOST_BOUNDARIES = 100
+_MOST_PARTS = 1000
+_BOUNDARY = re.compile(rb"""boundary\s{0,9}=\s{0,9}["']?([^\s"';]{1,99})""", re.I)
 
 
 def parse(data: bytes) -> Parsed:
@@ -41,7 +45,9 @@ def parse_mbox(stream: BinaryIO) -> Iterator[Row]:
             continue
         try:
             said = _read(message)
-            yield Row(number, {name: value for name, value in said.items() if value})
+            yield Row(
+                number, {name: value for name, value in said.items() if value or name == "text"}
+            )
         except CorpusError as exc:
             yield Row(number, {}, str(exc))
 
@@ -70,6 +76,11 @@ def _messages(stream: BinaryIO) -> Iterator[bytes | None]:
 
 def _read(data: bytes) -> dict[str, Any]:
     """Return what a message says."""
+    boundaries = {*_BOUNDARY.findall(data)}
+    if len(boundaries) > _MOST_BOUNDARIES:
+        raise CorpusError(f"holds more than {_MOST_BOUNDARIES} parts with parts")
+    if sum(data.count(b"\n--" + one) for one in boundaries) > _MOST_PARTS:
+        raise CorpusError(f"holds more than {_MOST_PARTS:,} parts")
     try:
         return _said(BytesParser(policy=_POLICY).parsebytes(data))
     except CorpusError:
@@ -132,6 +143,8 @@ def _text(message: EmailMessage) -> str:
     except (LookupError, UnicodeDecodeError, ValueError):
         text = decode(data).text
     if message.get_content_type() == "text/html":
+        if text.count("<") > _MOST_TAGS:
+            raise CorpusError(f"holds more than {_MOST_TAGS:,} tags")
         return html.parse_whole_page(b"\xef\xbb\xbf" + text.encode("utf-8", "replace")).text
     return text.replace("\r\n", "\n").strip("\n")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 
@@ -12,6 +13,8 @@ from slice_os.corpus.formats import html, text
 from slice_os.corpus.formats.pages import Line, running_text
 from slice_os.corpus.rows import Fields, to_document
 from slice_os.corpus.splitter import split
+from slice_os.errors import QueryError
+from slice_os.filters import parse_filters
 from slice_os.records import Document
 
 SIZE = 100_000
@@ -20,6 +23,11 @@ BITS = [
     "\n ", "\n- ", "<", "<p>", "</p>", "data:", "data:a/", "data:a;base64,", "---\n", "a: b\n",
     "*", "“", ",", "and ", "Mr. ", "a.b.", "中", "|", "<br", "<!--", "&", "---", "i",
 ]  # fmt: skip
+
+
+def attempted(said: str) -> None:
+    with contextlib.suppress(QueryError):
+        parse_filters(said)
 
 
 def pages(said: str) -> object:
@@ -39,6 +47,9 @@ def pages(said: str) -> object:
         lambda said: html.parse(f"<p>x {said}".encode()),
         lambda said: to_document({"text": f"<p>x</p> {said}", "at": said}, Fields(), "a"),
         pages,
+        lambda said: attempted(f"{said}x"),
+        lambda said: attempted(f"a{said}b"),
+        lambda said: attempted(f"a{said}exists"),
     ],
 )
 def test_time_grows_as_texts_do(reads: Callable[[str], object]) -> None:
