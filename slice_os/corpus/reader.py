@@ -6,7 +6,9 @@ import gzip
 import io
 import logging
 import os
+import re
 import sys
+import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +31,8 @@ from slice_os.records import Document, Reject, content_hash
 _log = logging.getLogger(__name__)
 
 OnReject = Callable[[Reject], None]
+_LIGATURE = re.compile("[\ufb00-\ufb06]")
+_NO_WIDTH = re.compile("[\u00ad\u200b\u2060\ufeff]")
 _LOOKED_AT = 100
 """Rows by which it is told which field is the text,"""
 _LOOKED_AT_CHARACTERS = 1 << 21
@@ -222,7 +226,7 @@ class Corpus:
         except (CorpusError, MissingExtraError, RecursionError) as exc:
             self._reject(place, str(exc))
             return
-        text = clean(parsed.text)
+        text = clean(_as_typed(parsed.text) if kind.apart else parsed.text)
         if not text.strip():
             self._reject(place, "no text")
             return
@@ -294,6 +298,20 @@ def _first(rows: Iterator[Row]) -> tuple[list[Row], Iterator[Row]]:
 
 def _raise(exc: Exception) -> Row:
     raise exc
+
+
+def _as_typed(text: str) -> str:
+    """Return a text without what only typesetting has: ligatures, soft hyphens, marks of no width.
+
+    Of files whose source is the text it stays, so that offsets are those of the file.
+    """
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", _LIGATURE.sub(_written_out, _NO_WIDTH.sub("", text)))
+
+
+def _written_out(ligature: re.Match[str]) -> str:
+    return unicodedata.normalize("NFKC", ligature[0])
 
 
 def _about(source: str, modified: float) -> dict[str, str]:

@@ -24,7 +24,7 @@ def parse(data: bytes) -> Parsed:
             said = document.get_metadata_dict(skip_empty=True)
             text = running_text([page_lines(page) for page in document])
     except pypdfium2.PdfiumError as exc:
-        if exc.err_code == _PASSWORD:
+        if getattr(exc, "err_code", None) == _PASSWORD:
             raise CorpusError("is encrypted: save a copy without the password") from exc
         raise CorpusError(f"is not a readable PDF: {exc}") from exc
     if not text.strip():

@@ -307,6 +307,13 @@ def test_an_encrypted_pdf_without_a_password_is_read(tmp_path: Path) -> None:
     assert read_one(tmp_path, "a.pdf", file.getvalue()).text == "Nobody needs a password."
 
 
+def test_what_only_typesetting_has_is_not_in_the_text(tmp_path: Path) -> None:
+    page = "<p>the o\ufb03ce can\u00adcel\u200bs a cafe\u0301</p>"
+    assert read_one(tmp_path, "a.html", page).text == "the office cancels a caf\u00e9"
+    source = "the o\ufb03ce can\u00adcels"
+    assert read_one(tmp_path, "a.txt", source).text == source  # so that offsets are the file's
+
+
 PAGE = """<title>T</title><body><nav>Home</nav><div class="navbar x">Menu</div>
 <div id="cookie-banner">We use cookies</div><div style="display: none">secret</div><p hidden>no</p>
 <main><h1>Head</h1><p>The text about cookies.</p><ol start=3><li>three<li>four</ol></main></body>"""
