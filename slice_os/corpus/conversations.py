@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from slice_os.corpus.markup import without_markup
+
 SAID = ("content", "text", "value", "body", "message", "utterance", "parts", "transcript", "msg")
 """What the text of a message is called, the most usual first;"""
 SPEAKERS = (
@@ -62,12 +64,14 @@ def conversation_in(row: Mapping[str, Any]) -> Conversation | None:
     """Return the conversation that a row holds, wherever in it, None if there is none."""
     for value, path in _containers(row, "", 0):
         items = list(value.values()) if isinstance(value, Mapping) else value
+        named = path.rpartition(".")[2].lower() in LISTS
+        if named and all(isinstance(one, str) for one in items):
+            return Conversation([Turn(" ".join(one.split())) for one in items if one.strip()], path)
         if len(items) > 0 and all(isinstance(one, Mapping) for one in items):
             turns = [turn for one in items if (turn := turn_of(one))]
             if turns and any(turn.speaker for turn in turns):
                 return Conversation(turns, path)
-            name = path.rpartition(".")[2].lower()
-            if turns and name in LISTS:
+            if turns and named:
                 return Conversation(turns, path)
     return None
 
@@ -100,7 +104,7 @@ def turn_of(message: Mapping[str, Any], texts: Sequence[str] = SAID) -> Turn | N
 def text_of(value: Any, depth: int = 0) -> str:
     """Return the text of a message's field, which may be of pieces and nested."""
     if isinstance(value, str):
-        return value
+        return without_markup(value)
     if depth > _DEEPEST:
         return ""
     if isinstance(value, Mapping):

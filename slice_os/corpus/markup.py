@@ -75,6 +75,11 @@ _HIDDEN = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.I)
 _COOKIES = re.compile(r"cookie|consent|gdpr", re.I)
 _BANNER = re.compile(r"banner|notice|popup|modal|overlay|dialog|message|toast|consent|bar\b", re.I)
 _NAMED_BY = ("id", "class", "aria-label")
+_MARKUP = re.compile(
+    r"</(?:p|div|li|ul|ol|table|h[1-6]|blockquote|pre|span|a|strong|em|b|i)>|<br ?/?>"
+)
+_MOST_TAGS = 20_000
+"""Of a cell; more, which may be nested in one another, take too long."""
 # Stands for a block's edge until the source's own line ends, which mean nothing, are gone.
 _EDGE = "\u2029"
 _HEADING = "\u2028"
@@ -86,9 +91,11 @@ def tree_of(source: str) -> LexborHTMLParser:
     return LexborHTMLParser(source.translate(_LAYOUT))
 
 
-def text_of(markup: str) -> str:
-    """Return the text of a piece of HTML."""
-    return text_of_tree(tree_of(markup), whole=True)
+def without_markup(text: str) -> str:
+    """Return the text of a cell that holds HTML, as the editors of trackers and shops write it."""
+    if not 0 < text.count("<") <= _MOST_TAGS or not _MARKUP.search(text):
+        return text
+    return text_of_tree(tree_of(text), whole=True)
 
 
 def text_of_tree(tree: LexborHTMLParser, whole: bool) -> str:

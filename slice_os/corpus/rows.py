@@ -11,7 +11,7 @@ from statistics import mean
 from typing import Any
 
 from slice_os.corpus.conversations import LISTS, Conversation, conversation_in, pick, text_of
-from slice_os.corpus.markup import text_of as text_of_html
+from slice_os.corpus.markup import without_markup
 from slice_os.errors import CorpusError
 from slice_os.records import Document
 
@@ -29,16 +29,11 @@ Values = Mapping[str, Any]
 _UNUSABLE = re.compile("\r\n?|[\x00\ud800-\udfff]")
 # As long as what they replace, so that offsets are those of the source.
 _REPLACEMENTS = {"\r\n": " \n", "\r": "\n", "\x00": " "}
-_MARKUP = re.compile(
-    r"</(?:p|div|li|ul|ol|table|h[1-6]|blockquote|pre|span|a|strong|em|b|i)>|<br ?/?>"
-)
 _TIME = re.compile(
     r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(\.\d{1,9})?\s?(?:([+-])(\d\d):?(\d\d)|(Z))"
 )
 _NO_TEXT = re.compile(r"[\d\W_]*|\S*[\d/@\\_]\S*|\S{25,}")
 """What a text is not: a number, a date, an address, a code."""
-_MOST_TAGS = 20_000
-"""Of a cell; more, which may be nested in one another, take too long."""
 _LOOKED_AT = 3
 """Rows in which conversations are looked for."""
 _CLEARLY = 2.5
@@ -94,6 +89,8 @@ class Fields:
         if not longest:
             return self, ""
         best = longest[-1]
+        if talks and lengths[best] < _FEWEST:
+            return self, ""
         clearly = (
             lengths[best] >= max(_FEWEST, _CLEARLY * lengths[longest[-2]]) if longest[1:] else True
         )
@@ -108,7 +105,9 @@ class Fields:
 def _length(values: Iterable[Any]) -> float:
     """Return how many words the values of a field have on average, 0 if it holds no texts."""
     said = [value for value in values if value not in ("", None)]
-    texts = [one for one in said if isinstance(one, str) and not _NO_TEXT.fullmatch(one)]
+    texts = [
+        one for one in said if isinstance(one, str) and not _NO_TEXT.fullmatch(without_markup(one))
+    ]
     if not texts or len(texts) < len(said) / 2:
         return 0.0
     return mean(len(one.split()) for one in texts)
@@ -186,7 +185,7 @@ def _said(values: Values, row: Values, fields: Fields) -> tuple[str, set[str]]:
 
 def _said_by(value: Any) -> str:
     """Return what a field says, nothing if it holds no text and no number."""
-    return str(value) if isinstance(value, int | float) else _without_markup(text_of(value))
+    return str(value) if isinstance(value, int | float) else without_markup(text_of(value))
 
 
 def _present(row: Values) -> list[str]:
@@ -211,7 +210,7 @@ def _text(name: str, value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return _without_markup(value)
+        return without_markup(value)
     if isinstance(value, int | float):
         return str(value)
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -221,13 +220,6 @@ def _text(name: str, value: Any) -> str:
     if not value:
         return ""
     raise CorpusError(f"the field {name!r} holds {type(value).__name__} that is not text")
-
-
-def _without_markup(text: str) -> str:
-    """Return the text of a cell that holds HTML, as the editors of trackers and shops write it."""
-    if not 0 < text.count("<") <= _MOST_TAGS or not _MARKUP.search(text):
-        return text
-    return text_of_html(text)
 
 
 def as_utc(value: Any) -> Any:

@@ -131,6 +131,8 @@ _BROKEN = object()
 def _row(number: int, value: Any, key: str = "") -> Row:
     if value is _BROKEN:
         return Row(number, {}, "holds bytes that are not of its encoding")
+    if isinstance(value, list) and any(map(_is_turn, value)):  # a conversation without a name
+        value = {LISTS[0]: value}
     if not isinstance(value, dict):
         return Row(number, {}, f"is {type(value).__name__}, not an object")
     return Row(number, {"id": key, **value} if key else value)

@@ -460,6 +460,13 @@ def test_named_lists_of_messages(tmp_path: Path) -> None:
     assert found.text == "a\nb"
 
 
+def test_conversations_without_names_and_of_plain_texts(tmp_path: Path) -> None:
+    (found,), _ = read_rows(tmp_path, "a.json", json.dumps([TALK]))
+    assert found.text == SAID
+    (found,), _ = read_rows(tmp_path, "a.jsonl", json.dumps({"id": 1, "dialog": ["Hi.", "Bye."]}))
+    assert found.text == "Hi.\nBye."
+
+
 def test_the_chats_of_telegram(tmp_path: Path) -> None:
     mixed = ["see ", {"type": "link", "text": "x.org"}, " now"]
     chat = {
