@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import Any
 from slice_os.backends import Backend, IndexMeta, backend_for, connection
 from slice_os.backends.base import IndexStatus, Mode, Order, StoredPassage
 from slice_os.corpus import Corpus
+from slice_os.corpus.documents import Addable, as_documents
 from slice_os.encoder import Encoder, EncoderLike, load_encoder
 from slice_os.encoder.alone import AloneVectors
 from slice_os.encoder.judge import Judge
@@ -39,6 +41,7 @@ from slice_os.threads import Forkable
 
 Filters = Mapping[str, object] | Iterable[str | Filter] | None
 StrPath = str | Path
+_log = logging.getLogger(__name__)
 LEAST_PASSAGE_WORDS = 5
 TOGETHER = 64
 """Queries that `search_many` asks at once."""
@@ -46,6 +49,10 @@ TOGETHER = 64
 
 def _ignore(_: object) -> None:
     return None
+
+
+def _warn(reject: Reject) -> None:
+    _log.warning("%s was skipped: %s.", reject.place, reject.reason)
 
 
 class Index(Forkable):
@@ -251,22 +258,24 @@ class Index(Forkable):
 
     def add(
         self,
-        documents: Iterable[Document],
+        documents: Corpus | Iterable[Addable],
         *,
         prune: Prune = False,
-        on_reject: Callable[[Reject], None] = _ignore,
+        on_reject: Callable[[Reject], None] = _warn,
         on_progress: Callable[[IndexReport], None] = _ignore,
         max_rate: float | None = None,
     ) -> IndexReport:
         """Add documents, or replace those of the same id; what has not changed is not encoded.
 
+        They may be texts, pairs of an id and a text, or dicts with a ``text``, too.
         The files of a `Corpus` (`slice_os.read`) have their ids under the roots that the index
         remembers. With `prune`, documents that are not among them are deleted, of a `Corpus` those
         under its paths; if they are more than a third, only with ``prune="all"``, or if `prune` is
         a function that, called with their number and that of all, agrees. A document that cannot
-        be indexed is handed to `on_reject` and counted; the others are indexed. `max_rate` is the
-        most passages a second that are encoded and written.
+        be indexed is handed to `on_reject`, which warns by default, and counted; the others are
+        indexed. `max_rate` is the most passages a second that are encoded and written.
         """
+        documents = as_documents(documents)
         backend = self._opened(fresh=True)
         roots = claim_roots(documents, backend)  # before an index is made: its paths may not do
         if backend is None:
@@ -522,11 +531,11 @@ open = Index
 
 
 def index(
-    corpus: Corpus | Iterable[Document],
+    corpus: Corpus | Iterable[Addable],
     location: StrPath,
     *,
     prune: Prune = False,
-    on_reject: Callable[[Reject], None] = _ignore,
+    on_reject: Callable[[Reject], None] = _warn,
     on_progress: Callable[[IndexReport], None] = _ignore,
     max_rate: float | None = None,
     **options: Any,

@@ -11,6 +11,7 @@ from typing import Any
 
 import regex
 
+from slice_os.corpus.rows import as_utc
 from slice_os.errors import QueryError
 from slice_os.lexical import Wording, check_characters
 
@@ -25,16 +26,10 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
 WORDS = ("in", "exists", "prefix", "or")
 """What stands between spaces: ``a in x,y``, ``a exists``, ``a prefix x``, ``a=1 or b=2``."""
 # A lone surrogate, half a character, is in no text: it stands for a byte that is not UTF-8.
-_FILTER = regex.compile(
-    r"\s*(?P<field>[^=!<>\ud800-\udfff]+?)\s*(?P<op>!=|>=|<=|=|>|<)\s*"
-    r"(?P<value>[^\ud800-\udfff]*?)\s*"
-)
-
-_WORDED = regex.compile(
-    r"\s*(?P<field>[^=!<>\ud800-\udfff]+?)\s+((?P<op>in|prefix)\s+(?P<value>[^\ud800-\udfff]+?)"
-    r"|(?P<exists>exists))\s*"
-)
-_OR = regex.compile(r"\s+or\s+")
+_HALF = regex.compile(r"[\ud800-\udfff]")
+_OPERATOR = regex.compile(r"!=|>=|<=|=|>|<")
+_WORDED = regex.compile(r"\s(in|prefix)\s")
+_OR = regex.compile(r"(?<!\s)\s++or\s+")
 _NUMBER = regex.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 _LONG = regex.compile(r"[+-]?\d{16,}")
 _DATE = regex.compile(r"(\d{4})-\d\d(-\d\d([T ].*)?)?", regex.S)
@@ -144,16 +139,31 @@ def _parse(text: str) -> Filter:
 
 
 def _parse_one(text: str) -> Filter | None:
-    found = _FILTER.fullmatch(text)
-    if found is not None:
-        wrong = found["value"][:1] in tuple("=<>~")
-        return None if wrong else Filter(found["field"], found["op"], found["value"])
-    found = _WORDED.fullmatch(text)
-    if found is None:
+    text = text.strip()
+    if not text or _HALF.search(text):
         return None
-    if found["op"] == "in":
-        return _any_of(found["field"], [one.strip() for one in found["value"].split(",")])
-    return Filter(found["field"], found["op"] or "exists", found["value"] or "")
+    if found := _OPERATOR.search(text):
+        field, op, value = text[: found.start()].strip(), found[0], text[found.end() :].strip()
+        if field and "!" not in field:
+            return None if value[:1] in tuple("=<>~") else _compared(field, op, value)
+        return None
+    if found := _WORDED.search(text):
+        field, value = text[: found.start()].strip(), text[found.end() :].strip()
+        if not (field and value):
+            return None
+        if found[1] == "in":
+            return _any_of(field, [one.strip() for one in value.split(",")])
+        return Filter(field, "prefix", value)
+    field, *last = text.rsplit(None, 1)
+    return Filter(field, "exists", "") if last == ["exists"] else None
+
+
+def _compared(field: str, op: str, value: str) -> Filter:
+    """Return a comparison; a time with an offset is compared in UTC, as the corpus has times."""
+    utc = as_utc(value)
+    if op == "=" and utc != value:
+        return either([Filter(field, op, value), Filter(field, op, utc)])
+    return Filter(field, op, utc)
 
 
 def flat_metadata(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -23,7 +23,7 @@ from slice_os.cli.output import echo_columns, echo_json
     epilog="""\b
 Examples:
   slice-os evaluate topics tickets.jsonl --label queue -k 20
-  slice-os evaluate topics multidogo.jsonl --label id --label-pattern '^[a-z]+' -k 6 -k 50
+  slice-os evaluate topics multidogo.jsonl --id-global --label id --label-pattern '^[a-z]+' -k 6
   slice-os evaluate topics news/ --label folder --rater glove.txt --seeds 5 --json
 """
 )

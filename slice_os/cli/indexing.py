@@ -29,8 +29,13 @@ from slice_os.records import Reject
 if TYPE_CHECKING:
     from tqdm import tqdm
 
+    from slice_os.backends.cluster.source import IndexCorpus
+    from slice_os.corpus import Corpus
+
 SHOWN = 5
 """Files of which the first reject is shown at once; all rejects are in the rejects file."""
+TYPES = 8
+"""Endings of files that were not read that are named."""
 REJECTED = 3
 """Exit code when something was skipped: everything else is done."""
 
@@ -88,9 +93,9 @@ def index(
     """Index files, folders, globs or - (stdin); a second run encodes only what changed.
 
     The id of a file is its path below a root that the index remembers, however it is named here.
-    Reads .txt .md .html .json .jsonl .csv .tsv (also .gz), and .pdf .docx .xlsx with the extra
-    'documents'. What cannot be read is skipped, counted and written to the rejects file; the exit
-    code is then 3.
+    Reads text, Markdown, HTML, JSON, tables, mail and subtitles (also .gz), and with the extra
+    'documents' PDF and Office files. What cannot be read is skipped, counted and written to the
+    rejects file; the exit code is then 3.
     """
     from slice_os import index as index_corpus
     from slice_os import read, read_index
@@ -104,15 +109,18 @@ def index(
     if paths and from_index:
         raise click.UsageError("Give paths to index, or --from-index, not both.")
     if from_index and not reading.keys() <= {"id_field", "title_field", "text_fields"}:
-        raise click.UsageError("--root, --id-prefix, --id and --follow are for paths.")
+        raise click.UsageError(
+            "With --from-index, of the options that say how paths are read only --id-field, "
+            "--title-field and --text-field may be given."
+        )
     if "id" in reading and "-" not in paths:
         raise click.UsageError("--id is the id of - (stdin): give - among the paths.")
     file = rejects or Path(f"{_local_name(location)}.rejects.jsonl")
     with _Rejects(file, ours=rejects is None) as rejected:
         # Beside an index inside its own corpus, the file would be read while it is written.
-        reader = (
-            partial(read_index, from_index) if from_index else partial(read, *paths, exclude=[file])
-        )
+        reader = partial(read_index, from_index) if from_index else partial(read, *paths)
+        if not from_index:
+            reading["exclude"] = [*reading.get("exclude", ()), file]
         corpus = reader(**reading, on_reject=rejected)
         with progress_bar(corpus.bytes_total) as bar:
             try:
@@ -152,10 +160,8 @@ def index(
             f"{report.unchanged:,} unchanged, {report.pruned:,} pruned in {report.seconds:.1f} s."
             f"{encoded}"
         )
-    if corpus.ignored and not as_json:
-        say(f"{counted(corpus.ignored, 'file')} of unknown format ignored.")
-    if corpus.unfollowed and not as_json:
-        say(f"{counted(corpus.unfollowed, 'link')} to folders elsewhere not followed (--follow).")
+    if not as_json:
+        _say_left_out(corpus)
     if report.kept:
         say(
             f"Nothing was pruned: {counted(report.kept, 'document')}, more than a third, would "
@@ -165,6 +171,22 @@ def index(
         say(f"{rejected.count:,} rejected: see {file}.")
     if rejected.count or report.kept:
         raise click.exceptions.Exit(REJECTED)
+
+
+def _say_left_out(corpus: Corpus | IndexCorpus) -> None:
+    """Say what of the folders was not read, and why."""
+    if corpus.ignored:
+        often = sorted(corpus.types.items(), key=lambda pair: -pair[1])[:TYPES]
+        types = ", ".join(f"{count:,} {name}" for name, count in often)
+        more = ", ..." if len(corpus.types) > TYPES else ""
+        say(f"{counted(corpus.ignored, 'file')} of unknown format ignored: {types}{more}.")
+    if corpus.left_out:
+        say(
+            f"{counted(corpus.left_out, 'file or folder', 'files or folders')} left out by "
+            ".gitignore (--no-gitignore), --exclude or --include."
+        )
+    if corpus.unfollowed:
+        say(f"{counted(corpus.unfollowed, 'link')} out of the folders not followed (--follow).")
 
 
 def _agreed(bar: tqdm[NoReturn], gone: int, total: int) -> bool:

@@ -152,17 +152,49 @@ _CORPUS = _group(
     ),
     click.option("--id", metavar="ID", help="The id of - (stdin).  [default: a hash of its text]"),
     click.option("--follow", is_flag=True, help="Also follow links that lead out of a folder."),
+    click.option(
+        "--exclude",
+        multiple=True,
+        metavar="PATTERN",
+        help="Leave out files and folders that fit, as in a .gitignore. May be repeated.",
+    ),
+    click.option(
+        "--include",
+        multiple=True,
+        metavar="PATTERN",
+        help="Of folders and globs, read only files that fit. May be repeated.",
+    ),
+    click.option("--no-gitignore", is_flag=True, help="Also read what the .gitignore files name."),
+    click.option(
+        "--encoding",
+        metavar="NAME",
+        help="The encoding of the texts, such as cp1252.  [default: told by each file]",
+    ),
+    click.option(
+        "--whole-page",
+        is_flag=True,
+        help="Also read the navigation of web pages, and what asks about cookies.",
+    ),
     click.option("--id-field", metavar="FIELD", help="The field that identifies a row."),
+    click.option(
+        "--id-global",
+        is_flag=True,
+        help="Ids of rows are those of that field alone, without their file before them.",
+    ),
     click.option("--title-field", metavar="FIELD", help="The field that holds a row's title."),
     click.option(
         "--text-field",
         "text_fields",
         multiple=True,
         metavar="FIELD",
-        help="The field that holds a row's text; may be repeated.",
+        help="The field that holds a row's text, such as body or messages[].content; * is all. "
+        "May be repeated.",
     ),
 )
-_READING = ("root", "id_prefix", "id", "follow", "id_field", "title_field", "text_fields")
+_READING = (
+    *("root", "id_prefix", "id", "follow", "exclude", "include", "no_gitignore", "encoding"),
+    *("whole_page", "id_field", "id_global", "title_field", "text_fields"),
+)
 
 
 def corpus_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -172,6 +204,8 @@ def corpus_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def gathered(*args: Any, **options: Any) -> Any:
         said = {name: options.pop(name) for name in _READING}
         reading = {name: value for name, value in said.items() if value or value == ""}
+        if reading.pop("no_gitignore", False):
+            reading["gitignore"] = False
         return function(*args, reading=reading, **options)
 
     return _CORPUS(gathered)

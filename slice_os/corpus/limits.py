@@ -5,9 +5,7 @@ They keep a run below 600 MB, whatever a file holds; a test measures it.
 
 from __future__ import annotations
 
-import io
 import sys
-import zipfile
 from typing import BinaryIO, TextIO
 
 from slice_os.errors import CorpusError
@@ -17,13 +15,9 @@ TEXT_BYTES = 1 << 25
 LINES = 1_000_000
 """The most lines of such a file."""
 PACKED_BYTES = 1 << 26
-"""The most bytes of a .pdf, .docx or .xlsx on disk, most of which may be images."""
+"""The most bytes of a .pdf or an Office file on disk, most of which may be images."""
 UNPACKED_BYTES = 1 << 27
-"""The most bytes that a .docx or .xlsx unpacks to."""
-MARKUP_BYTES = 1 << 24
-"""The most bytes of XML in a .docx, and in an .xlsx apart from its sheets."""
-MARKS = 1_000_000
-"""The most elements and attributes of that XML."""
+"""The most bytes that an Office file unpacks to."""
 HTML_BYTES = 1 << 23
 """The most bytes of a web page, without embedded pictures."""
 TAGS = 400_000
@@ -33,21 +27,20 @@ ROW_CHARACTERS = 1 << 24
 VALUES = 1_000_000
 """The most values of one of those."""
 _LONG = 1 << 22
-_ENTRIES = 10_000
 
 
 def read_all(stream: BinaryIO, most: int = TEXT_BYTES) -> bytes:
     """Return what is left of a stream, or raise CorpusError if that is more than `most` bytes."""
     data = stream.read(most + 1)
     if len(data) > most:
-        raise CorpusError(f"holds more than {_megabytes(most)}: split it")
+        raise CorpusError(f"holds more than {megabytes(most)}: split it")
     return data
 
 
 def check_text(text: str) -> None:
     """Raise CorpusError if a text takes more than twice the bytes allowed, or has many lines."""
     if sys.getsizeof(text) > 2 * TEXT_BYTES:
-        raise CorpusError(f"its text takes more than {_megabytes(2 * TEXT_BYTES)}: split it")
+        raise CorpusError(f"its text takes more than {megabytes(2 * TEXT_BYTES)}: split it")
     if text.count("\n") > LINES:
         raise CorpusError(f"has more than {LINES:,} lines: split it")
 
@@ -55,7 +48,7 @@ def check_text(text: str) -> None:
 def check_html(page: bytes) -> None:
     """Raise CorpusError if the tree of a page would be too large."""
     if len(page) > HTML_BYTES:
-        raise CorpusError(f"holds more than {_megabytes(HTML_BYTES)} of HTML: split it")
+        raise CorpusError(f"holds more than {megabytes(HTML_BYTES)} of HTML: split it")
     if page.count(b"<") > TAGS:
         raise CorpusError(f"holds more than {TAGS:,} tags: split it")
 
@@ -79,49 +72,9 @@ def is_dense(text: str, start: int = 0) -> bool:
 
 def too_long(what: str) -> str:
     """Return the reason for rejecting a row that has too much."""
-    return f"is a {what} of more than {_megabytes(ROW_CHARACTERS)} or {VALUES:,} values"
+    return f"is a {what} of more than {megabytes(ROW_CHARACTERS)} or {VALUES:,} values"
 
 
-def open_zip(data: bytes, streamed: str = "\0") -> io.BytesIO:
-    """Return the file of an Office document, of which no part is too large.
-
-    Parts whose names begin with `streamed` are read row by row, so that they may be longer.
-
-    Raises:
-        CorpusError: one is.
-        zipfile.BadZipFile: it is no zip file.
-    """
-    if data.count(b"PK\x01\x02") > _ENTRIES:
-        raise CorpusError(f"is packed of more than {_ENTRIES:,} files")
-    file = io.BytesIO(data)
-    with zipfile.ZipFile(file) as packed:
-        # What a zip file says of a part's size is what zipfile reads of it at most.
-        parts = packed.infolist()
-        if sum(part.file_size for part in parts) > UNPACKED_BYTES:
-            raise CorpusError(f"unpacks to more than {_megabytes(UNPACKED_BYTES)}")
-        markup = [one for one in parts if one.filename.endswith((".xml", ".rels", ".vml"))]
-        held = [one for one in markup if not one.filename.startswith(streamed)]
-        if sum(part.file_size for part in held) > MARKUP_BYTES:
-            raise CorpusError(f"holds more than {_megabytes(MARKUP_BYTES)} of XML: split it")
-        marks = 0
-        for part in held:
-            text = packed.read(part)
-            marks += text.count(b"<") + text.count(b"=")
-        if marks > MARKS:
-            raise CorpusError(f"holds more than {MARKS:,} elements and attributes: split it")
-        for part in set(markup).difference(held):
-            if _longest_row(packed.read(part)) > _LONG:
-                raise CorpusError(f"has a row of more than {_megabytes(_LONG)}")
-    file.seek(0)
-    return file
-
-
-def _longest_row(sheet: bytes) -> int:
-    longest = start = 0
-    while (end := sheet.find(b"</row>", start)) >= 0:
-        longest, start = max(longest, end - start), end + 1
-    return max(longest, len(sheet) - start)
-
-
-def _megabytes(size: int) -> str:
+def megabytes(size: int) -> str:
+    """Return a number of bytes as people read it."""
     return f"{size >> 20} MB"

@@ -6,16 +6,18 @@ import fnmatch
 import glob
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
+from pathspec import GitIgnoreSpec
+
 from slice_os.corpus.formats import format_of
+from slice_os.corpus.ignoring import Ignored, is_index, is_ours, spec_of
 from slice_os.errors import CorpusError
 
 STDIN = "-"
-REJECTS = ".rejects.jsonl"
-"""The ending of the files that list what indexing skipped, which are never read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +49,21 @@ class Given:
 class Plan:
     """Everything that `read` was given, in order.
 
-    `ignored` files have no known format, `unfollowed` links lead to folders out of the tree.
-    `exclude` holds the files, as they are without links, that are passed over where they are found.
+    `types` counts the endings of files that have no known format, `left_out` what .gitignore and
+    patterns leave out; `unfollowed` links lead out of the tree. `exclude` holds the files and
+    folders, as they are without links, that are passed over where they are found; of the others
+    those that `excluded` names are, and all but those that `included` names, if it is given.
     """
 
     exclude: frozenset[str] = frozenset()
+    excluded: GitIgnoreSpec | None = None
+    included: GitIgnoreSpec | None = None
+    gitignore: bool = True
     follow: bool = False
     sources: list[Source] = field(default_factory=list)
     given: list[Given] = field(default_factory=list)
-    ignored: int = 0
+    types: Counter[str] = field(default_factory=Counter)
+    left_out: int = 0
     unfollowed: int = 0
 
     def unreadable(self, exc: OSError) -> None:
@@ -70,10 +78,24 @@ class Plan:
 
 
 def plan(
-    arguments: list[str], exclude: Sequence[str | os.PathLike[str]] = (), follow: bool = False
+    arguments: list[str],
+    exclude: Sequence[str | os.PathLike[str]] = (),
+    include: Sequence[str] = (),
+    follow: bool = False,
+    gitignore: bool = True,
 ) -> Plan:
-    """List the files of all arguments; a `CorpusError` names one that leads to nothing."""
-    made = Plan(frozenset(os.path.realpath(path) for path in exclude), follow)
+    """List the files of all arguments; a `CorpusError` names one that leads to nothing.
+
+    A text of `exclude` that is no file or folder is a pattern as .gitignore has them.
+    """
+    patterns = [one for one in exclude if isinstance(one, str) and not os.path.lexists(one)]
+    made = Plan(
+        frozenset(os.path.realpath(path) for path in exclude if path not in patterns),
+        spec_of(patterns) if patterns else None,
+        spec_of(include) if include else None,
+        gitignore,
+        follow,
+    )
     for argument in arguments:
         try:
             _add_argument(made, argument)
@@ -108,8 +130,9 @@ def _add_named(made: Plan, path: Path) -> None:
 def _add_folder(made: Plan, folder: Path) -> None:
     # Not folder.parent, which of "." is "." again.
     made.given.append(Given(folder, Path(os.path.realpath(folder)).parent))
+    within = os.path.realpath(folder)
     for path in _walk(made, folder):
-        _add_found(made, path)
+        _add_found(made, path, folder, within)
 
 
 def _add_glob(made: Plan, pattern: str) -> None:
@@ -133,9 +156,14 @@ def _add_glob(made: Plan, pattern: str) -> None:
         for folder in {path.parent for path in files}
     }
     made.unfollowed += len(inside) - sum(inside.values())
+    ignored = Ignored(base) if made.gitignore else None
     for path in files:
-        if inside[path.parent]:
-            _add_found(made, path)
+        if not inside[path.parent]:
+            continue
+        if ignored and ignored.leaves_out(path.parent, path.name, is_folder=False):
+            made.left_out += 1
+        else:
+            _add_found(made, path, base, within)
 
 
 def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
@@ -168,14 +196,20 @@ def _is_hidden(path: Path, base: Path, rest: list[str]) -> bool:
     return not asked and any(part.startswith(".") for part in path.relative_to(base).parts)
 
 
-def _add_found(made: Plan, path: Path) -> None:
-    if path.name.endswith(REJECTS):
+def _add_found(made: Plan, path: Path, base: Path, within: str) -> None:
+    """Add a file that was found below `base`, which is `within` without links, unless left out."""
+    real = os.path.realpath(path)
+    if real in made.exclude:
         return
-    if made.exclude and os.path.realpath(path) in made.exclude:
-        return
-    if format_of(path.name) is None:
-        made.ignored += 1
-    else:
+    below = path.relative_to(base).as_posix()
+    excluded = made.excluded and made.excluded.match_file(below)
+    if excluded or (made.included and not made.included.match_file(below)):
+        made.left_out += 1
+    elif path.is_symlink() and not made.follow and not PurePath(real).is_relative_to(within):
+        made.unfollowed += 1
+    elif format_of(path.name) is None:
+        made.types[path.suffix.lower() or "without an ending"] += 1
+    elif not is_ours(path):
         _add(made, path, named=False)
 
 
@@ -191,23 +225,43 @@ def _add(made: Plan, path: Path, *, named: bool) -> None:
         problem = "is not a regular file; pipe it to '-' instead"
         made.sources.append(Source(path, problem=problem))
     else:  # opening a pipe or a device might wait for ever
-        made.ignored += 1
+        made.types["no regular file"] += 1
 
 
 def _walk(made: Plan, folder: Path) -> Iterator[Path]:
     """Give the folder's files, sorted, each real folder once: links may form a circle."""
     seen = set()
     within = os.path.realpath(folder)
+    ignored = Ignored(folder) if made.gitignore else None
     for root, folders, files in os.walk(folder, onerror=made.unreadable, followlinks=made.follow):
-        status = Path(root).stat()
-        if (status.st_dev, status.st_ino) in seen:
+        here = Path(root)
+        status = here.stat()
+        if (status.st_dev, status.st_ino) in seen or is_index([*folders, *files]):
             folders.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        visible = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = [name for name in visible if not _is_shut(made, ignored, here, name, folder)]
         if not made.follow:
-            links = [Path(root, name) for name in folders if Path(root, name).is_symlink()]
+            links = [here / name for name in folders if (here / name).is_symlink()]
             made.unfollowed += sum(not _is_within(link, within) for link in links)
         for name in sorted(files):
-            if not name.startswith("."):
-                yield Path(root) / name
+            if name.startswith("."):
+                continue
+            if ignored and ignored.leaves_out(here, name, is_folder=False):
+                made.left_out += 1
+            else:
+                yield here / name
+
+
+def _is_shut(made: Plan, ignored: Ignored | None, root: Path, name: str, top: Path) -> bool:
+    """Tell whether a folder is left out with all that is in it."""
+    path = root / name
+    if os.path.realpath(path) in made.exclude:
+        return True
+    below = f"{path.relative_to(top).as_posix()}/"
+    shut = bool(made.excluded and made.excluded.match_file(below)) or bool(
+        ignored and ignored.leaves_out(root, name, is_folder=True)
+    )
+    made.left_out += shut
+    return shut

@@ -3,55 +3,80 @@
 from __future__ import annotations
 
 import gzip
+import io
 import logging
 import os
+import re
 import sys
+import unicodedata
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from itertools import chain, groupby
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
-from slice_os.corpus.formats import Parsed, Row, Rows, format_of, is_compressed
-from slice_os.corpus.formats.text import parse_plain
-from slice_os.corpus.limits import check_text, read_all
+from slice_os.corpus.apart import parse_apart, rows_apart
+from slice_os.corpus.charsets import Recoded, as_utf8, check_encoding, guess_note
+from slice_os.corpus.formats import FORMATS, Format, Row, Rows, Whole, format_of, is_compressed
+from slice_os.corpus.limits import PACKED_BYTES, check_text, read_all
 from slice_os.corpus.paths import STDIN, Plan, Source, plan
 from slice_os.corpus.roots import Locator, RootedPath, Roots, claim
-from slice_os.corpus.rows import Fields, clean, to_document
+from slice_os.corpus.rows import Fields, as_utc, clean, to_document
 from slice_os.errors import CorpusError, MissingExtraError
 from slice_os.records import Document, Reject, content_hash
 
 _log = logging.getLogger(__name__)
 
 OnReject = Callable[[Reject], None]
+_LIGATURE = re.compile("[\ufb00-\ufb06]")
+_NO_WIDTH = re.compile("[\u00ad\u200b\u2060\ufeff]")
+_LOOKED_AT = 100
+"""Rows by which it is told which field is the text,"""
+_LOOKED_AT_CHARACTERS = 1 << 21
+"""or fewer, if they are long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How files are read; see `read`."""
+
+    fields: Fields
+    encoding: str = ""
+    whole_page: bool = False
+    id_global: bool = False
 
 
 class Corpus:
     """The documents that `read` found, to be iterated; the attributes change as it goes.
 
     `rejects` counts what should have been a document and is none, `ignored` the files of a folder
-    or pattern that have no known format, `unfollowed` the links to folders out of the tree,
-    `repaired` the documents in which bytes that are not of their encoding became U+FFFD (logged as
-    a warning too). `bytes_total` is None with standard input. Each iteration reads, and counts,
-    from the start.
+    or pattern that have no known format (`types` by their endings), `left_out` the files and
+    folders that .gitignore, `exclude` or `include` leave out, `unfollowed` the links out of the
+    tree, `repaired` the documents in which bytes that are not of their encoding became U+FFFD
+    (logged as a warning too). `bytes_total` is None with standard input. Each iteration reads, and
+    counts, from the start.
     """
 
     def __init__(
         self,
         made: Plan,
-        fields: Fields,
+        reading: Reading,
         on_reject: OnReject | None,
         root: str | None,
         id_prefix: str | None,
         stdin_id: str | None,
     ) -> None:
         self._plan = made
-        self._fields = fields
+        self._reading = reading
         self._on_reject = on_reject
         self._root, self._id_prefix, self._stdin_id = root, id_prefix, stdin_id
         self.bytes_total = made.bytes_total()
-        self.ignored, self.unfollowed = made.ignored, made.unfollowed
+        self.types: Counter[str] = made.types
+        self.ignored = sum(made.types.values())
+        self.unfollowed, self.left_out = made.unfollowed, made.left_out
         self.names_root = root is not None or id_prefix is not None
         self.under({})
         self._reset()
@@ -151,7 +176,7 @@ class Corpus:
         except CorpusError as exc:
             self._reject("stdin", str(exc))
             return
-        for document in self._whole(STDIN, data, parse_plain, "stdin"):
+        for document in self._whole(STDIN, data, FORMATS[".txt"], "stdin"):
             name = self._stdin_id or f"stdin-{content_hash(document.text)}"
             yield replace(document, id=(self._id_prefix or "") + name)
 
@@ -160,7 +185,7 @@ class Corpus:
         source = clean(location.id)
         try:
             with path.open("rb") as file:
-                for document in self._read_file(source, place, file):
+                for document in self._read_file(source, location.prefix, place, file):
                     yield replace(document, source=source)
         except (EOFError, zlib.error, gzip.BadGzipFile) as exc:
             self._reject(place, f"the .gz is cut off or damaged: {exc}")
@@ -169,51 +194,124 @@ class Corpus:
         except (CorpusError, MissingExtraError) as exc:
             self._reject(place, str(exc))
 
-    def _read_file(self, source: str, place: str, file: BinaryIO) -> Iterator[Document]:
+    def _read_file(
+        self, source: str, prefix: str, place: str, file: BinaryIO
+    ) -> Iterator[Document]:
         stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_compressed(place) else file
         kind = format_of(place)
         if isinstance(kind, Rows):
             before = self.bytes_done
-            for row in kind.parse(stream):
-                if kind.columns and not row.problem and (lack := self._fields.missing(row.values)):
-                    raise CorpusError(lack)
-                yield from self._row(source, place, row)
-                self.bytes_done = before + file.tell()
+            parts = groupby(self._rows(kind, stream), lambda row: row.within)
+            for within, rows in parts:
+                for document in self._part(kind, rows, source, prefix, f"{place}#{within}"):
+                    yield document
+                    if not file.closed:  # at its end it is
+                        self.bytes_done = before + file.tell()
         elif kind is not None:
             about = _about(source, os.fstat(file.fileno()).st_mtime)
-            for document in self._whole(source, read_all(stream, kind.largest), kind.parse, place):
+            data = read_all(stream, kind.largest)
+            for document in self._whole(source, data, kind, place):
                 yield replace(document, metadata={**about, **document.metadata})
 
     def _whole(
-        self, identity: str, data: bytes, parse: Callable[[bytes], Parsed], place: str
+        self, identity: str, data: bytes, kind: Format | None, place: str
     ) -> Iterator[Document]:
+        assert isinstance(kind, Whole)
         try:
-            parsed = parse(data)
+            if self._reading.encoding and kind.encoded:
+                data = as_utf8(data, self._reading.encoding)
+            parse = (self._reading.whole_page and kind.whole_page) or kind.parse
+            parsed = parse_apart(parse, data) if kind.apart else parse(data)
             check_text(parsed.text)
         except (CorpusError, MissingExtraError, RecursionError) as exc:
             self._reject(place, str(exc))
             return
-        text = clean(parsed.text)
+        text = clean(_as_typed(parsed.text) if kind.apart else parsed.text)
         if not text.strip():
             self._reject(place, "no text")
             return
+        if parsed.guess:
+            _log.warning("%s: %s", clean(place), guess_note(parsed.guess))
         if parsed.broken:
             self.repaired += 1
             _log.warning("%s: %d broken places became U+FFFD.", clean(place), parsed.broken)
         title = clean(parsed.title).strip()
-        said = {"title": title, "author": parsed.author, "date": parsed.date}
+        said = {"title": title, "author": parsed.author, "date": as_utc(parsed.date)}
         own = {name: clean(value).strip() for name, value in said.items()} if parsed.says else {}
-        yield Document(identity, text, title, {name: value for name, value in own.items() if value})
+        own = {name: value for name, value in own.items() if value}
+        yield Document(identity, text, title, {**parsed.metadata, **own})
 
-    def _row(self, source: str, place: str, row: Row) -> Iterator[Document]:
-        label = clean(row.label) or row.number
-        if row.problem:
-            self._reject(f"{place}#{label}", row.problem)
-            return
-        try:
-            yield to_document(row.values, self._fields, f"{source}#{label}")
-        except (CorpusError, RecursionError) as exc:
-            self._reject(f"{place}#{label}", str(exc))
+    def _part(
+        self, kind: Rows, rows: Iterator[Row], source: str, prefix: str, place: str
+    ) -> Iterator[Document]:
+        """Yield the documents of a table, which is a file or a sheet of one."""
+        first, rows = _first(rows)
+        values = [row.values for row in first if not row.problem]
+        fields, note = self._reading.fields.guessed(values)
+        if note:
+            _log.warning("%s: %s", clean(place.removesuffix("#")), note)
+        elif kind.columns and values and (lack := fields.missing(values[0])):
+            raise CorpusError(lack)
+        for row in chain(first, rows):
+            number = f"{row.within}{row.number}"
+            if row.problem:
+                self._reject(f"{place}{row.number}", row.problem)
+                continue
+            try:
+                found = to_document(row.values, fields, "")
+            except (CorpusError, RecursionError) as exc:
+                self._reject(f"{place}{row.number}", str(exc))
+                continue
+            if found.id and self._reading.id_global:
+                identity = prefix + found.id
+            else:
+                identity = f"{source}#{f'{row.within}{found.id}' if found.id else number}"
+            about = {"path": source, **({"sheet": row.within[:-1]} if row.within else {})}
+            kept = found.metadata
+            if kind.columns:
+                kept = {name: value for name, value in kept.items() if value != ""}
+            yield replace(found, id=clean(identity), metadata={**about, **kept})
+
+    def _rows(self, kind: Rows, stream: BinaryIO) -> Iterator[Row]:
+        if kind.apart:
+            return rows_apart(kind.parse, read_all(stream, PACKED_BYTES))
+        if self._reading.encoding and kind.encoded:
+            raw: Any = Recoded(stream, self._reading.encoding)
+            return kind.parse(cast(BinaryIO, io.BufferedReader(raw)))
+        return kind.parse(stream)
+
+
+def _first(rows: Iterator[Row]) -> tuple[list[Row], Iterator[Row]]:
+    """Return the first of some rows, and those that follow, or the error that follows."""
+    first: list[Row] = []
+    size = 0
+    try:
+        for row in rows:
+            first.append(row)
+            size += sum(len(one) for one in row.values.values() if isinstance(one, str))
+            if len(first) == _LOOKED_AT or size > _LOOKED_AT_CHARACTERS:
+                break
+    except Exception as exc:  # what was read before it is good
+        return first, map(_raise, [exc])
+    return first, rows
+
+
+def _raise(exc: Exception) -> Row:
+    raise exc
+
+
+def _as_typed(text: str) -> str:
+    """Return a text without what only typesetting has: ligatures, soft hyphens, marks of no width.
+
+    Of files whose source is the text it stays, so that offsets are those of the file.
+    """
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", _LIGATURE.sub(_written_out, _NO_WIDTH.sub("", text)))
+
+
+def _written_out(ligature: re.Match[str]) -> str:
+    return unicodedata.normalize("NFKC", ligature[0])
 
 
 def _about(source: str, modified: float) -> dict[str, str]:
@@ -249,11 +347,16 @@ def read(
     id_prefix: str | None = None,
     id: str | None = None,
     id_field: str | None = None,
+    id_global: bool = False,
     title_field: str | None = None,
     text_fields: Sequence[str] | str | None = None,
     follow: bool = False,
     on_reject: OnReject | None = None,
     exclude: Sequence[str | os.PathLike[str]] = (),
+    include: Sequence[str] = (),
+    gitignore: bool = True,
+    encoding: str | None = None,
+    whole_page: bool = False,
 ) -> Corpus:
     """Return the documents of files, folders, globs and ``-`` (plain text on standard input).
 
@@ -262,24 +365,34 @@ def read(
     `root`, or the one that all paths have in common (of a folder the one that it lies in). The id
     of standard input is `id`, or made of a hash of its text.
 
-    A row of a .jsonl, .csv, .tsv or .xlsx, or a member of a .json, is a document: its text is that
-    of `text_fields`, joined by line ends (else the first of text, content, contents, body, passage,
-    message that holds one), its title that of `title_field` (else title), its id that of `id_field`
-    (else id or _id, else ``<file>#<row>``), these names in any case; fields of objects are named
-    ``object.field``, and the fields left over are metadata. A title is also the first line of the
-    text, unless it is one of its fields.
+    A row of a table (.csv, .tsv, .xlsx, .xls, .ods), a line of a .jsonl, a member of a .json, a
+    message of an .mbox and some sentences of .srt and .vtt are documents. A row's text is that of
+    `text_fields`, joined by line ends, ``*`` standing for all; else the first of text, content,
+    contents, body, passage, message that holds one; else that of the only field that holds texts,
+    or the one whose texts are clearly the longest, which is logged. Its title is that of
+    `title_field` (else title), its id ``<file>#`` and the value of `id_field` (else id or _id, else
+    the row's number), with `id_global` that value alone; these names in any case. Fields of objects
+    are named ``object.field``, and ``messages[].content`` is a field of each object of a list: a
+    list of messages is a text of a turn a line, with speakers and times as metadata. The fields
+    left over are metadata, as is the row's path. A title is also the first line of the text, unless
+    it is one of its fields.
 
     The metadata of any other file are its path (below the root, like its id), folder, name,
-    extension (``pdf``) and when it was modified (UTC, ``2026-01-31T12:00:00Z``); and, of .html,
-    .pdf and .docx, the title, author and date that it says it has.
+    extension (``pdf``) and when it was modified (UTC, ``2026-01-31T12:00:00Z``); and, where it says
+    so, its title, author and date, and what stands in the front matter of a .md. Of web pages what
+    is hidden, navigation and what asks about cookies is left out, but for `whole_page`. `encoding`
+    is that of all texts, where it is not told by themselves.
 
     What cannot be read is handed to `on_reject` when it is met; a path that does not exist, or lies
-    outside of the root, is a `CorpusError` at once. Files of `exclude` are passed over where a
-    folder or a glob holds them, as are ``*.rejects.jsonl``; links to folders that lead out of a
-    folder are followed only with `follow`.
+    outside of the root, is a `CorpusError` at once. In folders and globs, files of `exclude` are
+    passed over, which may be patterns as in a .gitignore, and with `include` all that fit none of
+    its patterns; as are what .gitignore names (unless `gitignore` is false), links out of the
+    folder (unless `follow` is true), and what slice-os wrote: indexes, rejects and matches.
     """
     names = (text_fields,) if isinstance(text_fields, str) else text_fields
     fields = Fields(id_field, title_field, tuple(names) if names else None)
-    made = plan([os.fspath(path) for path in paths], exclude, follow)
+    known = check_encoding(encoding) if encoding else ""
+    reading = Reading(fields, known, whole_page, id_global)
+    made = plan([os.fspath(path) for path in paths], exclude, include, follow, gitignore)
     top = None if root is None else os.fspath(root)
-    return Corpus(made, fields, on_reject, top, id_prefix, id)
+    return Corpus(made, reading, on_reject, top, id_prefix, id)

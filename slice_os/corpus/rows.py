@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from statistics import mean
 from typing import Any
 
+from slice_os.corpus.conversations import LISTS, Conversation, conversation_in, pick, text_of
+from slice_os.corpus.markup import without_markup
 from slice_os.errors import CorpusError
 from slice_os.records import Document
 
@@ -15,6 +19,8 @@ from slice_os.records import Document
 TEXT_FIELDS = ("text", "content", "contents", "body", "passage", "message")
 TITLE_FIELD = "title"
 ID_FIELDS = ("id", "_id")
+EVERY = "*"
+"""Stands for all fields that hold text."""
 
 Values = Mapping[str, Any]
 
@@ -23,6 +29,15 @@ Values = Mapping[str, Any]
 _UNUSABLE = re.compile("\r\n?|[\x00\ud800-\udfff]")
 # As long as what they replace, so that offsets are those of the source.
 _REPLACEMENTS = {"\r\n": " \n", "\r": "\n", "\x00": " "}
+_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(\.\d{1,9})?\s?(?:([+-])(\d\d):?(\d\d)|(Z))"
+)
+_NO_TEXT = re.compile(r"[\d\W_]*|\S*[\d/@\\_]\S*|\S{25,}")
+"""What a text is not: a number, a date, an address, a code."""
+_LOOKED_AT = 3
+"""Rows in which conversations are looked for."""
+_CLEARLY = 2.5
+_FEWEST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +50,67 @@ class Fields:
 
     def missing(self, names: Values | list[str]) -> str:
         """Return what is wrong with a row that has the fields `names`, or nothing."""
-        named = [name for name in (self.id, self.title, *(self.text or ())) if name is not None]
-        lacking = next((name for name in named if name not in names), None)
         has = f"it has {', '.join(names) or 'none'}"
-        if lacking is not None:
-            return f"has no field {lacking!r}; {has}"
-        if self.text is None and not any(usual(names, name) in names for name in TEXT_FIELDS):
-            return f"has no field {' or '.join(TEXT_FIELDS)}, so name its text fields; {has}"
+        if self.id is not None and self.id not in names:
+            return f"has no field {self.id!r}; {has}"
+        if self.text is not None:
+            if not any(name in names or name == EVERY or "[]" in name for name in self.text):
+                return f"has no field {' or '.join(map(repr, self.text))}; {has}"
+            return ""
+        if not any(usual(names, name) in names for name in TEXT_FIELDS):
+            return (
+                f"has no field {' or '.join(TEXT_FIELDS)}, so name its text fields; {has}: give "
+                f"--text-field NAME, or --text-field '{EVERY}' for all"
+            )
         return ""
+
+    def guessed(self, rows: Sequence[Values]) -> tuple[Fields, str]:
+        """Return the fields for rows of which the first are these, and what is to be said of it.
+
+        Where no usual name is among theirs, the text is the one field that holds texts, or the one
+        whose texts are clearly the longest.
+        """
+        flat = [dict(flatten(row)) for row in rows]
+        names = list(dict.fromkeys(name for row in flat for name in row))
+        if self.text is not None or not names:
+            return self, ""
+        if any(usual(names, name) in names for name in TEXT_FIELDS):
+            return self, ""
+        talks = [talk.field for row in rows[:_LOOKED_AT] if (talk := conversation_in(row))]
+        if any(field.rpartition(".")[2].lower() in LISTS for field in talks):
+            return self, ""
+        lengths = {
+            name: length
+            for name in names
+            if (length := _length(row[name] for row in flat if name in row))
+        }
+        taken = {self.id, self.title, *(usual(names, name) for name in (TITLE_FIELD, *ID_FIELDS))}
+        longest = sorted((name for name in lengths if name not in taken), key=lengths.__getitem__)
+        if not longest:
+            return self, ""
+        best = longest[-1]
+        if talks and lengths[best] < _FEWEST:
+            return self, ""
+        clearly = (
+            lengths[best] >= max(_FEWEST, _CLEARLY * lengths[longest[-2]]) if longest[1:] else True
+        )
+        if not clearly:
+            return self, ""
+        return replace(self, text=(best,)), (
+            f"{best!r} is taken for the text; its other fields are metadata. If that is not so, "
+            "give --text-field."
+        )
+
+
+def _length(values: Iterable[Any]) -> float:
+    """Return how many words the values of a field have on average, 0 if it holds no texts."""
+    said = [value for value in values if value not in ("", None)]
+    texts = [
+        one for one in said if isinstance(one, str) and not _NO_TEXT.fullmatch(without_markup(one))
+    ]
+    if not texts or len(texts) < len(said) / 2:
+        return 0.0
+    return mean(len(one.split()) for one in texts)
 
 
 def usual(names: Iterable[str], name: str) -> str:
@@ -54,37 +122,81 @@ def usual(names: Iterable[str], name: str) -> str:
 def to_document(values: Values, fields: Fields, fallback_id: str) -> Document:
     """Return the document that a row holds; a `CorpusError` says why it holds none."""
     row = dict(flatten(values))
-    if problem := fields.missing(row):
+    talk = None
+    if fields.text is None and not _usual_text(row):
+        talk = conversation_in(values)
+    if not talk and (problem := fields.missing(row)):
         raise CorpusError(problem)
-    texts = fields.text or (_usual_text(row),)
+    text, used = (talk.text, {talk.field}) if talk else _said(values, row, fields)
+    about = talk.metadata if talk else {}
+    if not talk and fields.text:
+        for path in fields.text:
+            if "[]" in path and (found := pick(values, path)):
+                about = {**about, **found.metadata}
     ids = [usual(row, name) for name in ID_FIELDS]
-    text = "\n".join(filter(None, (_text(name, row[name]) for name in texts)))
     title_field = fields.title or usual(row, TITLE_FIELD)
     identity = fields.id or next((name for name in ids if _is_scalar(row.get(name))), "")
     if fields.id and not _is_scalar(row[fields.id]):
         raise CorpusError(f"the field {fields.id!r} holds no id")
-    used = {*texts, identity}
+    in_text = title_field in used
+    used.add(identity)
     title = ""
-    if _is_scalar(row.get(title_field)) or fields.title:
+    if _is_scalar(row.get(title_field)) or (fields.title and title_field in row):
         title = _text(title_field, row[title_field])
         used.add(title_field)
-        if title and title_field not in texts:
+        if title and not in_text:
             # So that its words are found as spans are; the splitter keeps it with what follows.
             # An issue without a description has nothing else to be found by.
             text = f"{title}\n{text}" if text.strip() else title
     if not text.strip():
         raise CorpusError("no text")
+    rest = {
+        name: as_utc(value)
+        for name, value in row.items()
+        if name not in used and not any(name.startswith(f"{one}.") for one in used if one)
+    }
     return Document(
         id=str(row[identity]) if identity else fallback_id,
-        text=text,
+        text=clean(text),
         title=title,
-        metadata={name: value for name, value in row.items() if name not in used},
+        metadata={**rest, **{name: as_utc(value) for name, value in about.items()}},
     )
 
 
+def _said(values: Values, row: Values, fields: Fields) -> tuple[str, set[str]]:
+    """Return the text of a row, and the fields that it is made of."""
+    names = fields.text or (_usual_text(row) or _present(row)[0],)
+    if EVERY in names:
+        lines = {name: value for name, value in row.items() if not isinstance(value, bool)}
+        said = {name: _said_by(value) for name, value in lines.items()}
+        text = "\n".join(f"{name}: {value}" for name, value in said.items() if value)
+        return text, {name for name, value in said.items() if value}
+    texts, used = [], set()
+    for name in names:
+        found: Conversation | None = pick(values, name) if "[]" in name else None
+        if found:
+            texts.append(found.text)
+            used.add(found.field)
+        elif name in row:
+            texts.append(_text(name, row[name]))
+            used.add(name)
+    return "\n".join(filter(None, texts)), used
+
+
+def _said_by(value: Any) -> str:
+    """Return what a field says, nothing if it holds no text and no number."""
+    return str(value) if isinstance(value, int | float) else without_markup(text_of(value))
+
+
+def _present(row: Values) -> list[str]:
+    return [own for name in TEXT_FIELDS if (own := usual(row, name)) in row]
+
+
 def _usual_text(row: Values) -> str:
-    present = [own for name in TEXT_FIELDS if (own := usual(row, name)) in row]
-    return next((name for name in present if row[name]), present[0])
+    """Return the first field of a usual name that holds text, nothing if none does."""
+    return next(
+        (name for name in _present(row) if row[name] and _text(name, row[name]).strip()), ""
+    )
 
 
 def _is_scalar(value: Any) -> bool:
@@ -98,12 +210,31 @@ def _text(name: str, value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return value
+        return without_markup(value)
     if isinstance(value, int | float):
         return str(value)
-    if all(isinstance(item, str) for item in value):
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return "\n".join(value)
+    if said := text_of(value):
+        return said
+    if not value:
+        return ""
     raise CorpusError(f"the field {name!r} holds {type(value).__name__} that is not text")
+
+
+def as_utc(value: Any) -> Any:
+    """Return a time with an offset, in ISO 8601, in UTC, so that times sort as texts do."""
+    found = _TIME.fullmatch(value) if isinstance(value, str) else None
+    if not found:
+        return value
+    day, clock, seconds, fraction, sign, hours, minutes, _ = found.groups()
+    zone = f"{sign}{hours}:{minutes}" if sign else "+00:00"
+    try:
+        then = datetime.fromisoformat(f"{day}T{clock}{seconds or ':00'}{zone}")
+        told = then.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+    except (ValueError, OverflowError):
+        return value
+    return f"{told}{fraction or ''}Z"
 
 
 def flatten(values: Values) -> Iterator[tuple[str, Any]]:

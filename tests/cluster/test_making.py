@@ -244,7 +244,7 @@ def test_fields_of_their_own_type(cluster, name):
     rows.append({"id": "bad", "text": TEXTS[0], "year": "long ago"})
     rows.append({"id": "none", "text": TEXTS[0], "year": "", "status": None})
     corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = run("index", corpus, "--index", place, "--fields", FIELDS, ok=3)
+    done = run("index", corpus, "--id-global", "--index", place, "--fields", FIELDS, ok=3)
     assert "6 documents indexed" in done.stdout
     assert (
         "[fields.year] of type [integer]: For input string"
@@ -272,14 +272,16 @@ def test_fields_of_their_own_type(cluster, name):
     assert by_year() == ["d4", "d3", "d2", "d1"]
     rows[2]["other"] = "changed"  # metadata alone: written anew with the vectors that it has
     corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    again = json.loads(run("index", corpus, "--index", place, "--json", ok=3).stdout)
+    again = json.loads(run("index", corpus, "--id-global", "--index", place, "--json", ok=3).stdout)
     assert again["documents"] == 1
     assert again["encoded_words"] == len(TEXTS[0].split())  # of the bad one, again
     assert by_year() == ["d4", "d3", "d2", "d1"]
     with slice_os.open(place, cluster={"fields": {
         "year": "integer", "status": "keyword", "at.day": "date"}}) as index:  # fmt: skip
         assert [h.document for h in index.search("seat", filters=["year>=2014"])] == ["d4"]
-    refused = run("index", corpus, "--index", place, "--fields", "year:long", ok=1).stderr
+    refused = run(
+        "index", corpus, "--id-global", "--index", place, "--fields", "year:long", ok=1
+    ).stderr
     assert "has fields" in refused
     assert "choose one of" in run("templates", "show", "--fields", "year:number", ok=1).stderr
     assert "NAME:TYPE" in run("templates", "show", "--fields", "year", ok=2).stderr

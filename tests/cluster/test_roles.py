@@ -105,8 +105,8 @@ def test_the_roles_grant_what_is_asked_for(cluster, client, tmp_path):
 
     def write():
         run("templates", "apply", "--index", place)
-        run("index", file, "--index", place, "--replicas", 0)
-        run("index", file, "--index", place, "--replicas", 1, "--prune")
+        run("index", file, "--id-global", "--index", place, "--replicas", 0)
+        run("index", file, "--id-global", "--index", place, "--replicas", 1, "--prune")
         run("delete", "d1", "--index", place)
         run("doctor", "--index", place, "--repair")
         run("reindex", "--index", place, "--tolerance", 0.8, "--dry-run")

@@ -546,7 +546,7 @@ def test_what_is_no_document_is_rejected_and_the_rest_indexed(new_location):
         slice_os.Document("half \ud800", "text"),
         slice_os.Document("metadata", "text", metadata={"a": "\udfff"}),
         slice_os.Document("keys", "text", metadata={3: 4, "a": 1}),
-        slice_os.Document(7, "text"),
+        slice_os.Document(7.5, "text"),
         slice_os.Document("none", None),
         slice_os.Document("nan", "A good text.", metadata={"x": float("nan"), "y": {"z": None}}),
     ]
@@ -577,7 +577,9 @@ def test_prune_keeps_what_was_rejected_and_what_lies_elsewhere(tmp_path, new_loc
     (tmp_path / "deep/a.txt").write_text("A text.")
 
     def held(index):
-        return index.holds(["0.txt", "1.txt", "r1", "r2", "deep/a.txt", "own"])
+        return index.holds(
+            ["0.txt", "1.txt", "rows.jsonl#r1", "rows.jsonl#r2", "deep/a.txt", "own"]
+        )
 
     with slice_os.open(new_location()) as own:
         own.add([slice_os.Document("own", "No file.")])
@@ -590,13 +592,13 @@ def test_prune_keeps_what_was_rejected_and_what_lies_elsewhere(tmp_path, new_loc
         (tmp_path / "deep/a.txt").unlink()
         report = own.add(slice_os.read(tmp_path / "*.txt"), prune=True)
         assert (report.rejected, report.pruned) == (1, 1)
-        assert held(own) == {"0.txt", "r1", "r2", "deep/a.txt", "own"}
+        assert held(own) == {"0.txt", "rows.jsonl#r1", "rows.jsonl#r2", "deep/a.txt", "own"}
         report = own.add(slice_os.read(tmp_path), prune=True)
         assert (report.rejected, report.pruned) == (2, 1)
-        assert held(own) == {"0.txt", "r1", "r2", "own"}
+        assert held(own) == {"0.txt", "rows.jsonl#r1", "rows.jsonl#r2", "own"}
         (tmp_path / "rows.jsonl").write_text('{"id": "r1", "text": "one"}')
         assert own.add(slice_os.read(tmp_path / "rows.jsonl"), prune="all").pruned == 1
-        assert held(own) == {"0.txt", "r1", "own"}
+        assert held(own) == {"0.txt", "rows.jsonl#r1", "own"}
 
 
 def test_a_file_has_one_id_and_two_files_have_two(tmp_path, new_location):

@@ -182,7 +182,7 @@ class Scene:
         with running(writer, reader):
             time.sleep(0.3)
             if verb == "index":
-                arguments = ["index", self._index_anew()]
+                arguments = ["index", self._index_anew(), "--id-global"]
             elif verb == "reindex":
                 arguments = ["reindex", *how]
             else:

@@ -59,7 +59,12 @@ class Run:
     """`slice-os index` in a process of its own."""
 
     def __init__(self, corpus: Path, location: str, *options: str) -> None:
-        command = [str(Path(sys.executable).with_name("slice-os")), "index", str(corpus)]
+        command = [
+            str(Path(sys.executable).with_name("slice-os")),
+            "index",
+            str(corpus),
+            "--id-global",
+        ]
         self.process = subprocess.Popen(
             [*command, "--index", location, "--json", *options],
             stdout=subprocess.PIPE,

@@ -10,10 +10,13 @@ import io
 import json
 import os
 import random
+import zipfile
+from email.message import EmailMessage
 from pathlib import Path
 
 import docx
 import openpyxl
+import pptx
 import pytest
 from pypdf import PdfWriter
 
@@ -57,7 +60,50 @@ def originals() -> dict[str, bytes]:
         ".pdf": pdf.getvalue(),
         ".xlsx": sheet.getvalue(),
     }
+    plain |= more(text, page)
     return plain | {f"{name}.gz": gzip.compress(data) for name, data in plain.items()}
+
+
+def more(text: str, page: str) -> dict[str, bytes]:
+    """Return one of each other kind."""
+    book, slides, letter = io.BytesIO(), io.BytesIO(), EmailMessage()
+    with zipfile.ZipFile(book, "w") as packed:
+        packed.writestr(
+            "META-INF/container.xml",
+            '<c xmlns="urn:oasis:names:tc:opendocument:xmlns:container">'
+            '<rootfile full-path="b.opf"/></c>',
+        )
+        packed.writestr(
+            "b.opf",
+            '<p xmlns="http://www.idpf.org/2007/opf"><item id="a" href="a.xhtml"/>'
+            '<itemref idref="a"/></p>',
+        )
+        packed.writestr("a.xhtml", page)
+    odt = io.BytesIO()
+    with zipfile.ZipFile(odt, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("content.xml", f'<o xmlns:text="t"><text:p>{text}</text:p></o>')
+    deck = pptx.Presentation()
+    deck.slides.add_slide(deck.slide_layouts[5]).shapes.title.text = text
+    deck.save(slides)
+    letter["From"], letter["Subject"], letter["Date"] = "a@x", "Größe", "Mon, 1 Jan 2024 10:00:00"
+    letter.set_content(text)
+    letter.add_alternative(page, subtype="html")
+    letter.add_attachment(text, filename="a.txt")
+    cues = "".join(f"00:0{n}.000 --> 00:0{n}.900\n<v Ann>{text[:60]}\n\n" for n in range(9))
+    cells = [{"cell_type": "code", "source": text, "outputs": [{"text": [text]}]}]
+    return {
+        ".epub": book.getvalue(),
+        ".odt": odt.getvalue(),
+        ".pptx": slides.getvalue(),
+        ".rtf": rb"{\rtf1\ansi{\b bold}\par " + text.encode("ascii", "ignore") + b"}",
+        ".eml": letter.as_bytes(),
+        ".mbox": b"From a\n" + letter.as_bytes() + b"\n\nFrom b\n" + letter.as_bytes(),
+        ".vtt": f"WEBVTT\n\n{cues}".encode(),
+        ".srt": cues.encode("cp1252"),
+        ".ipynb": json.dumps({"cells": cells}).encode(),
+        ".rst": f"Title\n=====\n{text}".encode(),
+        ".doc": bytes.fromhex("d0cf11e0a1b11ae1") + text.encode() * 3,
+    }
 
 
 def damage(data: bytes, rng: random.Random) -> bytes:
@@ -98,7 +144,7 @@ def test_damaged_files(tmp_path: Path, seed: int) -> None:
         for passage in split(document):
             assert document.text[passage.start : passage.end] == passage.text
     assert all(reject.reason for reject in rejects)
-    whole = {".txt", ".md", ".html", ".pdf", ".docx"}
+    whole = {".txt", ".md", ".html", ".pdf", ".docx", ".epub", ".odt", ".pptx", ".rtf", ".eml"}
     for path in tmp_path.iterdir():
         mine = [r for r in rejects if r.place.partition("#")[0] == str(path)]
         kept = [d for d in documents if d.id == f"{tmp_path.name}/{path.name}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any
 
 from slice_os.backends.cluster.address import parse_location
@@ -31,7 +32,8 @@ class IndexCorpus:
     skipped, as a `Corpus` does.
     """
 
-    ignored = unfollowed = 0
+    ignored = unfollowed = left_out = 0
+    types: Mapping[str, int] = MappingProxyType({})
 
     def __init__(
         self,

@@ -10,10 +10,10 @@ from typing import Any, BinaryIO, TextIO
 
 from slice_os.corpus.charsets import BROKEN, open_text
 from slice_os.corpus.formats.base import Row
+from slice_os.corpus.formats.tables import Cells, table_rows
 from slice_os.corpus.limits import ROW_CHARACTERS, too_long
 from slice_os.errors import CorpusError
 
-_MOST_COLUMNS = 10_000
 _SNIFFED = 4096
 
 
@@ -48,37 +48,29 @@ def _parse(stream: BinaryIO, delimiter: str | None) -> Iterator[Row]:
     with open_text(stream, newline="") as text:
         lines = _Lines(text)
         separator = delimiter or _delimiter(lines.first[:_SNIFFED])
-        # Strict, so that a misplaced or unclosed quote is an error of its row, not another text.
-        reader = csv.reader(lines, delimiter=separator, strict=True)
-        header = _header(reader)
-        number = 0
-        while True:
-            lines.length = 0
-            line = reader.line_num + 1
-            try:
-                values = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as exc:
-                number += 1
-                problem = f"is not CSV (from line {line} to {reader.line_num}): {exc}"
-                yield Row(number, {}, problem, line)
-                continue
-            if values:
-                number += 1
-                problem = _problem(values, header, text.encoding)
-                if problem:
-                    yield Row(number, {}, f"{problem} (line {line})", line)
-                else:
-                    yield Row(number, dict(zip(header, values, strict=True)), "", line)
+        yield from table_rows(_cells(lines, separator, text.encoding))
 
 
-def _problem(values: list[str], header: list[str], encoding: str) -> str:
-    if any(BROKEN in value for value in values):
-        return f"holds bytes that are not {encoding}"
-    if len(values) != len(header):
-        return f"has {len(values)} columns, the header {len(header)}"
-    return ""
+def _cells(lines: _Lines, separator: str, encoding: str) -> Iterator[Cells]:
+    # Strict, so that a misplaced or unclosed quote is an error of its row, not another text.
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    while True:
+        lines.length = 0
+        line = reader.line_num + 1
+        try:
+            values = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as exc:
+            problem = f"is not CSV (from line {line} to {reader.line_num}): {exc}"
+            yield Cells(line, [], problem)
+            continue
+        if not values:
+            continue
+        if any(BROKEN in value for value in values):
+            yield Cells(line, [], f"holds bytes that are not {encoding} (line {line})")
+        else:
+            yield Cells(line, values)
 
 
 class _Lines(Iterator[str]):
@@ -106,24 +98,3 @@ def _delimiter(header: str) -> str:
         return Sniffer().sniff(header, delimiters=";\t|").delimiter
     except SniffedError:  # one column
         return ","
-
-
-def _header(reader: Iterator[list[str]]) -> list[str]:
-    try:
-        header = next((row for row in reader if row), None)
-    except csv.Error as exc:
-        raise CorpusError(f"its header is not CSV: {exc}") from exc
-    if header is None:
-        raise CorpusError("has no header line")
-    return column_names(header)
-
-
-def column_names(header: list[str]) -> list[str]:
-    """Return the names that a header gives its columns, or raise CorpusError."""
-    if len(header) > _MOST_COLUMNS:
-        raise CorpusError(f"has more than {_MOST_COLUMNS:,} columns")
-    names = [name.strip() or f"column {place}" for place, name in enumerate(header, start=1)]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise CorpusError(f"its header names {twice[0]!r} more than once")
-    return names

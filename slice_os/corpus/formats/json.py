@@ -9,12 +9,14 @@ from io import TextIOWrapper
 from typing import Any, BinaryIO
 
 from slice_os.corpus.charsets import BROKEN, open_text
+from slice_os.corpus.conversations import LISTS, turn_of
 from slice_os.corpus.formats.base import Row
 from slice_os.corpus.limits import ROW_CHARACTERS, is_dense, read_line, too_long
 from slice_os.corpus.rows import TEXT_FIELDS
 from slice_os.errors import CorpusError
 
 _AT_ONCE = 1 << 16
+_DEEPEST = 8
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -129,25 +131,43 @@ _BROKEN = object()
 def _row(number: int, value: Any, key: str = "") -> Row:
     if value is _BROKEN:
         return Row(number, {}, "holds bytes that are not of its encoding")
+    if isinstance(value, list) and any(map(_is_turn, value)):  # a conversation without a name
+        value = {LISTS[0]: value}
     if not isinstance(value, dict):
         return Row(number, {}, f"is {type(value).__name__}, not an object")
     return Row(number, {"id": key, **value} if key else value)
 
 
-def _of_object(value: Any) -> Iterator[Row]:
+def _of_object(value: Any, depth: int = 0) -> Iterator[Row]:
+    """Give the documents that an object holds, or is."""
     if value is _BROKEN or any(name.lower() in TEXT_FIELDS for name in value):
         yield _row(1, value)
         return
-    if value and all(isinstance(one, dict) for one in value.values()):
+    if _are_objects([*value.values()]):
         for number, (key, one) in enumerate(value.items(), start=1):
             yield _row(number, one, key)
         return
-    lists = [one for one in value.values() if isinstance(one, list | dict)]
-    if len(lists) == 1 and isinstance(lists[0], list) and _are_objects(lists[0]):
-        for number, one in enumerate(lists[0], start=1):
-            yield _row(number, one)
-        return
+    held = {name: one for name, one in value.items() if isinstance(one, list | dict)}
+    if len(held) == 1:
+        ((name, one),) = held.items()
+        talks = name.lower() in LISTS and isinstance(one, list) and any(map(_is_turn, one))
+        if isinstance(one, list) and _are_objects(one) and not talks:
+            for number, item in enumerate(one, start=1):
+                yield _row(number, item)
+            return
+        if isinstance(one, dict) and depth < _DEEPEST and _holds_lists(one):
+            yield from _of_object(one, depth + 1)
+            return
     yield _row(1, value)
+
+
+def _is_turn(value: Any) -> bool:
+    """Tell whether an object is a message of a conversation, not a conversation."""
+    return isinstance(value, dict) and turn_of(value) is not None
+
+
+def _holds_lists(value: dict[str, Any]) -> bool:
+    return any(isinstance(one, list) and _are_objects(one) for one in value.values())
 
 
 def _are_objects(values: list[Any]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
@@ -19,12 +20,19 @@ _GAP = 1.3
 """Lines further apart than this many usual distances belong to two paragraphs."""
 _NARROWEST = 60
 """The narrowest column, in points; less is an indent."""
+_APART = 0.9
+"""Words further apart than this share of their height may belong to two columns."""
 _FEW = 4
 """Up to this many lines may begin at the same x by chance."""
 
 _ENDED = re.compile(r"[.!?:;…][\"'”’)\]»]*$")
-_HYPHEN = re.compile(r"(\w*[^\W\d_])[-\u00ad\u2010]$")
+_HYPHENS = ("-", "\u00ad", "\u2010")
+_MARKS = ".,;:!?()[]\"'“”‘’"
 _FIRST_WORD = re.compile(r"\w+")
+_RUN = re.compile(r"\S+")
+_HYPHENATED = ("\ufffe", "\x02")
+"""What PDFium has for a hyphen at the end of a line, and that end."""
+_LINE_END = re.compile(r"\r\n?|\n|[\ufffe\x02]")
 _ITEM = re.compile(r"[-*•–]\s|\(?\w{1,4}[.)]\s")
 
 
@@ -38,24 +46,42 @@ class Line(NamedTuple):
 
 
 def page_lines(page: Any) -> list[Line]:
-    """Return the lines of a page of pypdf's in the order they are read."""
-    parts: list[list[Line]] = [[]]
-
-    def take(text: str, outer: list[float], inner: list[float], font: object, size: float) -> None:
-        x = inner[4] * outer[0] + inner[5] * outer[2] + outer[4]
-        y = inner[4] * outer[1] + inner[5] * outer[3] + outer[5]
-        scale = abs(inner[3] * outer[3]) or 1.0
-        for number, piece in enumerate(text.split("\n")):
-            if number:
-                parts.append([])
-            if piece:
-                parts[-1].append(Line(x, y, size * scale, piece))
-
-    page.extract_text(visitor_text=take)
-    begins = [part.x for line in parts for part in line if part.text.strip()]
+    """Return the lines of a page of pypdfium2's in the order they are read."""
+    with closing(page.get_textpage()) as found:
+        parts = [_parts(found, start, line) for start, line in _lines(found.get_text_range())]
+    begins = [part.x for line in parts for part in line]
     columns = _columns(begins)
     lines = [one for line in parts for one in _cells(line, columns)]
     return _in_order(lines, columns) if len(columns) > 1 else lines
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield lines with where they begin; one that ends in a hyphenated word has a hyphen there."""
+    start = 0
+    for found in _LINE_END.finditer(text):
+        hyphen = "-" if found[0] in _HYPHENATED else ""
+        yield start, text[start : found.start()] + hyphen
+        start = found.end()
+    yield start, text[start:]
+
+
+def _parts(page: Any, start: int, line: str) -> list[Line]:
+    """Return the parts of a line, apart where there is more space between words than a letter's."""
+    parts: list[Line] = []
+    before = (0.0, 0.0)
+    for found in _RUN.finditer(line):
+        # The last letter: a hyphen may have been put after it here.
+        last = start + found.end() - 1 - found[0].endswith("-")
+        first_left, bottom, first_right, top = page.get_charbox(start + found.start(), loose=True)
+        last_left, _, last_right, _ = page.get_charbox(max(last, start), loose=True)
+        left, right = min(first_left, last_left), max(first_right, last_right)
+        space = max(left - before[1], before[0] - right)  # some scripts run to the left
+        if not parts or space > _APART * parts[-1].size:
+            parts.append(Line(left, bottom, top - bottom, found[0]))
+        else:
+            parts[-1] = parts[-1]._replace(text=f"{parts[-1].text} {found[0]}")
+        before = left, right
+    return parts
 
 
 def _columns(begins: Sequence[float]) -> list[float]:
@@ -83,7 +109,7 @@ def _cells(parts: Sequence[Line], columns: Sequence[float]) -> Iterator[Line]:
 
 
 def _joined(parts: Sequence[Line]) -> Iterator[Line]:
-    text = " ".join("".join(part.text for part in parts).split())
+    text = " ".join(part.text for part in parts)
     if text:
         yield parts[0]._replace(size=max(part.size for part in parts), text=text)
 
@@ -121,17 +147,35 @@ def running_text(pages: Iterable[Sequence[Line]]) -> str:
             steps[size].append(a.y - b.y)
     long = {size: sorted(found)[len(found) * 9 // 10] for size, found in lengths.items()}
     step = {size: median(found) for size, found in steps.items()}
-    compounds = {word.lower() for line in lines for word in re.findall(r"\w+-\w+", line.text)}
+    words: set[str] = set()
+    rests = 0  # the first word of a line may be the rest of one
+    for line in lines:
+        words |= {word.strip(_MARKS).lower() for word in line.text.split()[rests:]}
+        rests = int(_is_hyphenated(line.text))
     said = [f"{title}\n\n" for title in running]
     for size, (a, b) in zip(sizes, pairwise(lines), strict=False):
         end = _end(a, b, len(a.text) >= _FULL * long[size], step.get(size, 0.0))
         text = a.text
-        if end == " " and (cut := _HYPHEN.search(text)) and b.text[:1].islower():
+        if end == " " and _is_hyphenated(text) and b.text[:1].islower():
             rest = _FIRST_WORD.match(b.text)
-            whole = f"{cut[1]}-{rest[0] if rest else ''}".lower()
-            text, end = (text if whole in compounds else text[:-1]), ""
+            cut = text[text.rfind(" ") + 1 : -1].strip(_MARKS).lower()
+            if not _is_compound(cut, rest[0].lower() if rest else "", words):
+                text = text[:-1]
+            end = ""
         said += [text, end]
     return "".join([*said, *(line.text for line in lines[-1:])])
+
+
+def _is_compound(first: str, second: str, words: set[str]) -> bool:
+    """Tell whether a hyphen at the end of a line belongs to a word, by the others of the text."""
+    if f"{first}-{second}" in words:
+        return True
+    return f"{first}{second}" not in words and first in words and second in words
+
+
+def _is_hyphenated(text: str) -> bool:
+    """Tell whether a line ends within a word."""
+    return text.endswith(_HYPHENS) and text[-2:-1].isalpha()
 
 
 def _end(a: Line, b: Line, full: bool, step: float) -> str:

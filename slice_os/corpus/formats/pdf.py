@@ -1,49 +1,45 @@
-"""PDF, by pypdf of the extra `documents`."""
+"""PDF, by pypdfium2 of the extra `documents`."""
 
 from __future__ import annotations
 
-import io
-from typing import TYPE_CHECKING
+import re
 
 from slice_os.corpus.formats.base import Parsed
 from slice_os.corpus.formats.pages import page_lines, running_text
 from slice_os.errors import CorpusError, MissingExtraError
 
-if TYPE_CHECKING:
-    from pypdf import DocumentInformation, PdfReader
+_DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?")
+_PASSWORD = 4
+"""What PDFium calls the error."""
 
 
 def parse(data: bytes) -> Parsed:
     """Return the pages' running text (see `pages`), and the title of the properties."""
     try:
-        reader = _open(data)
-        text = running_text(map(page_lines, reader.pages))
-        said = reader.metadata
-        title, author = (said.title, said.author) if said else ("", "")
-        date = _date(said) if said else ""
-    except (CorpusError, MissingExtraError):
-        raise
-    except Exception as exc:  # broken files come up as any error there is
-        raise CorpusError(f"is not a readable PDF: {exc or type(exc).__name__}") from exc
-    if not text.strip():
-        raise CorpusError("no text (if it is a scan, run OCR first)")
-    return Parsed(text, str(title or ""), author=str(author or ""), date=date, says=True)
-
-
-def _date(said: DocumentInformation) -> str:
-    """Return when a document was made, in ISO 8601, if that can be read."""
-    try:
-        return said.creation_date.isoformat() if said.creation_date else ""
-    except ValueError:
-        return ""
-
-
-def _open(data: bytes) -> PdfReader:
-    try:
-        from pypdf import PdfReader
+        import pypdfium2
     except ImportError as exc:
         raise MissingExtraError("Reading .pdf files", "documents") from exc
-    reader = PdfReader(io.BytesIO(data))
-    if reader.is_encrypted and not reader.decrypt(""):
-        raise CorpusError("is encrypted: save a copy without the password")
-    return reader
+    try:
+        with pypdfium2.PdfDocument(data) as document:
+            said = document.get_metadata_dict(skip_empty=True)
+            text = running_text([page_lines(page) for page in document])
+    except pypdfium2.PdfiumError as exc:
+        if getattr(exc, "err_code", None) == _PASSWORD:
+            raise CorpusError("is encrypted: save a copy without the password") from exc
+        raise CorpusError(f"is not a readable PDF: {exc}") from exc
+    if not text.strip():
+        raise CorpusError("no text (if it is a scan, run OCR first)")
+    date = _date(said.get("CreationDate", ""))
+    return Parsed(text, said.get("Title", ""), author=said.get("Author", ""), date=date, says=True)
+
+
+def _date(said: str) -> str:
+    """Return when a document was made, in ISO 8601, if that can be read."""
+    found = _DATE.match(said)
+    if not found:
+        return ""
+    year, month, day, *clock = found.groups("00")
+    day = f"{year}-{month if month != '00' else '01'}-{day if day != '00' else '01'}"
+    zone = said[16:].replace("'", "")
+    zone = f"{zone[:3]}:{zone[3:5]}" if re.fullmatch(r"[+-]\d{4}", zone) else zone[:1]
+    return f"{day}T{':'.join(clock)}{zone if zone != 'Z' else '+00:00'}"

@@ -1,51 +1,51 @@
-"""Excel workbooks, by openpyxl of the extra `documents`: a header row, then a document a row."""
+"""Workbooks, by python-calamine of the extra `documents`: a header row, then a document a row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from typing import Any, BinaryIO
 
 from slice_os.corpus.formats.base import Row
-from slice_os.corpus.formats.delimited import column_names
-from slice_os.corpus.limits import PACKED_BYTES, open_zip, read_all
+from slice_os.corpus.formats.tables import Cells, table_rows
 from slice_os.errors import CorpusError, MissingExtraError
 
 
 def parse(stream: BinaryIO) -> Iterator[Row]:
-    """Give the rows of all sheets as ``Sheet!row``; empty columns and rows are left out."""
+    """Give the rows of all sheets, within ``Sheet!``; empty columns and rows are left out."""
     try:
-        from openpyxl import load_workbook
+        from python_calamine import CalamineError, CalamineWorkbook
     except ImportError as exc:
-        raise MissingExtraError("Reading .xlsx files", "documents") from exc
-    file = read_all(stream, PACKED_BYTES)
+        raise MissingExtraError("Reading workbooks", "documents") from exc
     try:
-        book = load_workbook(
-            open_zip(file, "xl/worksheets/"), read_only=True, data_only=True, keep_links=False
-        )
-        for sheet in book.worksheets:
-            yield from _rows(sheet)
+        book = CalamineWorkbook.from_filelike(stream)
+        for name in book.sheet_names:
+            rows = book.get_sheet_by_name(name).iter_rows()
+            cells = [Cells(n, list(map(_value, row))) for n, row in enumerate(rows, start=1)]
+            filled = _columns(cells)
+            if filled:
+                yield from table_rows(iter(filled), f"{name}!")
     except CorpusError:
         raise
-    except Exception as exc:  # broken files come up as any error there is
-        raise CorpusError(f"is not a readable .xlsx: {exc or type(exc).__name__}") from exc
+    except (CalamineError, ValueError, OSError) as exc:
+        raise CorpusError(f"is not a readable workbook: {exc or type(exc).__name__}") from exc
 
 
-def _rows(sheet: Any) -> Iterator[Row]:
-    sheet.reset_dimensions()  # which are what the file says, not what it has
-    header: dict[int, str] = {}
-    for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
-        values = {place: _value(cell) for place, cell in enumerate(cells) if cell is not None}
-        if not values:
-            continue
-        if not header:
-            header = dict(zip(values, column_names([str(v) for v in values.values()]), strict=True))
-            continue
-        named = {name: values.get(place, "") for place, name in header.items()}
-        yield Row(number, named, label=f"{sheet.title}!{number}")
+def _columns(cells: list[Cells]) -> list[Cells]:
+    """Return rows that are not empty, without the columns that are empty in all of them."""
+    cells = [one for one in cells if any(value != "" for value in one.values)]
+    kept = sorted({n for one in cells for n, value in enumerate(one.values) if value != ""})
+    return [
+        one._replace(values=[one.values[n] if n < len(one.values) else "" for n in kept])
+        for one in cells
+    ]
 
 
 def _value(cell: Any) -> Any:
-    if isinstance(cell, date | datetime):
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
+        return int(cell)
+    if isinstance(cell, date | datetime | time):
         return cell.isoformat()
-    return cell if isinstance(cell, str | int | float) else str(cell)
+    if isinstance(cell, timedelta):
+        return str(cell)
+    return cell

@@ -203,7 +203,7 @@ def test_an_index_within_its_corpus_does_not_read_its_rejects(tmp_path, monkeypa
 
 
 def test_what_is_wrong_with_a_file_is_said_at_once(tmp_path):
-    (tmp_path / "a.csv").write_text("key,summary\n" + "1,words\n" * 20)
+    (tmp_path / "a.csv").write_text("key,summary,place\n" + "1,words,here\n" * 20)
     shown = run("index", tmp_path, "--index", tmp_path / "i.slice", code=3).stderr
     assert "Rejected: " in shown
     assert "it has key, summary" in shown
@@ -238,8 +238,8 @@ def test_search_json(location):
     lines = run("search", "wants to cancel", "--index", location, "--nl").stdout.splitlines()
     assert [json.loads(line) for line in lines] == found["hits"]
     only = run("search", "sea", "--index", location, "--filter", "year>1900", "--nl").stdout
-    assert json.loads(only)["document"] == "r1"
-    assert json.loads(only)["metadata"] == {"year": 1912}
+    assert json.loads(only)["document"].endswith("rows.jsonl#r1")
+    assert json.loads(only)["metadata"] == {"path": "corpus0/rows.jsonl", "year": 1912}
 
 
 def test_exact_words_on_the_command_line(location):
@@ -250,14 +250,14 @@ def test_exact_words_on_the_command_line(location):
         }
 
     assert found("search", 'the bill "my plan" is high') == {"talk.txt"}
-    assert found("search", "the bill is high -plan") == {"deal.txt", "r1"}
-    assert found("search", "the bill", "--must", "ship", "--must-not", "plan") == {"r1"}
+    assert found("search", "the bill is high -plan") == {"deal.txt", "rows.jsonl#r1"}
+    assert found("search", "the bill", "--must", "ship", "--must-not", "plan") == {"rows.jsonl#r1"}
     assert len(found("search", 'the "nowhere" bill', "--literal")) == 3
     only = run("search", "--index", location, "--nl", "--", '-plan "ship" sank').stdout
-    assert json.loads(only)["document"] == "r1"
+    assert json.loads(only)["document"].endswith("rows.jsonl#r1")
     mined = ("mine", "--phrase", "the bill is high", "--degree", 0)
-    assert found(*mined, "--must-not", "plan") == {"deal.txt", "r1"}
-    assert found("mine", "--phrase", 'a "ship" sank', "--degree", 0) == {"r1"}
+    assert found(*mined, "--must-not", "plan") == {"deal.txt", "rows.jsonl#r1"}
+    assert found("mine", "--phrase", 'a "ship" sank', "--degree", 0) == {"rows.jsonl#r1"}
     assert len(found("mine", "--phrase", 'a "bill"', "--degree", 0, "--literal")) == 3
     body = json.loads(run("query", 'late "my plan" -fee').stdout)
     assert '{"match_phrase": {"text.exact": "my plan"}}' in json.dumps(body)
@@ -276,12 +276,12 @@ def test_list_and_show(corpus, location):
     assert (len(found["documents"]), found["more"]) == (2, True)
     assert list(found["documents"][0]) == ["document", "title", "words", "passages", "metadata"]
     lines = run("list", "--index", location, "--nl", "--offset", 2).stdout.splitlines()
-    assert json.loads(lines[0])["document"] == "r1"
+    assert json.loads(lines[0])["document"] == "corpus0/talk.txt"
     assert "--offset 2." in run("list", "--index", location, "--size", 2).stderr
     only = run("list", "--index", location, "--filter", "year=1912").stdout
-    assert only.splitlines()[1].split() == ["r1", "6", "Ship"]
+    assert only.splitlines()[1].split() == ["corpus0/rows.jsonl#r1", "6", "Ship"]
     assert "No documents" in run("list", "--index", location, "--filter", "year=1").stderr
-    talk = next(one["document"] for one in found["documents"] if "talk" in one["document"])
+    talk = "corpus0/talk.txt"
     shown = run("show", talk, "--index", location).stdout
     assert shown.split() == TEXTS["talk.txt"].split()
     start = TEXTS["talk.txt"].index("cancel")
@@ -348,7 +348,10 @@ def test_status_and_delete(corpus, tmp_path):
     state = json.loads(run("status", "--index", location, "--json").stdout)
     assert (state["documents"], state["meta"]["dimension"]) == (3, 384)
     assert "slice-english-v2" in run("status", "--index", location).stdout
-    assert "1 id not in the index" in run("delete", "a", "r1", "--index", location, code=3).stderr
+    assert (
+        "1 id not in the index"
+        in run("delete", "a", "corpus0/rows.jsonl#r1", "--index", location, code=3).stderr
+    )
     run("delete", "--filter", "year=1", "--index", location, stdin="n\n", code=1)
     gone = run("delete", "--filter", "yaer=1", "--index", location, "--yes", code=1).stderr
     assert "has a field 'yaer'" in gone

@@ -1,21 +1,19 @@
 from __future__ import annotations
 
-import builtins
 import gzip
 import io
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import docx
 import pytest
 from pypdf import PdfWriter
 
 import slice_os
-from slice_os.corpus import read, split
+from slice_os.corpus import apart, read, split
 from slice_os.corpus.formats import FORMATS, Parsed, Row, Rows, Whole
 from slice_os.records import Document, Reject
 
@@ -89,7 +87,7 @@ def read_one(folder: Path, name: str, data: bytes) -> tuple[list[Document], list
         (
             "a.docx",
             make_docx(),
-            "First paragraph.\ncell 0\ncell 1\ncell 2\ncell 3\nLast paragraph.",
+            "First paragraph.\n\ncell 0 cell 1\ncell 2 cell 3 cell 2 cell 3\n\nLast paragraph.",
             "A report",
         ),
     ],
@@ -131,23 +129,24 @@ def test_broken_documents_are_rejects_and_silent(
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(("name", "module"), [("a.pdf", "pypdf"), ("a.docx", "docx")])
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [("a.pdf", "pypdfium2"), ("a.rtf", "kreuzberg"), ("a.xlsx", "python_calamine")],
+)
 def test_a_missing_extra_costs_only_its_files(
     tmp_path: Path, name: str, module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real: Callable[..., Any] = builtins.__import__
-
-    def without(wanted: str, *args: Any) -> Any:
-        if wanted == module:
-            raise ImportError(wanted)
-        return real(wanted, *args)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    # The module is looked for in another process, whose first folder of modules is this one.
+    (tmp_path / "modules").mkdir()
+    (tmp_path / f"modules/{module}.py").write_text("raise ImportError")
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    monkeypatch.setattr(apart, "_idle", [])
     (tmp_path / name).write_bytes(b"anything")
     (tmp_path / "b.txt").write_text("kept")
     rejects: list[Reject] = []
     assert [d.text for d in read(tmp_path, on_reject=rejects.append)] == ["kept"]
     assert "pip install 'slice-os[documents]'" in rejects[0].reason
+    apart._idle.pop().close()
 
 
 def test_empty_and_binary_files_are_rejects(tmp_path: Path) -> None:
@@ -252,8 +251,8 @@ def test_a_format_is_added_from_outside(tmp_path: Path, monkeypatch: pytest.Monk
     found = [(one.id.split("/")[-1], one.text, one.title) for one in corpus]
     assert found == [
         ("a.srt", "I want to cancel.", "Subtitles"),
-        ("x", "One.", ""),
-        ("y", "Two.", ""),
+        ("b.rec.gz#x", "One.", ""),
+        ("b.rec.gz#y", "Two.", ""),
     ]
     assert [(one.place, one.reason) for one in rejects] == [(f"{tmp_path / 'b.rec.gz'}#2", "no |")]
     assert corpus.ignored == 0

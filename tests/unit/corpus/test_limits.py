@@ -20,10 +20,7 @@ from slice_os.records import Document, Reject
 
 MB = 1 << 20
 MOST = 600
-SHEET = (
-    b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
-    b"<row>%s</row></sheetData></worksheet>"
-)
+FAR = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
 
 
 def packed(*parts: bytes) -> bytes:
@@ -90,9 +87,10 @@ def files() -> Iterator[tuple[str, bytes, str]]:
     yield "zeros.txt.gz", zeros, "holds more than 32 MB"
     yield "zeros.html.gz", zeros, "holds more than 32 MB"
     yield "zeros.docx", word(b"<w:p><w:r><w:t>" + b" " * 300 * MB), "unpacks to more than 128 MB"
-    yield "marks.docx", word(b"<w:p/>" * 2 * MB), "1,000,000 elements"
-    yield "cells.xlsx", workbook(b"<row>" + b"<c/>" * 8 * MB), "a row of more than 4 MB"
-    yield "stream.pdf", pdf(b"0 " * 200 * MB), "not a readable PDF"
+    span = b'<w:tbl><w:tr><w:tc><w:tcPr><w:gridSpan w:val="2000000000"/></w:tcPr></w:tc></w:tr>'
+    yield "span.docx", word(span + b"</w:tbl>"), "512 MB"
+    yield "far.xlsx", workbook(b'<row r="1"><c r="A1"><v>1</v></c></row>%s' % FAR), "512 MB"
+    yield "stream.pdf", pdf(b"0 " * 200 * MB), "512 MB"
     yield "word.txt", b"a" * 50 * MB, "holds more than 32 MB"
     yield "lines.txt", b"a\n" * 15 * MB, "1,000,000 lines"
     yield "wide.txt", ("ab " * 9 * MB + "\U0001f600").encode(), "takes more than 64 MB"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 from pathlib import Path
@@ -201,7 +202,7 @@ def test_ids_start_at_the_root(folder: Path) -> None:
     (folder / "rows.jsonl").write_text('{"id": "r1", "text": "a"}\n{"text": "b"}')
     rows = list(read(folder / "rows.jsonl", root=folder))
     assert [(d.id, d.source) for d in rows] == [
-        ("r1", "rows.jsonl"), ("rows.jsonl#2", "rows.jsonl")
+        ("rows.jsonl#r1", "rows.jsonl"), ("rows.jsonl#2", "rows.jsonl")
     ]  # fmt: skip
     with pytest.raises(CorpusError, match=r"not in .*--root FOLDER and an --id-prefix"):
         read(folder, root=folder / "a")
@@ -273,7 +274,11 @@ def test_links_are_what_they_lead_to_if_that_is_in_the_root(
     elsewhere.mkdir()
     (elsewhere / "e.txt").write_text("e")
     (folder / "e.txt").symlink_to(elsewhere / "e.txt")
-    assert "talks/e.txt" in ids(".")
+    corpus = read(".")
+    assert "talks/e.txt" not in [d.id for d in corpus]
+    assert corpus.unfollowed == 1
+    assert "talks/e.txt" in [d.id for d in read(".", follow=True)]
+    assert [d.text for d in read("e.txt")] == ["e"]  # it is named
 
 
 def test_folder_links_out_of_the_tree_are_followed_only_if_asked(
@@ -288,3 +293,38 @@ def test_folder_links_out_of_the_tree_are_followed_only_if_asked(
         assert "out/e.txt" not in [d.id for d in corpus]
         assert corpus.unfollowed == 1
         assert "out/e.txt" in [d.id for d in read(given, root=folder, follow=True)]
+
+
+def test_gitignore_and_patterns_leave_out_and_are_counted(folder: Path) -> None:
+    for name in ("a/draft.txt", "a/keep.draft.txt", "build/x.txt", "a/build/y.txt"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(name)
+    (folder / ".gitignore").write_text("build/\n*draft.txt\n")
+    (folder / "a/.gitignore").write_text("!keep.draft.txt\n")
+    kept = {"talks/b.txt", "talks/a/b.txt", "talks/a/c.md", "talks/a/keep.draft.txt"}
+    corpus = read(folder)
+    assert {d.id for d in corpus} == kept
+    assert (corpus.left_out, corpus.types) == (3, {".log": 1, "without an ending": 1})
+    assert {d.id for d in read(folder / "**/*", root=folder.parent)} == kept
+    assert len(list(read(folder, gitignore=False))) == 7
+    assert [d.text for d in read(folder / "a/draft.txt")] == ["a/draft.txt"]  # it is named
+    (folder / ".git").mkdir(exist_ok=True)
+    assert {d.id for d in read(folder / "a", root=folder.parent)} == kept - {"talks/b.txt"}
+    only = read(folder, include=["*.md", "b.txt"], exclude=["a/b.*"])
+    assert [d.id for d in only] == ["talks/b.txt", "talks/a/c.md"]
+    assert {d.id for d in read(folder, exclude=["a"])} == {"talks/b.txt"}
+
+
+def test_what_slice_os_wrote_is_no_corpus(folder: Path) -> None:
+    from dataclasses import fields
+
+    from slice_os.records import Match
+
+    expected = ids(folder)
+    names = [field.name for field in fields(Match)]
+    (folder / "matches.csv").write_text(",".join(names) + "\n" + ",".join(names) + "\n")
+    (folder / "m.jsonl").write_text(json.dumps(dict.fromkeys(names, "text")))
+    (folder / "i.slice" / "segments").mkdir(parents=True)
+    (folder / "i.slice" / "index.sqlite").write_text("")
+    (folder / "i.slice" / "segments" / "a.txt").write_text("a")
+    assert ids(folder) == expected

@@ -5,6 +5,7 @@ import io
 import json
 import random
 import tracemalloc
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,11 @@ def read_rows(
 ) -> tuple[list[Document], list[tuple[str, str]]]:
     (folder / name).write_bytes(data.encode() if isinstance(data, str) else data)
     rejects: list[Reject] = []
-    documents = list(read(folder / name, on_reject=rejects.append, **fields))
+    documents = []
+    for found in read(folder / name, on_reject=rejects.append, **fields):
+        about = dict(found.metadata)
+        assert about.pop("path") == name == found.source
+        documents.append(replace(found, metadata=about, source=""))
     return documents, [(r.place.rpartition("#")[2], r.reason) for r in rejects]
 
 
@@ -35,9 +40,9 @@ def test_json_lines(tmp_path: Path) -> None:
     documents, rejects = read_rows(tmp_path, "a.jsonl", "\n".join(lines))
     assert rejects == []
     assert documents == [
-        Document("7", "T\nhello", "T", {"year": 2020, "who.name": "a", "who.x": [1]}),
+        Document("a.jsonl#7", "T\nhello", "T", {"year": 2020, "who.name": "a", "who.x": [1]}),
         Document("a.jsonl#3", "turn one\nturn two", "", {"id": None}),
-        Document("u", "b \nc d\ufffd", "", {"text": None, "n": "nan", "big": "inf"}),
+        Document("a.jsonl#u", "b \nc d\ufffd", "", {"text": None, "n": "nan", "big": "inf"}),
     ]
 
 
@@ -79,19 +84,23 @@ def test_a_title_alone_is_a_document(tmp_path: Path, text: str) -> None:
 def test_named_fields(tmp_path: Path) -> None:
     row = {"key": 1.5, "head": "H", "a": "x", "b": {"c": "y", "d": True}, "text": "t"}
     missing = {"key": 1, "head": "H", "a": "x"}
+    empty = {"key": 2, "head": "H", "b": None}
     no_id = {"key": "", "head": "H", "a": "x", "b": {"c": "y"}}
     documents, rejects = read_rows(
         tmp_path,
         "a.jsonl",
-        "\n".join(json.dumps(r) for r in (row, missing, no_id)),
+        "\n".join(json.dumps(r) for r in (row, missing, empty, no_id)),
         id_field="key",
         title_field="head",
         text_fields=["a", "b.c"],
     )
-    assert documents == [Document("1.5", "H\nx\ny", "H", {"b.d": True, "text": "t"})]
+    assert documents == [
+        Document("a.jsonl#1.5", "H\nx\ny", "H", {"b.d": True, "text": "t"}),
+        Document("a.jsonl#1", "H\nx", "H"),
+    ]
     assert rejects == [
-        ("2", "has no field 'b.c'; it has key, head, a"),
-        ("3", "the field 'key' holds no id"),
+        ("3", "has no field 'a' or 'b.c'; it has key, head, b"),
+        ("4", "the field 'key' holds no id"),
     ]
 
 
@@ -102,9 +111,9 @@ def test_csv(tmp_path: Path) -> None:
     )
     documents, rejects = read_rows(tmp_path, "a.csv", data)
     assert documents == [
-        Document("1", 'T\nquoted, "text"\nof two lines', "T", {"n": "5"}),
-        Document("3", "V\nplain", "V", {"n": "6"}),
-        Document("5", "X\n nul", "X", {"n": "7"}),
+        Document("a.csv#1", 'T\nquoted, "text"\nof two lines', "T", {"n": "5"}),
+        Document("a.csv#3", "V\nplain", "V", {"n": "6"}),
+        Document("a.csv#5", "X\n nul", "X", {"n": "7"}),
     ]
     assert rejects == [
         ("2", "has 2 columns, the header 4 (line 5)"),
@@ -140,7 +149,7 @@ def test_csv_rows_with_broken_bytes_or_quotes(tmp_path: Path) -> None:
     assert "from line 6 to 7" in rejects[2][1]
 
 
-@pytest.mark.parametrize("header", ["", "\n", "text,text\na,b\n", '"open'])
+@pytest.mark.parametrize("header", ["", "\n", "\ufeff\n", '"open'])
 def test_a_csv_file_without_a_usable_header_is_one_reject(tmp_path: Path, header: str) -> None:
     documents, rejects = read_rows(tmp_path, "a.csv", header)
     assert documents == []
@@ -209,14 +218,19 @@ def test_usual_names_are_found_in_any_case(tmp_path: Path, name: str) -> None:
         data = json.dumps({"ID": 7, "Title": "T", "Text": "words"})
     documents, rejects = read_rows(tmp_path, name, data)
     assert rejects == []
-    assert documents == [Document("7", "T\nwords", "T")]
+    assert documents == [Document(f"{name}#7", "T\nwords", "T")]
 
 
 def test_a_table_without_a_text_column_says_so_once(tmp_path: Path) -> None:
-    documents, rejects = read_rows(tmp_path, "a.csv", "key,summary\n" + "1,words\n" * 50)
+    rows = "key,summary,place\n" + "1,some words,a place\n" * 50
+    documents, rejects = read_rows(tmp_path, "a.csv", rows)
     assert documents == []
-    assert len(rejects) == 1
-    assert rejects[0][1].endswith("so name its text fields; it has key, summary")
+    ((_, reason),) = rejects
+    assert "it has key, summary, place" in reason
+    assert "--text-field NAME" in reason
+    documents, rejects = read_rows(tmp_path, "a.csv", rows, text_fields="*")
+    assert rejects == []
+    assert documents[0].text == "key: 1\nsummary: some words\nplace: a place"
 
 
 ISSUES = [{"key": 1, "body": "one", "labels": [{"name": "bug"}]}, {"key": 2, "body": "two"}]
@@ -226,7 +240,7 @@ ISSUES = [{"key": 1, "body": "one", "labels": [{"name": "bug"}]}, {"key": 2, "bo
     ("value", "ids"),
     [
         (ISSUES, ["a.json#1", "a.json#2"]),
-        ({"A-1": ISSUES[0], "A-2": ISSUES[1]}, ["A-1", "A-2"]),
+        ({"A-1": ISSUES[0], "A-2": ISSUES[1]}, ["a.json#A-1", "a.json#A-2"]),
         ({"total": 2, "startAt": 0, "issues": ISSUES}, ["a.json#1", "a.json#2"]),
     ],
 )
@@ -276,13 +290,13 @@ def test_workbooks(tmp_path: Path) -> None:
     documents, rejects = read_rows(tmp_path, "a.xlsx", file.getvalue())
     assert rejects == []
     assert documents == [
-        Document("1", "one", "", {"When": "2024-05-01T00:00:00"}),
-        Document("a.xlsx#Issues!4", "b", "", {"When": "", "ID": ""}),
-        Document("a.xlsx#More!2", "three"),
+        Document("a.xlsx#Issues!1", "one", "", {"sheet": "Issues", "When": "2024-05-01"}),
+        Document("a.xlsx#Issues!4", "b", "", {"sheet": "Issues"}),
+        Document("a.xlsx#More!2", "three", "", {"sheet": "More"}),
     ]
     documents, rejects = read_rows(tmp_path, "b.xlsx", file.getvalue()[:3000])
     assert documents == []
-    assert "not a readable .xlsx" in rejects[0][1]
+    assert "not a readable workbook" in rejects[0][1]
 
 
 def test_several_objects_of_a_json_file_are_documents_and_what_follows_is_told(
@@ -297,3 +311,175 @@ def test_several_objects_of_a_json_file_are_documents_and_what_follows_is_told(
         assert documents[0].text == "one"
         (reject,) = rejects
         assert "goes on after its end" in reject[1]
+
+
+def test_rows_of_two_files_and_two_sheets_do_not_meet(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(f"id,text\n1,one of {name}\n2,two\n")
+    found = list(read(tmp_path, root=tmp_path, id_prefix="p/"))
+    assert [d.id for d in found] == ["p/a.csv#1", "p/a.csv#2", "p/b.csv#1", "p/b.csv#2"]
+    assert [d.metadata["path"] for d in found] == ["p/a.csv"] * 2 + ["p/b.csv"] * 2
+    own = read(tmp_path / "a.csv", root=tmp_path, id_prefix="p/", id_global=True)
+    assert [d.id for d in own] == ["p/1", "p/2"]
+    book = Workbook()
+    for sheet in (book.active, book.create_sheet("More")):
+        sheet.append(["id", "text"])
+        sheet.append([1, "one"])
+    file = io.BytesIO()
+    book.save(file)
+    documents, _ = read_rows(tmp_path, "a.xlsx", file.getvalue())
+    assert [d.id for d in documents] == ["a.xlsx#Sheet!1", "a.xlsx#More!1"]
+
+
+def test_columns_of_one_name_are_joined(tmp_path: Path) -> None:
+    rows = "id,text,Comment,Comment,Comment\n1,one,a,,b\n2,two,,,\n"
+    documents, rejects = read_rows(tmp_path, "a.csv", rows)
+    assert rejects == []
+    assert documents == [
+        Document("a.csv#1", "one", "", {"Comment": "a\nb"}),
+        Document("a.csv#2", "two"),
+    ]
+    documents, _ = read_rows(tmp_path, "b.csv", "text,text\na,b\n")
+    assert [d.text for d in documents] == ["a\nb"]
+
+
+def test_optional_fields_may_be_lacking(tmp_path: Path) -> None:
+    rows = '{"a": "one"}\n{"b": "two"}\n{"a": null, "b": "three"}\n{"c": "none"}\n'
+    documents, rejects = read_rows(tmp_path, "a.jsonl", rows, text_fields=["a", "b"])
+    assert [d.text for d in documents] == ["one", "two", "three"]
+    assert [place for place, _ in rejects] == ["4"]
+    documents, rejects = read_rows(tmp_path, "a.csv", "id,a\n1,one\n", text_fields=["a", "b"])
+    assert [d.text for d in documents] == ["one"]
+
+
+LONG = "The delivery came far too late and nobody told me why."
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        ("a.csv", f"day,review\n2024-05-01,{LONG}\n2024-05-02,{LONG}\n", LONG),
+        ("a.csv", f"product,Complaint\nA red chair,{LONG}\nA table,{LONG}\n", LONG),
+        ("a.jsonl", json.dumps({"key": "K-1", "url": "x.org/a/b", "said": "fine"}), "fine"),
+    ],
+)
+def test_the_one_column_of_text_is_taken_and_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, data: str, text: str
+) -> None:
+    documents, rejects = read_rows(tmp_path, name, data)
+    assert rejects == []
+    assert documents[0].text == text
+    assert "is taken for the text" in caplog.text
+
+
+def test_titles_above_the_header_of_a_table(tmp_path: Path) -> None:
+    table = "Complaints of May,,\n\nid,text,n\n1,one,5\n"
+    documents, rejects = read_rows(tmp_path, "a.csv", table)
+    assert rejects == []
+    assert documents == [Document("a.csv#1", "one", "", {"table": "Complaints of May", "n": "5"})]
+    book = Workbook()
+    for row in (["Complaints"], [], ["id", "text"], [1, "one"]):
+        book.active.append(row)
+    file = io.BytesIO()
+    book.save(file)
+    documents, _ = read_rows(tmp_path, "a.xlsx", file.getvalue())
+    about = {"table": "Complaints", "sheet": "Sheet"}
+    assert documents == [Document("a.xlsx#Sheet!1", "one", "", about)]
+
+
+def test_markup_in_a_cell_and_times_with_offsets(tmp_path: Path) -> None:
+    row = {
+        "text": "<p>One &amp; two</p><ul><li>three</li></ul>",
+        "at": "2024-05-01T01:30:00+02:00",
+        "then": "2024-05-01 10:00",
+    }
+    plain = {"text": "if a <b and c> d: the <b> tag"}
+    documents, _ = read_rows(tmp_path, "a.jsonl", f"{json.dumps(row)}\n{json.dumps(plain)}")
+    assert documents[0].text == "One & two\nthree"
+    assert documents[0].metadata == {"at": "2024-04-30T23:30:00Z", "then": "2024-05-01 10:00"}
+    assert documents[1].text == plain["text"]
+
+
+TALK = [
+    {"role": "user", "content": "I want\nto cancel.", "ts": "10:00"},
+    {"role": "assistant", "content": [{"type": "text", "text": "Why?"}], "ts": "10:01"},
+    {"role": "tool", "content": None},
+]
+SAID = "user: I want to cancel.\nassistant: Why?"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"id": 1, "messages": TALK},
+        {"id": 1, "data": {"conversation": {"turns": TALK}}},
+        {
+            "id": 1,
+            "mapping": {
+                "x": {"message": None},
+                "a": {
+                    "message": {
+                        "author": {"role": "user"},
+                        "content": {"parts": ["I want to cancel."]},
+                    }
+                },
+                "b": {"message": {"author": {"role": "assistant"}, "content": {"parts": ["Why?"]}}},
+            },
+        },
+        {
+            "id": 1,
+            "utterances": [
+                {"speaker": "user", "text": "I want to cancel."},
+                {"speaker": "assistant", "text": "Why?"},
+            ],
+        },
+    ],
+)
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_a_list_of_messages_is_a_text_of_a_turn_a_line(
+    tmp_path: Path, name: str, row: dict[str, Any]
+) -> None:
+    (found,), rejects = read_rows(tmp_path, name, json.dumps(row))
+    assert rejects == []
+    assert (found.id, found.text) == (f"{name}#1", SAID)
+    assert found.metadata["speakers"] == ["user", "assistant"]
+    assert not any(
+        key.startswith(("messages", "mapping", "data", "utter")) for key in found.metadata
+    )
+
+
+def test_named_lists_of_messages(tmp_path: Path) -> None:
+    row = {"text": "a summary", "log": {"items": TALK}, "n": 1}
+    (found,), _ = read_rows(
+        tmp_path, "a.jsonl", json.dumps(row), text_fields=["log.items[].content"]
+    )
+    assert found.text == SAID
+    assert found.metadata["start"] == "10:00"
+    assert (found.metadata["end"], found.metadata["n"]) == ("10:01", 1)
+    (found,), _ = read_rows(tmp_path, "a.jsonl", json.dumps({"t": ["a", "b"]}), text_fields="t[]")
+    assert found.text == "a\nb"
+
+
+def test_conversations_without_names_and_of_plain_texts(tmp_path: Path) -> None:
+    (found,), _ = read_rows(tmp_path, "a.json", json.dumps([TALK]))
+    assert found.text == SAID
+    (found,), _ = read_rows(tmp_path, "a.jsonl", json.dumps({"id": 1, "dialog": ["Hi.", "Bye."]}))
+    assert found.text == "Hi.\nBye."
+
+
+def test_the_chats_of_telegram(tmp_path: Path) -> None:
+    mixed = ["see ", {"type": "link", "text": "x.org"}, " now"]
+    chat = {
+        "name": "Ann",
+        "id": 5,
+        "messages": [
+            {"id": 1, "type": "service", "actor": "Ann", "text": ""},
+            {"id": 2, "date": "2024-05-01T10:00:00", "from": "Ann", "text": mixed},
+        ],
+    }
+    (one,), _ = read_rows(tmp_path, "a.json", json.dumps(chat))
+    (two,), _ = read_rows(
+        tmp_path, "b.json", json.dumps({"about": "x", "chats": {"about": "y", "list": [chat]}})
+    )
+    assert one.text == two.text == "Ann: see x.org now"
+    assert one.metadata["start"] == "2024-05-01T10:00:00"

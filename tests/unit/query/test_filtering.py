@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from slice_os.errors import QueryError
-from slice_os.filters import OPERATORS, Filter, flat_metadata
+from slice_os.filters import OPERATORS, Filter, flat_metadata, parse_filters
 from slice_os.query import filter_clauses, filter_tokens
 from slice_os.query.filtering import sortable
 from support.filters import holds as filter_holds
@@ -143,3 +143,17 @@ def test_sortable_numbers(one, other):
 @given(metadata)
 def test_tokens_fit_into_a_keyword_field(meta):
     assert all(len(token.encode()) < 4000 for token in filter_tokens(meta))
+
+
+def test_times_with_offsets_are_compared_as_times():
+    stored = {"at": "2024-04-30T23:30:00Z"}  # as the corpus has it
+    for text, holds in {
+        "at>=2024-05-01T01:00:00+02:00": True,
+        "at>=2024-05-01T01:45:00+02:00": False,
+        "at=2024-05-01T01:30:00+02:00": True,
+        "at!=2024-05-01T01:30:00+02:00": False,
+        "at=2024-05-01T01:30:00+01:00": False,
+        "at<2024-05-01": True,
+    }.items():
+        (condition,) = parse_filters(text)
+        assert condition.holds_of(stored) is holds, text

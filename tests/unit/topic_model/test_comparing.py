@@ -20,7 +20,7 @@ def _quick(monkeypatch):
 
 
 def evaluate(corpus, vectors, **more):
-    read = slice_os.read(corpus)
+    read = slice_os.read(corpus, id_global=True)
     return slice_os.evaluate_topics(read, [3], encoder=vectors, least=3, seeds=2, **more)
 
 
@@ -40,7 +40,7 @@ def test_every_model_is_measured(corpus, vectors):
 
 def test_the_label_may_be_a_part_of_the_id(corpus, vectors):
     arguments = (corpus, "--encoder", vectors, "-k", 3, "--seeds", 1, "--least", 3)
-    label = ("--label", "id", "--label-pattern", "^[a-z]+")
+    label = ("--id-global", "--label", "id", "--label-pattern", "^[a-z]+")
     given = map(str, ["evaluate", "topics", *arguments, *label])
     done = CliRunner().invoke(main, [*given, "--json"])
     assert done.exit_code == 0, done.output

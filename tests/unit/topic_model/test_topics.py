@@ -27,7 +27,9 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def find(corpus, vectors, k=3, **more):
-    return slice_os.topics(slice_os.read(corpus), k, encoder=vectors, least=3, **more)
+    return slice_os.topics(
+        slice_os.read(corpus, id_global=True), k, encoder=vectors, least=3, **more
+    )
 
 
 def words_of(corpus, theme):
@@ -131,7 +133,7 @@ def test_the_verb_prints_and_writes(corpus, vectors, tmp_path):
     assert len(done.stdout.splitlines()) == 4
     assert re.search(r"3 topics of 90 passages, [\d,]+ words", done.stderr)
     found = json.loads(run(corpus, "--encoder", vectors, "-k", 3, "--least", 3, "--json").stdout)
-    assert found["documents"]["garden-0"] in (1, 2, 3)
+    assert found["documents"]["corpus.jsonl#garden-0"] in (1, 2, 3)
     sought = read_phrases(phrases)
     assert [one.phrases for one in sought.values()] == [
         tuple(phrase["text"] for phrase in topic["phrases"]) for topic in found["topics"]

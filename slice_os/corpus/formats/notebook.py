@@ -1,0 +1,41 @@
+"""Notebooks of Jupyter: the text, the code and the printed results of the cells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from slice_os.corpus.charsets import decode
+from slice_os.corpus.formats.base import Parsed
+from slice_os.corpus.formats.text import parse_markdown
+from slice_os.errors import CorpusError
+
+
+def parse(data: bytes) -> Parsed:
+    """Return the cells in their order, blank lines between them; pictures are left out."""
+    text, broken, guess = decode(data)
+    try:
+        book = json.loads(text)
+        # Before 2014 cells were in worksheets.
+        cells = book.get("cells") or [
+            cell for sheet in book.get("worksheets", ()) for cell in sheet["cells"]
+        ]
+        said = "\n\n".join(filter(None, (part.strip("\n") for part in _parts(cells))))
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise CorpusError(f"is not a readable .ipynb: {exc or type(exc).__name__}") from exc
+    return Parsed(said, parse_markdown(said.encode("utf-8", "replace")).title, broken, guess=guess)
+
+
+def _parts(cells: list[dict[str, Any]]) -> Iterator[str]:
+    for cell in cells:
+        yield _joined(cell.get("source", cell.get("input", "")))
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            yield _joined(output.get("text", data.get("text/markdown", data.get("text/plain", ""))))
+            if output.get("output_type") == "error":
+                yield f"{output.get('ename', '')}: {output.get('evalue', '')}"
+
+
+def _joined(text: Any) -> str:
+    return text if isinstance(text, str) else "".join(text)
