@@ -168,8 +168,9 @@ def _least_squares(found: Spans, table: Float32) -> tuple[Float32, Float32]:
     moment = both.T @ both
     penalty = RIDGE * np.trace(moment) / len(moment)
     solved = np.linalg.solve(moment + penalty * np.eye(len(moment)), both.T @ found.alone)
-    context, static = np.split(solved.astype(np.float32), 2)
-    return context, static
+    dimension = table.shape[1]
+    maps: Float32 = solved.astype(np.float32)
+    return maps[:dimension], maps[dimension:]
 
 
 def _learnt(
@@ -184,7 +185,7 @@ def _learnt(
     static = torch.nn.EmbeddingBag.from_pretrained(
         torch.from_numpy(table.astype(np.float32)), mode="sum", freeze=False
     )
-    groups = [{"params": [mapped]}, {"params": static.parameters()}]
+    groups: list[dict[str, Any]] = [{"params": [mapped]}, {"params": static.parameters()}]
     descent = torch.optim.Adam(groups)
     steps = EPOCHS * (len(alone) // BATCH)
     schedule = torch.optim.lr_scheduler.OneCycleLR(

@@ -170,7 +170,10 @@ class Segment:
         """Raise ValueError unless the arrays fit each other; the vectors are not read."""
         words = len(self.starts)
         lengths = (
-            *map(len, (self.vectors, self.scales, self.ends, self.counts)),
+            len(self.vectors),
+            len(self.scales),
+            len(self.ends),
+            len(self.counts),
             self.norms.shape[-1],
             self.phrase_norms.shape[-1],
         )
