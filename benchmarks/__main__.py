@@ -17,7 +17,16 @@ from slice_os import __version__
 
 NAMES = (
     *("throughput", "scan", "memory", "retrieval", "cluster", "hybrid", "cover", "objective"),
-    *("ranking", "evaluation", "reindex", "swapping", "servers", "topics", "filtering"),
+    *(
+        "ranking",
+        "evaluation",
+        "reindex",
+        "swapping",
+        "servers",
+        "topics",
+        "filtering",
+        "rescoring",
+    ),
 )
 
 

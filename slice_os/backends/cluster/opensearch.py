@@ -93,7 +93,7 @@ class OpenSearch(Dialect):
         if self.version is not None and self.version < PAGED:
             notes.find(
                 "warning",
-                f"OpenSearch {dotted(self.version)} cannot sort by _shard_doc: 'mine --exact' "
+                f"OpenSearch {dotted(self.version)} cannot sort by _shard_doc: 'mine' "
                 "and at low thresholds, 'reindex', 'swap', 'verify', 'doctor --deep' and "
                 "'--repair', '--from-index' and lexical pages past 10,000 hits fail",
                 f"upgrade to {dotted(self.tested)} or newer.",
