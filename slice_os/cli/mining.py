@@ -145,6 +145,7 @@ def mine(
         ):
             bar.set_description_str(f"{counts.total():,} matches", refresh=False)
             counts[match.name] += 1
+            bar.clear()  # it may stand where the match is printed
             write(match)
     if as_json:
         found = {} if output else {"matches": collected}
@@ -184,7 +185,7 @@ def _counter_example(said: str, named: Mapping[str, Sought]) -> tuple[str, str]:
 def _matches_to(
     output: Path | None, collected: list[dict[str, Any]] | None, as_lines: bool
 ) -> Iterator[Callable[[Match], None]]:
-    """Give a function that writes a match; a file appears under its name when it is complete."""
+    """Give a function that writes a match; a file appears when it is complete, or interrupted."""
     if output is None:
         if collected is not None:
             yield lambda match: collected.append(match.to_dict())
@@ -205,6 +206,10 @@ def _matches_to(
             else:
                 yield lambda match: _write_line(match, stream)
         part.replace(output)
+    except KeyboardInterrupt:
+        part.replace(output)
+        click.echo(f"What was found until then is in {output}.", err=True)
+        raise
     except OSError as exc:
         raise SliceOSError(f"{output} cannot be written: {exc.strerror}.") from exc
     finally:

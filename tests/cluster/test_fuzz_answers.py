@@ -85,7 +85,7 @@ def test_answers(cluster, name, monkeypatch):
         lambda index: search(index, mode="lexical", filters=["v=0"]),
         lambda index: search(index, fusion="rrf"),
         mine,
-        lambda index: mine(index, exact=True),
+        lambda index: mine(index),
         passed,
         status,
         indexed,

@@ -222,14 +222,15 @@ def test_mining_asks_the_graph_where_it_names_few_and_reads_all_where_it_names_m
 
         def mine(phrases, degree, **options):
             ways.clear()
-            found = {m.document for m in index.mine(phrases, degree=degree, **options)}
+            asked = {"degree": degree, "graph": True, "rescore": False, **options}
+            found = {m.document for m in index.mine(phrases, **asked)}
             return found, ways[:]
 
         assert mine(["a seat by the window"], 0.88) == ({"d2"}, ["by_graph"])
-        assert mine(["a seat by the window"], 0.88, exact=True) == ({"d2"}, ["every_word"])
+        assert mine(["a seat by the window"], 0.88, graph=False) == ({"d2"}, ["every_word"])
         low, way = mine(["a seat by the window"] * 40, 0.6)
         assert way == ["every_word"]
-        assert low == mine(["a seat by the window"], 0.6, exact=True)[0]
+        assert low == mine(["a seat by the window"], 0.6, graph=False)[0]
         assert mine(["a seat by the window"], 0.88, filters=["n=none"])[0] == set()
 
 

@@ -7,11 +7,9 @@ import json
 import os
 import runpy
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -120,29 +118,6 @@ def test_ids_do_not_depend_on_how_a_path_was_typed(tmp_path, monkeypatch):
     assert f"b/ = {tmp_path / 'b'}" in run("status", "--index", "i.slice").stdout
     found = json.loads(run("search", "price", "--index", "i.slice", "--json").stdout)["hits"]
     assert {hit["document"] for hit in found} == {"docs/price.md", "b/docs/price.md"}
-
-
-def test_an_index_from_before_there_were_roots(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("docs").mkdir()
-    for number in range(4):
-        Path(f"docs/{number}.txt").write_text(f"The price is {number} dollars.")
-    run("index", "docs", "--index", "i.slice")
-    with closing(sqlite3.connect("i.slice/index.sqlite")) as database:
-        database.executescript(
-            "DELETE FROM meta WHERE name = 'roots'; ALTER TABLE documents DROP COLUMN source;"
-            "UPDATE documents SET hash = 'made without a source'"
-        )
-    assert "docs/1.txt" in run("search", "price", "--index", "i.slice").stdout
-    shown = run("index", "docs", "--index", "i.slice", code=1).stderr
-    assert "give --root FOLDER" in shown
-    assert "index to a new location" in shown
-    Path("docs/0.txt").unlink()
-    given = ["index", "docs", "--index", "i.slice", "--prune"]
-    assert "3 documents indexed (3 replaced)" in run(*given, "--root", ".").stdout
-    assert "3 unchanged" in run(*given).stdout
-    Path("docs/1.txt").unlink()
-    assert "1 pruned" in run(*given).stdout  # but for 0.txt, of which nobody knows a file
 
 
 def test_prune_has_a_guard(tmp_path, monkeypatch):

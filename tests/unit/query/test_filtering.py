@@ -13,6 +13,7 @@ from slice_os.filters import OPERATORS, Filter, flat_metadata, parse_filters
 from slice_os.query import filter_clauses, filter_tokens
 from slice_os.query.filtering import sortable
 from support.filters import holds as filter_holds
+from support.filters import holds_of
 
 LONG = "é" * 600
 TEXTS = [
@@ -156,4 +157,4 @@ def test_times_with_offsets_are_compared_as_times():
         "at<2024-05-01": True,
     }.items():
         (condition,) = parse_filters(text)
-        assert condition.holds_of(stored) is holds, text
+        assert holds_of(condition, stored) is holds, text
