@@ -303,7 +303,7 @@ def shown_degrees(encoder, phrase):
 
 def test_mining_finds_what_an_exhaustive_scan_finds(index, encoder):
     phrases = {"end": "end my subscription", "boat": "the boat went down", "price": "too expensive"}
-    for threshold in (0.7, 0.8):
+    for threshold in (0.75, 0.85):
         mined = list(index.mine(phrases, degree=threshold))
         assert [m.degree >= threshold - 1e-6 for m in mined] == [True] * len(mined)
         for name, phrase in phrases.items():
