@@ -10,9 +10,10 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 import slice_os
 from slice_os.corpus import split
@@ -101,9 +102,10 @@ def _predicted(encoder: Encoder, data: Path) -> list[str]:
     return rows
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
+def _unit(vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.maximum(norms, 1e-9)
+    unit: npt.NDArray[Any] = vectors / np.maximum(norms, 1e-9)
+    return unit
 
 
 def _sample(encoder: Encoder, kind: str, file: Path) -> Sample:
