@@ -21,7 +21,6 @@ from slice_os.records import Float32
 from slice_os.spans import (
     best_of_each,
     degree,
-    fit_window,
     late_interactions,
     word_scores,
 )
@@ -53,11 +52,6 @@ class Ranked:
         if self.scores is None:
             self.scores = word_scores(self.stored.packed.vectors, self.vector)
         return self.scores
-
-    @property
-    def window(self) -> range:
-        """The span lengths that count: of a shorter passage, the whole."""
-        return fit_window(self.lengths, len(self.stored.packed))
 
     @property
     def degree(self) -> float:
