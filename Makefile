@@ -43,12 +43,12 @@ test: .venv-test/.ready ## run the whole suite against the built wheel
 	.venv-test/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 fuzz: .venv-test/.ready ## damage 10,000 files and a cluster's answers, lay out 1,000 pages, ask 20,000 odd queries, ...
-	SLICE_OS_FUZZ=10000 .venv-test/bin/pytest tests/unit/test_fuzz_corpus.py tests/unit/test_fuzz_inputs.py \
-	  tests/unit/corpus/test_pdf.py tests/cluster/test_fuzz_answers.py
+	SLICE_OS_FUZZ=10000 .venv-test/bin/pytest tests/quick/test_fuzz_corpus.py tests/quick/test_fuzz_inputs.py \
+	  tests/quick/corpus/test_pdf.py tests/cluster/test_fuzz_answers.py
 
 faults: .venv-test/.ready ## every verb that changes an index meets every fault; kill -9 a hundred times each
-	SLICE_OS_KILLS=100 .venv-test/bin/pytest tests/faults tests/contract/test_killed.py \
-	  tests/contract/test_generations.py tests/unit/local/test_backup.py
+	SLICE_OS_KILLS=100 .venv-test/bin/pytest tests/quick/test_faults.py tests/contract/test_killed.py \
+	  tests/contract/test_generations.py tests/quick/local/test_backup.py
 
 cluster: .venv-test/.ready ## a real node to try, on port 9200 till Ctrl-C (NODES=3; SERVER=elasticsearch)
 	@$(TEST) -m tests.cluster --server $(or $(SERVER),opensearch) --nodes $(or $(NODES),1) --port $(or $(PORT),9200) || [ $$? -eq 130 ]
@@ -77,7 +77,7 @@ encoder: .venv-test/.ready ## train the encoder inside the wheel again (hours; D
 	.venv-test/bin/slice-os export build/encoder/data/bge-small-en-v1.5 build/encoder/data/second-teacher --precision int8 --overwrite
 	$(TEST) recipes/nli_triples.py build/encoder/data/snli-triples.tsv $(addprefix build/encoder/data/nli/snli-,validation.tsv test.tsv)
 	.venv-test/bin/slice-os train recipes/english.toml --data build/encoder/data --output build/encoder/run
-	.venv-test/bin/slice-os export build/encoder/run/last slice_os/encoder/default --precision int8 --overwrite \
+	.venv-test/bin/slice-os export build/encoder/run/last slice_os/encoders/default --precision int8 --overwrite \
 	  --name slice-english-v2 $(addprefix --axes build/encoder/data/,$(AXES)) $(addprefix --head-texts build/encoder/data/,$(AXES))
 
 docs: .venv-test/.ready ## write docs/cli.md from the help texts

@@ -17,12 +17,12 @@ from typing import Any
 import slice_os
 from benchmarks.text import documents
 from benchmarks.timing import seconds
-from slice_os.backends.cluster import documents as made
-from slice_os.backends.cluster.bulk import BulkSender, Operation
-from slice_os.backends.cluster.index import ClusterBackend
-from slice_os.corpus import split
-from slice_os.encoder import load_encoder
+from slice_os.encoders import load_encoder
 from slice_os.spans import PackedPassage
+from slice_os.storage.cluster import passages as made
+from slice_os.storage.cluster.bulk import BulkSender, Operation
+from slice_os.storage.cluster.read import ClusterBackend
+from slice_os.text import split
 from tests.cluster.launcher import start_cluster
 
 TITLE = "OpenSearch: loading"

@@ -21,16 +21,16 @@ import slice_os
 from benchmarks.exact import Floats, best_cosines
 from benchmarks.hybrid import merge
 from benchmarks.retrieval import ndcg
-from slice_os.backends.cluster.documents import MOST_SPANS
-from slice_os.backends.cluster.index import ClusterBackend
-from slice_os.backends.cluster.retrieve import COVERED
-from slice_os.corpus import count_words, split
-from slice_os.encoder import load_encoder
-from slice_os.evaluation.collections import read_collection
-from slice_os.query import VectorType, field_vectors
-from slice_os.records import Document
-from slice_os.search.rerank import RANKS
+from slice_os.encoders import load_encoder
+from slice_os.engine.rerank import RANKS
+from slice_os.lab.evaluate.collections import read_collection
 from slice_os.spans import bounded_cover, dequantize, length_window, quantize, span_norms
+from slice_os.storage.cluster.candidates import COVERED
+from slice_os.storage.cluster.passages import MOST_SPANS
+from slice_os.storage.cluster.query import VectorType, field_vectors
+from slice_os.storage.cluster.read import ClusterBackend
+from slice_os.text import count_words, split
+from slice_os.types import Document
 from tests.cluster.launcher import start_cluster
 
 TITLE = "OpenSearch: what to store"

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from slice_os import read
 from slice_os.corpus.formats import format_of
-from slice_os.records import Document, Reject
+from slice_os.types import Document, Reject
 
 _REFERENCE = ".reference.md"
 _LEFT = re.compile(r"<!--.*?-->|\]\(data:[^)]*\)|</?[a-z][^>]*>", re.S)

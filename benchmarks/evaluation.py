@@ -15,11 +15,11 @@ import numpy as np
 
 from benchmarks.timing import seconds
 from benchmarks.weights import minilm
-from slice_os.encoder import Encoder, load_encoder
-from slice_os.evaluation.scorers import Encoded, n_grams, single_pass
-from slice_os.evaluation.significance import correlate
+from slice_os.encoders import Encoder, load_encoder
+from slice_os.lab.evaluate.scorers import Encoded, n_grams, single_pass
+from slice_os.lab.evaluate.significance import correlate
+from slice_os.lab.train.development import DevelopmentSet
 from slice_os.spans import enumerate_spans
-from slice_os.training.development import DevelopmentSet
 
 TITLE = "Evaluating phrases in context"
 PAIRS = 1024

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.timing import seconds
-from slice_os.backends.base import IndexMeta, SearchQuery
-from slice_os.backends.local import LocalBackend
-from slice_os.filters import Filter, parse_filters
-from slice_os.records import Document, Passage, Words
 from slice_os.spans import PackedPassage
+from slice_os.storage.contract import IndexMeta, SearchQuery
+from slice_os.storage.local.read import LocalBackend
+from slice_os.text.filters import Filter, parse_filters
+from slice_os.types import Document, Passage, Words
 
 TITLE = "Filters"
 DOCUMENTS = 100_000

@@ -19,10 +19,10 @@ from benchmarks.mining import mining
 from benchmarks.recall import recall_at_10
 from benchmarks.stages import stages
 from benchmarks.timing import seconds
-from slice_os.backends.cluster.index import ClusterBackend
-from slice_os.backends.cluster.requests import Cluster
-from slice_os.encoder import load_encoder
-from slice_os.evaluation.collections import read_collection
+from slice_os.encoders import load_encoder
+from slice_os.lab.evaluate.collections import read_collection
+from slice_os.storage.cluster.read import ClusterBackend
+from slice_os.storage.cluster.requests import Cluster
 from tests.cluster.launcher import start_cluster
 
 TITLE = "OpenSearch: searching and mining"

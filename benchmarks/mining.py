@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import slice_os
-from slice_os.backends.cluster import scan
+from slice_os.storage.cluster import mining_scan as scan
 
 DEGREES = (0.85, 0.9, 0.95)
 

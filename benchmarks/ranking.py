@@ -16,9 +16,9 @@ import numpy as np
 
 import slice_os
 from benchmarks.timing import seconds
-from slice_os.encoder import Encoder
-from slice_os.evaluation.collections import read_collection
-from slice_os.ranking import (
+from slice_os.encoders import Encoder
+from slice_os.lab.evaluate.collections import read_collection
+from slice_os.lab.ranking import (
     DegreeCase,
     DegreeReport,
     Doc2Vec,
@@ -30,11 +30,11 @@ from slice_os.ranking import (
     measure_degrees,
     shared_sentence_set,
 )
-from slice_os.ranking.baselines import length_weights
-from slice_os.ranking.degrees import DEGREES
-from slice_os.ranking.stack import stack
-from slice_os.ranking.subsequence import THRESHOLD
-from slice_os.records import Float32
+from slice_os.lab.ranking.baselines import length_weights
+from slice_os.lab.ranking.degrees import DEGREES
+from slice_os.lab.ranking.stack import stack
+from slice_os.lab.ranking.subsequence import THRESHOLD
+from slice_os.types import Float32
 
 TITLE = "Ranking by shared sentences"
 DOCUMENTS = 10_000
@@ -116,7 +116,7 @@ def _sentences() -> tuple[Float32, Float32]:
 
 
 def plain(query: Float32, vectors: Float32) -> list[float]:
-    """Return the scores by the recurrence of `slice_os.ranking.subsequence`, cell by cell."""
+    """Return the scores by the recurrence of `slice_os.lab.ranking.subsequence`, cell by cell."""
     scores = []
     for start in range(0, len(vectors), SENTENCES):
         above = [0.0] * (SENTENCES + 1)

@@ -16,17 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 import slice_os
-from slice_os.corpus import split
-from slice_os.encoder import Encoder
-from slice_os.encoder.alone import AloneVectors
-from slice_os.encoder.plain import plain
-from slice_os.records import Document, Float32, Passage
-from slice_os.spans import (
-    PackedPassage,
-    degree,
-    length_window,
-    prefix_sums,
-)
+from slice_os.encoders import Encoder
+from slice_os.encoders.alone import AloneVectors
+from slice_os.spans import PackedPassage, degree, length_window, prefix_sums
+from slice_os.text import split
+from slice_os.text.normal_form import plain
+from slice_os.types import Document, Float32, Passage
 
 TITLE = "The phrase head"
 KINDS = (

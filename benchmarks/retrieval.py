@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from slice_os.evaluation import evaluate_retrieval
-from slice_os.evaluation.metrics import Metrics
+from slice_os.lab.evaluate import evaluate_retrieval
+from slice_os.lab.evaluate.metrics import Metrics
 
 TITLE = "Ranking quality"
 SETS = {"SciFact": "scifact", "CISI": "cisi"}

@@ -17,13 +17,12 @@ import numpy.typing as npt
 import slice_os
 from benchmarks.text import documents
 from benchmarks.timing import seconds
-from slice_os.backends.base import IndexMeta, Writer
-from slice_os.backends.local import LocalBackend
-from slice_os.backends.local.scan import best_cosines
-from slice_os.backends.local.segment import Segment
-from slice_os.corpus import split
-from slice_os.records import Words
 from slice_os.spans import PackedPassage, length_window
+from slice_os.storage.contract import IndexMeta, Writer
+from slice_os.storage.local.read import LocalBackend
+from slice_os.storage.local.segments import Segment, best_cosines
+from slice_os.text import split
+from slice_os.types import Words
 
 TITLE = "The embedded index"
 WORDS = 1_000_000

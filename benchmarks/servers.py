@@ -16,7 +16,7 @@ import numpy as np
 
 import slice_os
 from benchmarks.timing import seconds
-from slice_os.evaluation.collections import Collection, read_collection
+from slice_os.lab.evaluate.collections import Collection, read_collection
 from tests.cluster.elasticsearch import ELASTICSEARCH
 from tests.cluster.launcher import start_cluster
 from tests.cluster.opensearch import OPENSEARCH

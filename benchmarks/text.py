@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import slice_os
-from slice_os.corpus import split
+from slice_os.text import split
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import slice_os
-from slice_os.topic_model.comparing import MODELS, Found
-from slice_os.topic_model.measures import KNOWN
-from slice_os.topic_model.vectors import Prepared
+from slice_os.lab.topics.comparing import MODELS, Found
+from slice_os.lab.topics.measures import KNOWN
+from slice_os.lab.topics.vectors import Prepared
 
 TITLE = "Topics"
 NUMBERS = (6, 50)

@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from slice_os.cli import main
-from slice_os.cli.main import VERBS
+from slice_os.cli.main import VERBS, main
 
 
 def verbs() -> Iterator[list[str]]:

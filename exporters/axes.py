@@ -14,13 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from slice_os.corpus import read, split
-from slice_os.encoder.info import DESCRIPTION, GRAPH
+from slice_os.corpus import read
+from slice_os.encoders.info import DESCRIPTION, GRAPH
 from slice_os.errors import ExportError
 from slice_os.exporters.checkpoint import Checkpoint
 from slice_os.exporters.parity import fitted, one_torch_thread, torch_words
-from slice_os.records import Float32
 from slice_os.spans import principal_axes
+from slice_os.text import split
+from slice_os.types import Float32
 
 NAME = "principal_axes"
 """Of the matrix in a graph."""

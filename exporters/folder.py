@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from slice_os.encoder.info import GRAPH, TOKENIZER, EncoderInfo, file_sha256
-from slice_os.encoder.model_judge import CALIBRATION
-from slice_os.encoder.onnx import OnnxEncoder
-from slice_os.encoder.phrase_head import FILE as HEAD
+from slice_os.encoders.info import GRAPH, TOKENIZER, EncoderInfo, file_sha256
+from slice_os.encoders.model_judge import CALIBRATION
+from slice_os.encoders.onnx import OnnxEncoder
+from slice_os.encoders.phrase_head import FILE as HEAD
 from slice_os.errors import ExportError
 from slice_os.exporters import parity
 from slice_os.exporters.axes import axes_of, turn, turned_family

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from slice_os.encoder import Encoder
-from slice_os.encoder.plain import as_typed
-from slice_os.encoder.words import words_of
+from slice_os.encoders import Encoder
+from slice_os.encoders.tokens import words_of
 from slice_os.errors import ExportError
 from slice_os.exporters.checkpoint import Checkpoint, quiet
-from slice_os.records import Float32
+from slice_os.text.normal_form import as_typed
+from slice_os.types import Float32
 
 LENGTHS = (1, 3, 6, 20)
 _SENTENCES = Path(__file__).parent / "sentences.txt"

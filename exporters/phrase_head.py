@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slice_os.corpus import read, split
-from slice_os.encoder import EncoderInfo
-from slice_os.encoder.onnx import OnnxEncoder
-from slice_os.encoder.phrase_head import FILE, PhraseHead, quantized
+from slice_os.corpus import read
+from slice_os.encoders import EncoderInfo
+from slice_os.encoders.onnx import OnnxEncoder
+from slice_os.encoders.phrase_head import FILE, PhraseHead, quantized
 from slice_os.errors import ExportError
 from slice_os.exporters.parity import sentences
 from slice_os.files import whole
-from slice_os.records import Float32, Words
+from slice_os.text import split
+from slice_os.types import Float32, Words
 
 if TYPE_CHECKING:
     from torch import Tensor

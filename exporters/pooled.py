@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slice_os.encoder import Encoder, EncoderInfo
-from slice_os.encoder.judge import Placed
-from slice_os.encoder.model_judge import joined
-from slice_os.encoder.tokens import TextTokenizer, TokenizedText, Uint8
+from slice_os.encoders import Encoder, EncoderInfo
+from slice_os.encoders.judge import Placed
+from slice_os.encoders.model_judge import joined
+from slice_os.encoders.tokens import TextTokenizer, TokenizedText, Uint8
 from slice_os.errors import EncoderError
 from slice_os.exporters.checkpoint import Checkpoint, family, load_checkpoint
-from slice_os.records import Float32, Int32, Words
+from slice_os.types import Float32, Int32, Words
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -120,7 +120,7 @@ class PooledModel:
         return torch.nn.functional.normalize(vectors, dim=-1) if unit else vectors
 
     def judge(self, pairs: Sequence[tuple[str, Placed]]) -> Tensor:
-        """Return what the model says of pairs read together (`slice_os.encoder.judge`), ``[n]``."""
+        """Return what the model says of pairs read together (`slice_os.encoders.judge`), ``[n]``."""
         import torch
 
         rows = joined(self._tokenizer, pairs)

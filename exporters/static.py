@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slice_os.encoder.info import GRAPH, TOKENIZER, EncoderInfo, file_sha256
+from slice_os.encoders.info import GRAPH, TOKENIZER, EncoderInfo, file_sha256
 from slice_os.errors import ExportError, needs
-from slice_os.records import Float32
+from slice_os.types import Float32
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -51,8 +51,8 @@ from opposites import (
 )
 
 import slice_os
-from slice_os.evaluation.rows import field, read_rows
-from slice_os.training.sampling import read_pairs
+from slice_os.calibrate.rows import field, read_rows
+from slice_os.lab.train.sampling import read_pairs
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 ALIKE = 0.84

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import click
 
-from slice_os.evaluation.scorers import find_words
+from slice_os.lab.evaluate.scorers import find_words
 
 
 def _bare(sentence: str) -> str:

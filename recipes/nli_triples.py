@@ -14,9 +14,9 @@ from pathlib import Path
 import click
 import numpy as np
 
+from slice_os.calibrate.rows import field, read_rows
 from slice_os.errors import SliceOSError
-from slice_os.evaluation.rows import field, read_rows
-from slice_os.training.sampling import FILLERS, place
+from slice_os.lab.train.sampling import FILLERS, place
 
 ENTAILMENT, CONTRADICTION = "0", "2"
 

@@ -1,6 +1,6 @@
-"""Make the antonyms that `slice_os.encoder.opposition` knows, of WordNet and of opposites.toml.
+"""Make the antonyms that `slice_os.encoders.opposition` knows, of WordNet and of opposites.toml.
 
-    python recipes/opposite_words.py slice_os/encoder/opposites.txt --wordnet /usr/share/wordnet
+    python recipes/opposite_words.py slice_os/encoders/opposites.txt --wordnet /usr/share/wordnet
 
 Each line holds the stem of a word and those of its antonyms, which need not be in the dictionary
 form: "rose" has "fell". An adjective also has those of the adjectives that WordNet calls similar
@@ -19,9 +19,9 @@ from pathlib import Path
 import click
 from opposites import FEW, LISTS, SUBJECTS, Lexicon, WordNet, both
 
-from slice_os.encoder.opposition import stem
+from slice_os.encoders.opposition import stem
 
-TOKENIZER = Path(__file__).parents[1] / "slice_os/encoder/default/tokenizer.json"
+TOKENIZER = Path(__file__).parents[1] / "slice_os/encoders/default/tokenizer.json"
 
 
 def licence(wordnet: Path) -> list[str]:

@@ -16,10 +16,10 @@ import click
 import numpy as np
 
 import slice_os
+from slice_os.calibrate.rows import field, read_rows
 from slice_os.errors import SliceOSError
-from slice_os.evaluation.rows import field, read_rows
-from slice_os.training.recipe import Pairs
-from slice_os.training.sampling import read_pairs
+from slice_os.lab.train.recipe import Pairs
+from slice_os.lab.train.sampling import read_pairs
 
 COLUMNS = (("sentence1", "premise"), ("sentence2", "hypothesis"))
 TAUGHT = Pairs("")

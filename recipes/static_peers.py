@@ -4,7 +4,7 @@
       --encoder runs/static/best --encoder runs/wordllama --join
 
 The encoder inside the package comes first. `--join` adds the ensemble of those given, which encodes
-whole texts only (slice_os.evaluation.ensemble).
+whole texts only (slice_os.lab.evaluate.ensemble).
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from pathlib import Path
 import click
 
 import slice_os
-from slice_os.corpus import read, split
-from slice_os.evaluation.ensemble import Ensemble
-from slice_os.training.sampling import read_pairs
-from slice_os.training.static import spearman
+from slice_os.corpus import read
+from slice_os.lab.evaluate.ensemble import Ensemble
+from slice_os.lab.train.sampling import read_pairs
+from slice_os.lab.train.static import spearman
+from slice_os.text import split
 
 PASSAGES, ROUNDS = 300, 5
 
@@ -55,7 +56,7 @@ def main(
         size = (
             sum(
                 file.stat().st_size
-                for file in Path(path or slice_os.encoder.info.DEFAULT_FOLDER).iterdir()
+                for file in Path(path or slice_os.encoders.info.DEFAULT_FOLDER).iterdir()
             )
             / 1e6
         )

@@ -1,6 +1,6 @@
 """`python -m slice_os` is the command `slice-os`."""
 
-from slice_os.cli import main
+from slice_os.cli.main import main
 
 if __name__ == "__main__":
     main()

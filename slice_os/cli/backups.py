@@ -12,7 +12,7 @@ from slice_os.cli.options import index_option, json_option
 from slice_os.cli.output import counted, echo_json, progress_bar
 
 if TYPE_CHECKING:
-    from slice_os.backends.base import IndexStatus
+    from slice_os.storage.contract import IndexStatus
 
 
 @click.command(

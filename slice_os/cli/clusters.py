@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slice_os.backends.cluster.settings import DIALECTS
 from slice_os.cli.options import (
     an_index,
     cluster_options,
@@ -17,10 +16,11 @@ from slice_os.cli.options import (
     wording_options,
 )
 from slice_os.cli.output import echo_json, echo_table
-from slice_os.fusion import DEFAULT_FUSION, FUSIONS
+from slice_os.engine.fusion import DEFAULT_FUSION, FUSIONS
+from slice_os.storage.cluster.settings import DIALECTS
 
 if TYPE_CHECKING:
-    from slice_os.backends.cluster.settings import ClusterSettings
+    from slice_os.storage.cluster.settings import ClusterSettings
 
 NAME = "opensearch/passages"
 
@@ -41,7 +41,7 @@ def templates() -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List the templates that come with slice-os, and their files."""
-    from slice_os.templates import list_templates
+    from slice_os.storage.cluster.templates import list_templates
 
     found = list_templates()
     if as_json:
@@ -59,7 +59,7 @@ def list_(as_json: bool) -> None:
 @cluster_options
 def show(name: str, alias: str, encoder: str | None, cluster: ClusterSettings) -> None:
     """Print a template, rendered: the body of PUT _index_template/NAME."""
-    from slice_os.templates import show_template
+    from slice_os.storage.cluster.templates import show_template
 
     echo_json(show_template(name, alias=alias, encoder=encoder, cluster=cluster))
 
@@ -76,7 +76,7 @@ def apply(name: str | None, location: str, encoder: str | None, cluster: Cluster
 
     Without NAME it is the one for the cluster's kind of server.
     """
-    from slice_os.templates import apply_template
+    from slice_os.storage.cluster.templates import apply_template
 
     body = apply_template(location, name, encoder=encoder, cluster=cluster)
     click.echo(f"Indexes called {', '.join(body['index_patterns'])} are made by it from now on.")
@@ -141,8 +141,8 @@ def query(
     scoring over all spans and words are what 'slice-os search' adds.
     """
     from slice_os import build_request
-    from slice_os.filters import parse_filters
-    from slice_os.request import as_curl
+    from slice_os.storage.cluster.search_request import as_curl
+    from slice_os.text.filters import parse_filters
 
     body = build_request(text, location, filters=parse_filters(filters), **options)
     if as_command:

@@ -11,7 +11,7 @@ from slice_os.cli.options import encoder_option, index_option, json_option
 from slice_os.cli.output import echo_json, echo_table, plain, progress_bar
 
 if TYPE_CHECKING:
-    from slice_os.diagnosis import Diagnosis
+    from slice_os.operate.findings import Diagnosis
 
 MARKS = {
     "ok": ("ok", "green"),
@@ -48,7 +48,7 @@ def doctor(location: str, encoder: str | None, deep: bool, repair: bool, as_json
 
     Nothing is changed without --repair. The exit code is 1 if a finding is an error.
     """
-    from slice_os.diagnosis import doctor as examine
+    from slice_os.operate.doctor import doctor as examine
 
     diagnosis = examine(location, encoder=encoder, deep=deep, repair=repair)
     _echo(diagnosis, as_json)
@@ -111,7 +111,7 @@ def _echo(diagnosis: Diagnosis, as_json: bool) -> None:
 
 def _rows(facts: dict[str, Any]) -> Iterator[tuple[str, object]]:
     """Yield the rows of the table: one a fact, one a node."""
-    from slice_os.diagnosis.findings import size_of
+    from slice_os.operate.findings import size_of
 
     for name, value in facts.items():
         if name == "nodes":

@@ -23,14 +23,14 @@ from slice_os.cli.options import (
 from slice_os.cli.output import counted, echo_json, echo_table, progress_bar, shorten
 from slice_os.cli.running import Run, is_json, say
 from slice_os.errors import CorpusError
-from slice_os.pipeline import IndexReport
-from slice_os.records import Reject
+from slice_os.ingest import IndexReport
+from slice_os.types import Reject
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from slice_os.backends.cluster.source import IndexCorpus
     from slice_os.corpus import Corpus
+    from slice_os.storage.cluster.source import IndexCorpus
 
 SHOWN = 5
 """Files of which the first reject is shown at once; all rejects are in the rejects file."""

@@ -21,7 +21,7 @@ from slice_os.cli.options import (
 )
 from slice_os.cli.output import counted, echo_columns, echo_json, progress_bar
 from slice_os.cli.running import Run, is_json, say
-from slice_os.records import Reject
+from slice_os.types import Reject
 
 accept_option = click.option(
     "--accept-rejects",

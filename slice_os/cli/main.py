@@ -168,8 +168,8 @@ Shell completion (bash; likewise zsh_source, fish_source):
 @click.pass_context
 def main(context: click.Context) -> None:
     """Find the few words that matter inside long texts, however they are said."""
-    from slice_os.backends.cluster.credentials import ask_with
     from slice_os.cli.output import wanted_color
+    from slice_os.storage.cluster.credentials import ask_with
 
     ask_with(_ask if sys.stdin is not None and sys.stdin.isatty() else None)
     # Remarks on styles and small defects of files, which are read all the same.

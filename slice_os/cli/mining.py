@@ -13,7 +13,6 @@ from typing import Any, get_args
 
 import click
 
-from slice_os.backends.base import Order
 from slice_os.cli.indexing import REJECTED
 from slice_os.cli.options import (
     index_options,
@@ -23,10 +22,11 @@ from slice_os.cli.options import (
     query_options,
 )
 from slice_os.cli.output import counted, echo_json, plain, progress_bar, shorten
-from slice_os.encoder.judges import WORDS
+from slice_os.encoders.judges import WORDS
+from slice_os.engine.phrases import Sought
 from slice_os.errors import QueryError, SliceOSError
-from slice_os.phrases import Sought
-from slice_os.records import Match
+from slice_os.storage.contract import Order
+from slice_os.types import Match
 
 
 @click.command(
@@ -114,7 +114,7 @@ def mine(
     phrase of which the encoder knows no word is left out, with a warning; the exit code is then 3.
     """
     from slice_os import open as open_index
-    from slice_os.phrases import gather, read_phrases
+    from slice_os.engine.phrases import gather, read_phrases
 
     named = read_phrases(file) if file else {}
     for text in phrases:

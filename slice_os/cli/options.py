@@ -9,9 +9,9 @@ from typing import Any, get_args
 
 import click
 
-from slice_os.backends.cluster.settings import ClusterSettings, Engine
 from slice_os.cli.running import Run, json_log
-from slice_os.encoder.providers import DEVICES
+from slice_os.encoders.devices import DEVICES
+from slice_os.storage.cluster.settings import ClusterSettings, Engine
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 POSITIVE = click.FloatRange(min=0, min_open=True)

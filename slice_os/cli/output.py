@@ -15,7 +15,7 @@ import click
 import regex
 
 from slice_os.cli.running import is_json
-from slice_os.records import Excerpt, Hit
+from slice_os.types import Excerpt, Hit
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -130,7 +130,7 @@ def mark(text: str, start: int, end: int) -> str:
 
     The heading that the text begins with comes before it.
     """
-    from slice_os.corpus import heading_of, sentence_around
+    from slice_os.text import heading_of, sentence_around
 
     heading, text = heading_of(text), plain(text)
     before, after = sentence_around(text, start, end)

@@ -14,7 +14,7 @@ from typing import Any
 
 from slice_os.errors import CorpusError
 from slice_os.files import write_whole
-from slice_os.records import Plain
+from slice_os.types import Plain
 
 _log = logging.getLogger("slice_os.cli")
 

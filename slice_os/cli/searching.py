@@ -7,7 +7,6 @@ from typing import Any, get_args
 
 import click
 
-from slice_os.backends.base import Order
 from slice_os.cli.options import (
     context_option,
     index_options,
@@ -19,9 +18,10 @@ from slice_os.cli.options import (
     size_option,
 )
 from slice_os.cli.output import echo_document, echo_hit, echo_json
-from slice_os.encoder.judges import WORDS
-from slice_os.fusion import DEFAULT_FUSION, FUSIONS, LATE
-from slice_os.records import Excerpt, Hit
+from slice_os.encoders.judges import WORDS
+from slice_os.engine.fusion import DEFAULT_FUSION, FUSIONS, LATE
+from slice_os.storage.contract import Order
+from slice_os.types import Excerpt, Hit
 
 
 @click.command(

@@ -18,15 +18,15 @@ from itertools import chain, groupby
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-from slice_os.corpus.apart import parse_apart, rows_apart
-from slice_os.corpus.charsets import Recoded, as_utf8, check_encoding, guess_note
+from slice_os.corpus.encodings import Recoded, as_utf8, check_encoding, guess_note
 from slice_os.corpus.formats import FORMATS, Format, Row, Rows, Whole, format_of, is_compressed
 from slice_os.corpus.limits import PACKED_BYTES, check_text, read_all
+from slice_os.corpus.parse_process import parse_apart, rows_apart
 from slice_os.corpus.paths import STDIN, Plan, Source, plan
 from slice_os.corpus.roots import Locator, RootedPath, Roots, claim
 from slice_os.corpus.rows import Fields, as_utc, clean, to_document
 from slice_os.errors import CorpusError, MissingExtraError
-from slice_os.records import Document, Reject, content_hash
+from slice_os.types import Document, Reject, content_hash
 
 _log = logging.getLogger(__name__)
 

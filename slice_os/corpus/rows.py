@@ -10,10 +10,10 @@ from datetime import datetime, timezone
 from statistics import mean
 from typing import Any
 
-from slice_os.corpus.conversations import LISTS, Conversation, conversation_in, pick, text_of
 from slice_os.corpus.markup import without_markup
+from slice_os.corpus.messages import LISTS, Conversation, conversation_in, pick, text_of
 from slice_os.errors import CorpusError
-from slice_os.records import Document
+from slice_os.types import Document
 
 # What is looked for, in this order, where the caller names no field.
 TEXT_FIELDS = ("text", "content", "contents", "body", "passage", "message")

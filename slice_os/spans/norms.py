@@ -13,8 +13,8 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
 from slice_os.errors import EncoderError
-from slice_os.records import Float32
-from slice_os.spans.enumeration import MAX_WORDS, full_range
+from slice_os.spans.lengths import MAX_WORDS, full_range
+from slice_os.types import Float32
 
 Float64 = npt.NDArray[np.float64]
 

@@ -13,14 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.encoder.phrase_head import PhraseHead
+from slice_os.encoders.phrase_head import PhraseHead
 from slice_os.errors import IndexDamagedError
-from slice_os.records import Float32, Int32, Passage, Words
+from slice_os.spans.lengths import own_norms, shared_words
+from slice_os.spans.mining_scan import Block
 from slice_os.spans.norms import span_norms
-from slice_os.spans.reach import Block
-from slice_os.spans.scores import stored_cosines, word_scores
-from slice_os.spans.sharing import own_norms, shared_words
-from slice_os.spans.storage import (
+from slice_os.spans.quantization import (
     Int8,
     Uint16,
     common_exponent,
@@ -31,6 +29,8 @@ from slice_os.spans.storage import (
     rebase,
     unpack_inverse_norms,
 )
+from slice_os.spans.scores import stored_cosines, word_scores
+from slice_os.types import Float32, Int32, Passage, Words
 
 VERSION = 2
 _HEADER = struct.Struct("<BBHIhBIhB")

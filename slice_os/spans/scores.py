@@ -13,8 +13,8 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
 from slice_os.errors import QueryError
-from slice_os.records import Float32
 from slice_os.spans.norms import Float64
+from slice_os.types import Float32
 
 
 def word_scores(vectors: npt.NDArray[Any], query: npt.NDArray[Any]) -> Float32:

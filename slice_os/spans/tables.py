@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slice_os.encoder.plain import plain, same_words
-from slice_os.records import Float32, Int32
 from slice_os.spans.degrees import Weights
-from slice_os.spans.enumeration import fit_window, full_range
+from slice_os.spans.lengths import fit_window, full_range
+from slice_os.spans.mining_scan import piece_runs
 from slice_os.spans.norms import span_norms
 from slice_os.spans.packed import PackedPassage
-from slice_os.spans.phrasing import Phrasing, phrasing
-from slice_os.spans.reach import piece_runs
 from slice_os.spans.scores import span_cosines, word_scores
+from slice_os.text.normal_form import plain, same_words
+from slice_os.text.phrasing import Phrasing, phrasing
+from slice_os.types import Float32, Int32
 
 Place = tuple[int, int]
 """Words i to j of a passage, half-open."""

@@ -17,9 +17,9 @@ import pytest
 from opensearchpy import OpenSearch
 
 import slice_os
-from slice_os.backends.cluster.address import parse_location
-from slice_os.backends.cluster.client import Client
 from slice_os.errors import LocationError, MissingExtraError
+from slice_os.storage.cluster.client import Client
+from slice_os.storage.cluster.settings import parse_location
 from support.credentials import KEY, LOGIN, PASSWORD, SECRETS, USER, refused, use
 
 pytestmark = pytest.mark.usefixtures("no_credentials")

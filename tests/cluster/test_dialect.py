@@ -8,13 +8,13 @@ import pytest
 from opensearchpy import OpenSearch
 
 import slice_os
-from slice_os.backends.cluster import dialect as dialects
-from slice_os.backends.cluster.elasticsearch import Elasticsearch
-from slice_os.backends.cluster.opensearch import OpenSearch as Dialect
 from slice_os.errors import ClusterError, LocationError, UnreachableError
-from slice_os.filters import Filter
-from slice_os.query import lexical_query
-from slice_os.query.clauses import BM25_BOOST
+from slice_os.storage.cluster import dialect as dialects
+from slice_os.storage.cluster.elasticsearch import Elasticsearch
+from slice_os.storage.cluster.opensearch import OpenSearch as Dialect
+from slice_os.storage.cluster.query import lexical_query
+from slice_os.storage.cluster.query.bodies import BM25_BOOST
+from slice_os.text.filters import Filter
 
 TEXTS = ["Please cancel my subscription today.", "The ship sank in the night."]
 asked: list[str] = []

@@ -9,17 +9,15 @@ import pytest
 from opensearchpy import OpenSearch
 
 import slice_os
-from slice_os.backends import IndexMeta, backend_for
-from slice_os.backends.cluster.disks import passes
-from slice_os.backends.cluster.opensearch import OpenSearch as Dialect
-from slice_os.backends.cluster.opensearch import _fusions, _graphs
-from slice_os.diagnosis import doctor
-from slice_os.diagnosis.findings import Notes, size_of
-from slice_os.diagnosis.fitness import complete
-from slice_os.diagnosis.index import check_settings, seconds
-from slice_os.diagnosis.nodes import check_disk, check_heap
-from slice_os.diagnosis.shards import check_shards
 from slice_os.errors import ClusterError, LocationError
+from slice_os.operate.cluster_health import check_disk, check_heap, check_shards
+from slice_os.operate.cluster_index import check_settings, seconds
+from slice_os.operate.doctor import complete, doctor
+from slice_os.operate.findings import Notes, size_of
+from slice_os.storage import IndexMeta, backend_for
+from slice_os.storage.cluster.disks import passes
+from slice_os.storage.cluster.opensearch import OpenSearch as Dialect
+from slice_os.storage.cluster.opensearch import _fusions, _graphs
 from support.local import put
 from support.proxy import closed, proxied
 from support.verbs import run

@@ -15,15 +15,15 @@ import regex
 from opensearchpy import OpenSearch
 
 import slice_os
-from slice_os.backends.base import SearchQuery
-from slice_os.backends.cluster import retrieve
-from slice_os.backends.cluster.dialect import dialect_of
-from slice_os.backends.cluster.elasticsearch import Elasticsearch
-from slice_os.backends.cluster.scan import Scan
-from slice_os.backends.cluster.settings import Layout
 from slice_os.errors import LocationError
-from slice_os.lifecycle import reindex as reindexing
-from slice_os.query import query_value, read_hits, span_query
+from slice_os.operate import reindex as reindexing
+from slice_os.storage.cluster import candidates as retrieve
+from slice_os.storage.cluster.dialect import dialect_of
+from slice_os.storage.cluster.elasticsearch import Elasticsearch
+from slice_os.storage.cluster.mining_scan import Scan
+from slice_os.storage.cluster.query import query_value, read_hits, span_query
+from slice_os.storage.cluster.settings import Layout
+from slice_os.storage.contract import SearchQuery
 from support.proxy import proxied
 from support.verbs import request, run
 
@@ -122,7 +122,7 @@ def test_mining_misses_nothing_however_short_its_lists_are(filled, folder, windo
     monkeypatch.setattr(Scan, "graph_pays", lambda self: True)
     monkeypatch.setattr(Elasticsearch, "windows", windows)
     if len(windows) == 1:  # full at once: every word is read
-        monkeypatch.setattr("slice_os.backends.cluster.scan.WINDOW", 5)
+        monkeypatch.setattr("slice_os.storage.cluster.mining_scan.WINDOW", 5)
     found, wanted = mined(filled), mined(folder)
     assert len(wanted) > 5
     assert found.keys() == wanted.keys()

@@ -18,7 +18,7 @@ from opensearchpy import OpenSearch
 from tenacity import stop_after_delay
 
 import slice_os
-from slice_os.backends.cluster import requests
+from slice_os.storage.cluster import requests
 from support import faults
 
 from .elasticsearch import ELASTICSEARCH

@@ -13,7 +13,7 @@ import pytest
 from opensearchpy import OpenSearch
 
 import slice_os
-from slice_os.backends.cluster import bulk
+from slice_os.storage.cluster import bulk
 from support import faults
 
 SERVERS = ("opensearch", "elasticsearch")
@@ -177,7 +177,7 @@ def test_only_what_changed_is_encoded_and_sent(client, cluster, name):
     many = len(faults.expected([large]))
     before = faults.written(client, name)
 
-    def again(changed: slice_os.Document) -> tuple[slice_os.pipeline.IndexReport, int, int]:
+    def again(changed: slice_os.Document) -> tuple[slice_os.ingest.IndexReport, int, int]:
         """Index with one document changed; return what was encoded, sent and deleted."""
         nonlocal before
         new = [*documents[:10], changed, *documents[11:]]

@@ -11,13 +11,13 @@ from opensearchpy import ConnectionError as NoConnection
 from opensearchpy import NotFoundError, OpenSearch, SSLError
 
 import slice_os
-from slice_os.backends.cluster import bulk
-from slice_os.backends.cluster.address import parse_location
-from slice_os.backends.cluster.answers import WRITE_RETRY_TIMEOUT, with_retries
-from slice_os.backends.cluster.client import Client
-from slice_os.backends.cluster.opensearch import OpenSearch as Dialect
-from slice_os.backends.cluster.requests import Cluster
 from slice_os.errors import ClusterError, LocationError
+from slice_os.storage.cluster import bulk
+from slice_os.storage.cluster.client import Client
+from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT, with_retries
+from slice_os.storage.cluster.opensearch import OpenSearch as Dialect
+from slice_os.storage.cluster.requests import Cluster
+from slice_os.storage.cluster.settings import parse_location
 from support.faults import make_like, settings
 from support.verbs import TEXTS, run
 

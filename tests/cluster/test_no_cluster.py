@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 from opensearchpy import ConnectionError
 
-from slice_os.backends.cluster.answers import FIRST_RETRY_TIMEOUT, RETRY_TIMEOUT, with_retries
 from slice_os.errors import ClusterError
+from slice_os.storage.cluster.cluster_errors import FIRST_RETRY_TIMEOUT, RETRY_TIMEOUT, with_retries
 from support.credentials import LOGIN, SECRETS, USER, refused, use
 from support.proxy import closed, silent
 

@@ -9,8 +9,8 @@ import pytest
 from opensearchpy import OpenSearch
 
 import slice_os
-from slice_os.backends.cluster import requests
-from slice_os.backends.cluster.requests import Cluster
+from slice_os.storage.cluster import requests
+from slice_os.storage.cluster.requests import Cluster
 
 SERVERS = ("opensearch", "elasticsearch")
 

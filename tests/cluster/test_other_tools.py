@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from opensearchpy import OpenSearch
 
 import slice_os
-from slice_os.cli import main
+from slice_os.cli.main import main
 from slice_os.errors import SliceOSError
 from support import faults
 

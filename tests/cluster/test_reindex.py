@@ -14,13 +14,13 @@ import pytest
 from opensearchpy import OpenSearch
 
 import slice_os
-from slice_os.backends import IndexMeta
-from slice_os.backends.cluster import bulk, generations
-from slice_os.backends.cluster.writer import ClusterWriter
 from slice_os.errors import BlockedError, EncoderMismatchError, GoneError
-from slice_os.lifecycle import reindex as reindexing
-from slice_os.lifecycle.checks import CheckError
-from slice_os.pipeline import source
+from slice_os.ingest import plan as source
+from slice_os.operate import reindex as reindexing
+from slice_os.operate.sample_checks import CheckError
+from slice_os.storage import IndexMeta
+from slice_os.storage.cluster import bulk, generations
+from slice_os.storage.cluster.write import ClusterWriter
 from support.trigrams import Trigrams
 from support.verbs import run
 

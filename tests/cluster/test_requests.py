@@ -10,10 +10,10 @@ import pytest
 from opensearchpy import OpenSearch
 
 import slice_os
-from slice_os.backends.cluster import index as backends
-from slice_os.backends.cluster.answers import READ_TIMEOUT
-from slice_os.backends.cluster.client import Client
 from slice_os.errors import QueryError
+from slice_os.storage.cluster import read as backends
+from slice_os.storage.cluster.client import Client
+from slice_os.storage.cluster.cluster_errors import READ_TIMEOUT
 from support.verbs import TEXTS
 
 

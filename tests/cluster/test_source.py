@@ -11,18 +11,19 @@ import pytest
 from click.testing import CliRunner
 from opensearchpy import OpenSearch
 
-from slice_os.backends import IndexMeta
-from slice_os.backends.base import MiningQuery
-from slice_os.backends.cluster import documents, mending
-from slice_os.backends.cluster.documents import packed_passage
-from slice_os.backends.cluster.index import ClusterBackend
-from slice_os.backends.cluster.scan import Scan
-from slice_os.backends.cluster.settings import Layout
-from slice_os.cli import main
-from slice_os.diagnosis import doctor
-from slice_os.encoder import encoder_info
-from slice_os.filters import parse_filters
+from slice_os.cli.main import main
+from slice_os.encoders import encoder_info
+from slice_os.operate.doctor import doctor
 from slice_os.spans import Aim, cover
+from slice_os.storage import IndexMeta
+from slice_os.storage.cluster import passages as documents
+from slice_os.storage.cluster import repair_spans as mending
+from slice_os.storage.cluster.mining_scan import Scan
+from slice_os.storage.cluster.passages import packed_passage
+from slice_os.storage.cluster.read import ClusterBackend
+from slice_os.storage.cluster.settings import Layout
+from slice_os.storage.contract import MiningQuery
+from slice_os.text.filters import parse_filters
 from support import faults, local
 
 NAME = "sources"

@@ -11,9 +11,9 @@ import pytest
 from opensearchpy import OpenSearch
 
 import slice_os
-from slice_os.backends.cluster import disks
-from slice_os.backends.cluster.answers import is_breaker
 from slice_os.errors import BlockedError
+from slice_os.storage.cluster import disks
+from slice_os.storage.cluster.cluster_errors import is_breaker
 from support import faults
 from support.proxy import proxied
 

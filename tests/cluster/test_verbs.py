@@ -9,11 +9,12 @@ import uuid
 import pytest
 
 import slice_os
-from slice_os.backends.cluster import retrieve, scan
-from slice_os.backends.cluster.scan import Scan
 from slice_os.errors import ClusterError, LocationError, QueryError
-from slice_os.query import read_fused, read_hits
-from slice_os.request import as_curl
+from slice_os.storage.cluster import candidates as retrieve
+from slice_os.storage.cluster import mining_scan as scan
+from slice_os.storage.cluster.mining_scan import Scan
+from slice_os.storage.cluster.query import read_fused, read_hits
+from slice_os.storage.cluster.search_request import as_curl
 from support.retrieval_set import QUERIES, write_beir
 from support.verbs import TEXTS, request, run
 

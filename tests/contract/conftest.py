@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 import slice_os
-from slice_os.encoder import load_encoder
+from slice_os.encoders import load_encoder
 
 TEXTS = {
     "cancel": (

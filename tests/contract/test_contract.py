@@ -10,13 +10,9 @@ import numpy as np
 import pytest
 
 import slice_os
-from slice_os.backends.cluster.scan import Scan
-from slice_os.corpus import count_words, split
-from slice_os.encoder.info import DEFAULT_FOLDER
-from slice_os.encoder.plain import plain, same_words
+from slice_os.encoders.info import DEFAULT_FOLDER
+from slice_os.engine.fusion import DEFAULT_FUSION, FUSIONS
 from slice_os.errors import CorpusError, EncoderMismatchError, LocationError, QueryError
-from slice_os.filters import parse_filters
-from slice_os.fusion import DEFAULT_FUSION, FUSIONS
 from slice_os.spans import (
     Weights,
     degree,
@@ -27,6 +23,10 @@ from slice_os.spans import (
     length_window,
     query_words,
 )
+from slice_os.storage.cluster.mining_scan import Scan
+from slice_os.text import count_words, split
+from slice_os.text.filters import parse_filters
+from slice_os.text.normal_form import plain, same_words
 from support.filters import holds_of
 
 from .conftest import TEXTS, corpus

@@ -17,18 +17,14 @@ from types import SimpleNamespace
 import pytest
 
 import slice_os
-from slice_os.backends import IndexMeta
-from slice_os.backends.local.writer import LocalWriter
-from slice_os.corpus import split
-from slice_os.errors import (
-    EncoderMismatchError,
-    IndexDamagedError,
-    IndexLockedError,
-    LocationError,
-)
-from slice_os.lifecycle import checks, copying, lease
-from slice_os.lifecycle import reindex as reindexing
+from slice_os.errors import EncoderMismatchError, IndexDamagedError, IndexLockedError, LocationError
+from slice_os.operate import copying, lease
+from slice_os.operate import reindex as reindexing
+from slice_os.operate import sample_checks as checks
 from slice_os.spans import PackedPassage
+from slice_os.storage import IndexMeta
+from slice_os.storage.local.write import LocalWriter
+from slice_os.text import split
 
 KILLS = int(os.environ.get("SLICE_OS_KILLS", "2"))
 LINES = [

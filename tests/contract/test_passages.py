@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import slice_os
-from slice_os import api
-from slice_os.api import Index
-from slice_os.filters import parse_filters
+from slice_os import index as api
+from slice_os.index import Index
+from slice_os.text.filters import parse_filters
 
 LINES = [
     "I want to cancel my subscription because it costs too much.",

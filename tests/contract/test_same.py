@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import slice_os
-from slice_os.backends.cluster.scan import Scan
+from slice_os.storage.cluster.mining_scan import Scan
 
 SERVERS = ("opensearch", "elasticsearch")
 EXAMPLES = Path(__file__).parents[2] / "examples"

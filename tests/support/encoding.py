@@ -1,7 +1,7 @@
 """The packaged encoder, loaded once a process; where backends are tested, it reads a text once.
 
 They index the same few conversations hundreds of times. What the graph says of a text depends
-neither on its company nor on the thread, which tests/unit/encoder shows; so it need not say it
+neither on its company nor on the thread, which tests/quick/encoders shows; so it need not say it
 again.
 """
 
@@ -12,11 +12,15 @@ from collections.abc import Iterator
 import pytest
 
 from slice_os import load_encoder
-from slice_os.encoder.onnx import OnnxEncoder
-from slice_os.encoder.runtime import Graph, Int64
-from slice_os.records import Float32
+from slice_os.encoders.onnx import Graph, Int64, OnnxEncoder
+from slice_os.types import Float32
 
-OF_BACKENDS = ("tests/contract/", "tests/cluster/", "tests/faults/", "tests/unit/local/")
+OF_BACKENDS = (
+    "tests/contract/",
+    "tests/cluster/",
+    "tests/quick/test_faults.py",
+    "tests/quick/local/",
+)
 MOST = 200 << 20
 """Bytes that are remembered in a process; beyond them all is forgotten."""
 

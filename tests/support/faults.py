@@ -20,8 +20,8 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
 import slice_os
-from slice_os.backends.cluster.disks import MARGIN
-from slice_os.corpus import split
+from slice_os.storage.cluster.disks import MARGIN
+from slice_os.text import split
 
 PASSAGE_WORDS = 30
 DISK = "cluster.routing.allocation.disk"

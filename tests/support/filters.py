@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from slice_os.filters import (
+from slice_os.text.filters import (
     _NUMBER,
     OPERATORS,
     Filter,

@@ -7,10 +7,10 @@ import zlib
 
 import numpy as np
 
-from slice_os.backends.base import SearchQuery
-from slice_os.records import Document, Passage, Words
-from slice_os.search.rerank import ranked_passages
+from slice_os.engine.rerank import ranked_passages
 from slice_os.spans import PackedPassage, degree, fit_window
+from slice_os.storage.contract import SearchQuery
+from slice_os.types import Document, Passage, Words
 
 DIMENSION = 32
 SENTENCES = [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from slice_os.errors import EvaluationError
-from slice_os.evaluation import evaluate_retrieval
+from slice_os.lab.evaluate import evaluate_retrieval
 
 THREE = ("lexical", "dense", "hybrid:saturation:0.3")
 LONG = " ".join(

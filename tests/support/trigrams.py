@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from slice_os.encoder import Encoder, EncoderInfo
-from slice_os.records import Words
+from slice_os.encoders import Encoder, EncoderInfo
+from slice_os.types import Words
 
 
 class Trigrams(Encoder):

@@ -7,7 +7,7 @@ import urllib.request
 
 from click.testing import CliRunner
 
-from slice_os.cli import main
+from slice_os.cli.main import main
 
 TEXTS = [
     "Good morning. I would like to end my subscription today, please.",

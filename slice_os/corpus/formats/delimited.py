@@ -8,7 +8,7 @@ from csv import Sniffer
 from importlib.util import find_spec, module_from_spec
 from typing import Any, BinaryIO, TextIO
 
-from slice_os.corpus.charsets import BROKEN, open_text
+from slice_os.corpus.encodings import BROKEN, open_text
 from slice_os.corpus.formats.base import Row
 from slice_os.corpus.formats.tables import Cells, table_rows
 from slice_os.corpus.limits import ROW_CHARACTERS, too_long

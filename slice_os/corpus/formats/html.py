@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from selectolax.lexbor import LexborHTMLParser
 
-from slice_os.corpus.charsets import decode
+from slice_os.corpus.encodings import decode
 from slice_os.corpus.formats.base import Parsed
 from slice_os.corpus.limits import check_html
 from slice_os.corpus.markup import text_of_tree, tree_of

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from io import TextIOWrapper
 from typing import Any, BinaryIO
 
-from slice_os.corpus.charsets import BROKEN, open_text
-from slice_os.corpus.conversations import LISTS, turn_of
+from slice_os.corpus.encodings import BROKEN, open_text
 from slice_os.corpus.formats.base import Row
 from slice_os.corpus.limits import ROW_CHARACTERS, is_dense, read_line, too_long
+from slice_os.corpus.messages import LISTS, turn_of
 from slice_os.corpus.rows import TEXT_FIELDS
 from slice_os.errors import CorpusError
 

@@ -10,7 +10,7 @@ from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
 from typing import Any, BinaryIO, cast
 
-from slice_os.corpus.charsets import decode
+from slice_os.corpus.encodings import decode
 from slice_os.corpus.formats import html
 from slice_os.corpus.formats.base import Parsed, Row
 from slice_os.corpus.limits import TEXT_BYTES, too_long

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from slice_os.corpus.charsets import decode
+from slice_os.corpus.encodings import decode
 from slice_os.corpus.formats.base import Parsed
 from slice_os.corpus.formats.text import parse_markdown
 from slice_os.errors import CorpusError

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from html import unescape
 from typing import Any, BinaryIO, NamedTuple
 
-from slice_os.corpus.charsets import open_text
+from slice_os.corpus.encodings import open_text
 from slice_os.corpus.formats.base import Row
 from slice_os.corpus.limits import ROW_CHARACTERS
 from slice_os.errors import CorpusError

@@ -8,7 +8,7 @@ from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
-from slice_os.corpus.charsets import decode
+from slice_os.corpus.encodings import decode
 from slice_os.corpus.formats.base import Parsed
 from slice_os.corpus.rows import clean_value
 

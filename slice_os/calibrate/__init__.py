@@ -1,0 +1,1 @@
+"""What people do with labels of their own: the degree at which a precision is reached."""

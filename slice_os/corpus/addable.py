@@ -1,0 +1,60 @@
+"""What callers have as documents -> documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from slice_os.corpus.reader import Corpus
+from slice_os.corpus.rows import Fields, to_document
+from slice_os.errors import CorpusError
+from slice_os.types import Document, content_hash
+
+Addable = Document | str | tuple[str | int, str] | Mapping[str, Any]
+"""A document, a text, an id and a text, or a row with a text such as ``read`` takes from JSON."""
+TAKEN = (
+    "Documents are given as a list, or what slice_os.read returns: of Document, of texts, of (id, "
+    "text), or of dicts with a field 'text' and perhaps 'id' and 'title'"
+)
+
+
+def as_documents(given: Corpus | Iterable[Addable]) -> Corpus | Iterable[Document]:
+    """Return documents for what was given; a text without an id has a hash of it for one.
+
+    Raises:
+        CorpusError: that is nothing of which documents can be made; for what an iterable yields it
+            comes when it is met.
+    """
+    if isinstance(given, Corpus):
+        return given
+    if isinstance(given, str | bytes | Mapping | Document) or not isinstance(given, Iterable):
+        raise CorpusError(f"{TAKEN}; this is {_kind(given)}.")
+    return _documents(given)
+
+
+def _documents(given: Iterable[Addable]) -> Iterator[Document]:
+    for number, one in enumerate(given, start=1):
+        yield _document(number, one)
+
+
+def _document(number: int, one: object) -> Document:
+    if isinstance(one, Document):
+        name: object = one.id  # callers without type checks have numbers
+        return replace(one, id=str(name)) if isinstance(name, int) else one
+    if isinstance(one, str):
+        return Document(f"text-{content_hash(one)}", one)
+    if isinstance(one, tuple | list) and len(one) == 2:
+        name, text = one
+        if isinstance(name, str | int) and isinstance(text, str):
+            return Document(str(name), text)
+    if isinstance(one, Mapping):
+        try:
+            return to_document(one, Fields(), f"text-{content_hash(dict(one))}")
+        except CorpusError as exc:
+            raise CorpusError(f"Document {number} of those given {exc}.") from exc
+    raise CorpusError(f"{TAKEN}; number {number} is {_kind(one)}.")
+
+
+def _kind(one: Any) -> str:
+    return f"of type {type(one).__name__}"

@@ -1,0 +1,221 @@
+"""What of each document is unchanged, what is kept and what has to be encoded."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Full, Queue
+from threading import Event, Lock, Thread
+from typing import TypeVar
+
+from slice_os.ingest.run import IndexReport
+from slice_os.storage.contract import Backend, StoredDocument
+from slice_os.text import split
+from slice_os.types import Document, Passage
+
+T = TypeVar("T")
+SETTLED_SECONDS = 120.0
+"""After which a run commits, so that it need not keep what it may have to repeat,"""
+SETTLED_CHARACTERS = 32_000_000
+"""or after so many,"""
+OVERHEAD = 1_000
+"""of which a document without text is worth these."""
+
+
+class Unsettled:
+    """Documents, and again those that are not settled; threads may take turns."""
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._source = iter(documents)
+        self._failed: Exception | None = None
+        self._kept: list[Document] = []
+        self._settled = self._done = self._met = self._size = 0
+        self._due = time.monotonic() + SETTLED_SECONDS
+        self._one = Lock()
+
+    def __iter__(self) -> Iterator[Document]:
+        at = self._settled
+        while True:
+            with self._one:
+                if at - self._settled == len(self._kept) and not self._read():
+                    return
+                document = self._kept[at - self._settled]
+            at += 1
+            yield document
+
+    def _read(self) -> bool:
+        """Keep one more; False if there is none."""
+        if self._failed is not None:
+            raise self._failed
+        try:
+            document = next(self._source, None)
+        except Exception as exc:
+            self._failed = exc
+            raise
+        if document is not None:
+            self._kept.append(document)
+            self._size += OVERHEAD + len(str(document.metadata))
+            self._size += len(document.text) if isinstance(document.text, str) else 0
+        return document is not None
+
+    @property
+    def is_repeating(self) -> bool:
+        """Whether the next to be done was done before."""
+        return self._done < self._met
+
+    def done(self) -> bool:
+        """Note that one more is done; tell whether it is time to settle."""
+        self._done += 1
+        return self._size > SETTLED_CHARACTERS or time.monotonic() > self._due
+
+    def settle(self) -> None:
+        """Forget those that are done."""
+        with self._one:
+            del self._kept[: self._done - self._settled]
+            self._settled, self._size = self._done, 0
+        self._due = time.monotonic() + SETTLED_SECONDS
+
+    def repeat(self) -> None:
+        """Have those that are not settled done again."""
+        self._met = max(self._met, self._done)
+        self._done = self._settled
+
+
+def ahead(items: Iterable[T], size: int) -> Generator[T, None, None]:
+    """Yield `items`, up to `size` of them worked out ahead in a thread."""
+    queue: Queue[T | _End] = Queue(size)
+    abandoned = Event()
+
+    def put(item: T | _End) -> bool:
+        while not abandoned.is_set():
+            with suppress(Full):
+                queue.put(item, timeout=0.1)
+                return True
+        return False
+
+    def work() -> None:
+        try:
+            if all(put(item) for item in items):
+                put(_End(None))
+        except BaseException as exc:
+            put(_End(exc))
+
+    Thread(target=work, name="slice-os-ahead", daemon=True).start()
+    try:
+        while not isinstance(item := queue.get(), _End):
+            yield item
+        if item.error is not None:
+            raise item.error
+    finally:
+        abandoned.set()
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    error: BaseException | None
+
+
+LOOKED_UP = 64
+"""Documents that the index is asked about at once,"""
+LOOKED_UP_CHARACTERS = 100_000
+"""or fewer, if they are long."""
+LONGEST_WORD = 100_000
+"""Characters; texts have none, but data that was taken for text has."""
+LONGEST_TITLE = 10_000
+"""Characters: every passage of a document has its title."""
+_WORD = re.compile(r"[^\s\u0e00-\U0010ffff]+")  # from Thai on, words need no spaces
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do for a document, in order: a passage, or (None) the document's end."""
+
+    document: Document
+    passage: Passage | None = None
+    encode: bool = False
+    unchanged: bool = False
+    replaces: bool = False
+    problem: str = ""
+
+
+def plan(documents: Iterable[Document], backend: Backend, report: IndexReport) -> Iterator[Step]:
+    """Decide what of each document is unchanged, what is kept and what must be encoded."""
+    for document, problem, stored in _look_up(documents, backend):
+        if problem:
+            # Without its text: it waits.
+            yield Step(Document(document.id, ""), problem=problem)
+            continue
+        report.characters_read += len(document.text)
+        if stored is not None and stored.hash == document.hash:
+            report.characters_done += len(document.text)
+            yield Step(Document(document.id, ""), unchanged=True)  # without its text: it waits
+            continue
+        known = stored.passages if stored else Counter[str]()
+        for passage in split(document, backend.meta.passage_words):
+            kept = known[passage.hash] > 0
+            known[passage.hash] -= kept
+            yield Step(document, passage, encode=not kept)
+        yield Step(document, replaces=stored is not None and stored.hash is not None)
+
+
+def _look_up(
+    documents: Iterable[Document], backend: Backend
+) -> Iterator[tuple[Document, str, StoredDocument | None]]:
+    """Pair each document with why it cannot be indexed, or with what is stored of it."""
+    failed: list[Exception] = []
+    for batch in _batches(documents, failed):
+        problems = [problem_with(document) for document in batch]
+        sound = [one.id for one, problem in zip(batch, problems, strict=True) if not problem]
+        stored = backend.stored(sound) if sound else {}
+        for document, problem in zip(batch, problems, strict=True):
+            yield document, problem, None if problem else stored.get(document.id)
+    if failed:
+        raise failed[0]
+
+
+def _batches(documents: Iterable[Document], failed: list[Exception]) -> Iterator[list[Document]]:
+    """Yield documents in lists, short enough to be held; an error of their source goes to a list.
+
+    What was read before the error is indexed first.
+    """
+    batch: list[Document] = []
+    size = 0
+    try:
+        for document in documents:
+            batch.append(document)
+            size += len(document.text) if isinstance(document.text, str) else 0
+            if len(batch) == LOOKED_UP or size > LOOKED_UP_CHARACTERS:
+                yield batch
+                batch, size = [], 0
+    except Exception as exc:
+        failed.append(exc)
+    yield batch
+
+
+def problem_with(document: Document) -> str:
+    """Return why a document cannot be indexed, nothing if it can."""
+    try:
+        if all(isinstance(text, str) for text in (document.id, document.title, document.text)):
+            document.id.encode()
+            if not (document.id and document.hash):
+                return "it has no id"
+            if len(document.title) > LONGEST_TITLE:
+                return f"its title has more than {LONGEST_TITLE:,} characters"
+            return _endless_word(document.text)
+    except UnicodeEncodeError:
+        return "it holds half a character (a lone surrogate)"
+    except (TypeError, ValueError) as exc:
+        return f"its metadata cannot be stored: {exc}"
+    return "its id, title and text must be texts"
+
+
+def _endless_word(text: str) -> str:
+    if len(text) > LONGEST_WORD:  # one word is a passage, however long, and encoded at once
+        for word in _WORD.finditer(text):
+            if word.end() - word.start() > LONGEST_WORD:
+                return f"it has a word of more than {LONGEST_WORD:,} characters"
+    return ""

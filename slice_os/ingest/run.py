@@ -1,0 +1,296 @@
+"""An indexing run, from documents to the committed index."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from slice_os.corpus import Corpus
+from slice_os.encoders import Encoder
+from slice_os.encoders.phrase_head import PhraseHead
+from slice_os.errors import CorpusError, LocationError, MovedError
+from slice_os.host import one_blas_thread
+from slice_os.ingest.plan import Step, Unsettled, ahead, plan
+from slice_os.run_stats import Throttle
+from slice_os.spans import PackedPassage
+from slice_os.storage.contract import Backend, Writer
+from slice_os.types import Document, Passage, Plain, Reject, Words
+
+
+@dataclass(slots=True)
+class IndexReport(Plain):
+    """What an indexing run did; live while it runs.
+
+    `documents` were indexed, `replaced` of them had been in the index before; `passages` are
+    theirs, `kept` are documents that pruning would have deleted, were they not so many. `spans`,
+    `retries` and what took how many seconds are explained by `slice_os.run_stats.Effort`.
+    """
+
+    documents: int = 0
+    replaced: int = 0
+    unchanged: int = 0
+    passages: int = 0
+    words: int = 0
+    encoded_words: int = 0
+    rejected: int = 0
+    pruned: int = 0
+    kept: int = 0
+    spans: int = 0
+    retries: int = 0
+    seconds: float = 0.0
+    encoding_seconds: float = 0.0
+    writing_seconds: float = 0.0
+    sending_seconds: float = 0.0
+    waiting_seconds: float = 0.0
+    characters_read: int = 0
+    characters_done: int = 0
+
+
+REPEATED = (
+    "documents", "replaced", "unchanged", "passages", "words", "rejected", "characters_read",
+    "characters_done",
+)  # fmt: skip
+"""What is counted again of documents that are met again."""
+
+
+class Load:
+    """Hands the steps to the writer and keeps count."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        max_words: int,
+        head: PhraseHead | None,
+        report: IndexReport,
+        on_reject: Callable[[Reject], None],
+    ) -> None:
+        self._writer, self._report, self._on_reject = writer, report, on_reject
+        self._max_words, self._head = max_words, head
+        self._state: Literal["fresh", "begun", "refused"] = "fresh"
+
+    def take(self, step: Step, words: Words) -> None:
+        """Write a passage, note that a document is unchanged or at its end, or refuse it."""
+        if step.passage is not None:
+            self._report.characters_done += len(step.passage.text)
+        if step.problem:
+            self._refuse(step.document, step.problem)
+        elif step.unchanged:
+            if self._writer.touch(step.document.id):
+                self._report.unchanged += 1
+            else:
+                self._refuse(step.document, "another document of this run has the same id")
+        elif step.passage is None:
+            self._end(step.document, step.replaces)
+        elif not step.encode or len(words):
+            self._put(step.document, step.passage, words if step.encode else None)
+
+    def _put(self, document: Document, passage: Passage, words: Words | None) -> None:
+        if self._state == "fresh":
+            self._state = "begun" if self._writer.begin(document) else "refused"
+        if self._state == "refused":
+            return
+        self._report.passages += 1
+        if words is None:
+            self._writer.keep(passage)
+        else:
+            self._writer.put(
+                passage, PackedPassage.pack(words, self._max_words, passage, self._head)
+            )
+            self._report.encoded_words += len(words)
+
+    def _end(self, document: Document, replaces: bool) -> None:
+        if self._state == "begun":
+            self._report.words += self._writer.finish()
+            self._report.documents += 1
+            self._report.replaced += replaces
+        elif self._state == "refused":
+            self._refuse(document, "another document of this run has the same id")
+        else:
+            self._refuse(document, "it holds no word that the encoder knows")
+        self._state = "fresh"
+
+    def _refuse(self, document: Document, reason: str) -> None:
+        self._report.rejected += 1
+        name = str(document.id).encode("utf-8", "replace").decode()
+        self._on_reject(Reject(name, reason, name))
+
+
+Prune = bool | Literal["all"] | Callable[[int, int], bool]
+AHEAD = 256
+"""How many documents or passages a stage may be ahead of the next."""
+
+
+def index_documents(
+    documents: Iterable[Document],
+    backend: Backend,
+    encoder: Encoder,
+    *,
+    on_reject: Callable[[Reject], None] = lambda reject: None,
+    on_progress: Callable[[IndexReport], object] = lambda report: None,
+    prune: Prune = False,
+    roots: Mapping[str, str] | None = None,
+    max_rate: float | None = None,
+    reopen: Callable[[], tuple[Backend, Encoder]] | None = None,
+) -> IndexReport:
+    """Bring an index up to date with `documents`, encoding only what changed.
+
+    A document whose id this run has already seen, that has no word the encoder knows, or that is
+    not made of texts, is handed to `on_reject`; what the index holds of it stays. On an exception,
+    Ctrl-C included, all complete documents are committed; one that `documents` raises is raised
+    when those before it are indexed.
+
+    With `prune`, documents that the run did not see are deleted: of a `Corpus` those that came
+    from the paths it was given, but for those of a file that was rejected, wholly or in part. If
+    they are more than a third, they are only deleted if `prune` is ``"all"``, or a function that,
+    called with their number and that of all, says so. `roots` is what the index is to remember
+    (`Corpus.under`). `max_rate` is the most passages a second, of documents that changed.
+
+    If another generation takes the place of the index meanwhile, the run goes on with what `reopen`
+    returns: with the documents that are not known to be in it.
+    """
+    report, settled = IndexReport(), IndexReport()
+    throttle, effort = Throttle(max_rate), backend.effort
+    before, started = effort.so_far(), time.monotonic()
+    source, former = Unsettled(documents), None
+
+    def count() -> None:
+        report.seconds = time.monotonic() - started
+        effort.since(before, report)
+
+    unfit: set[str] = set()
+    rejected: set[str] = set()
+
+    def told(reject: Reject) -> None:
+        rejected.add(reject.document)
+        if not source.is_repeating:
+            on_reject(reject)
+
+    def refused(reject: Reject) -> None:
+        """Count a passage that the backend refuses, and its document not as indexed."""
+        report.rejected += 1
+        if reject.document not in unfit:
+            unfit.add(reject.document)
+            report.documents -= 1
+        on_reject(reject)
+
+    def work(writer: Writer) -> None:
+        nonlocal settled
+        if roots is not None:
+            writer.remember(roots)
+        load = Load(writer, backend.meta.max_words, encoder.head, report, told)
+        with closing(ahead(plan(source, backend, report), AHEAD)) as planned:
+            for step, words in effort.timed(_encode(planned, encoder), "encoding_seconds"):
+                if step.passage is not None and (waited := throttle.take()):
+                    effort.add(waiting_seconds=waited)
+                with effort.spent("writing_seconds"):
+                    load.take(step, words)
+                    if step.passage is None and source.done():
+                        writer.commit()
+                        source.settle()
+                        settled = replace(report)
+                count()
+                on_progress(report)
+        with effort.spent("writing_seconds"):
+            writer.commit()
+        source.settle()
+        settled = replace(report)
+        if prune:
+            covers = getattr(documents, "covers", None) or _covers_all
+            _prune(writer, report, prune, covers, rejected)
+
+    try:
+        while True:
+            try:
+                with backend.writer(refused, former) as writer, one_blas_thread():
+                    former = writer
+                    work(writer)
+                break
+            except MovedError:
+                if reopen is None:
+                    raise
+                backend, encoder = reopen()
+                effort, spent = backend.effort, effort.so_far()
+                now = effort.so_far()
+                before = {name: now[name] - (spent[name] - before[name]) for name in now}
+                source.repeat()
+                settled.characters_read = settled.characters_done
+                for name in REPEATED:
+                    setattr(report, name, getattr(settled, name))
+                unfit.clear()
+        report.rejected += getattr(documents, "rejects", 0)  # a corpus counts its own
+    finally:
+        count()
+    return report
+
+
+def claim_roots(
+    corpus: Iterable[Document] | None, backend: Backend | None
+) -> dict[str, str] | None:
+    """Have a corpus take its ids from an index's roots; return them if they change.
+
+    Documents that are no `Corpus` have ids of their own.
+    """
+    if not isinstance(corpus, Corpus):
+        return None
+    if backend is None:
+        return corpus.under({})
+    known = backend.roots()
+    if known is None and not corpus.names_root and any(True for _ in backend.sources()):
+        raise LocationError(
+            f"The index {backend.location} was made before an index remembered where its ids "
+            "start: give --root FOLDER (for an id like docs/a.txt the folder that holds docs), "
+            "or index to a new location."
+        )
+    roots = corpus.under(known or {})
+    for prefix in roots.keys() - (known or roots).keys():
+        if prefix and any(id_.startswith(prefix) for id_, _ in backend.sources()):
+            raise CorpusError(
+                f"The index {backend.location} has ids that begin with {prefix!r}: give another "
+                "--id-prefix."
+            )
+    return None if roots == known else roots
+
+
+def _covers_all(source: str) -> bool:
+    return True
+
+
+def _prune(
+    writer: Writer,
+    report: IndexReport,
+    prune: Prune,
+    covers: Callable[[str], bool],
+    rejected: set[str],
+) -> None:
+    """Delete what the run did not see and was not rejected, unless it is too much."""
+    unseen = dict(writer.unseen())
+    gone = [id_ for id_, source in unseen.items() if id_ not in rejected and covers(source)]
+    total = len(gone) + report.documents + report.unchanged
+    few = 3 * len(gone) <= total
+    if not few and not (prune(len(gone), total) if callable(prune) else prune == "all"):
+        report.kept = len(gone)
+        return
+    report.pruned = writer.delete(gone) if gone else 0
+
+
+def _encode(steps: Iterable[Step], encoder: Encoder) -> Iterator[tuple[Step, Words]]:
+    """Pair each step with its passage's words: none where nothing is to be encoded."""
+    waiting: deque[Step] = deque()
+    failed: list[Exception] = []
+
+    def texts() -> Iterator[str]:
+        try:
+            for step in steps:
+                waiting.append(step)
+                yield step.passage.text if step.passage and step.encode else ""
+        except Exception as exc:  # what was read before it is indexed first
+            failed.append(exc)
+
+    for words in encoder.encode_words(texts()):
+        yield waiting.popleft(), words
+    if failed:
+        raise failed[0]

@@ -1,0 +1,1 @@
+"""The laboratory: training, evaluation, topics and the papers. Nothing outside imports it."""

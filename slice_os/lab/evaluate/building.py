@@ -1,0 +1,170 @@
+"""Building a phrase-in-context set: a language model writes the passages around the paraphrases."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from string import Formatter, ascii_uppercase
+
+from slice_os.calibrate.rows import field, read_rows, score
+from slice_os.errors import EvaluationError
+from slice_os.lab.evaluate.asking import Answers, Row
+from slice_os.lab.evaluate.endpoint import Endpoint
+from slice_os.text import count_words
+
+FIRST, SECOND = ("phrase", "sentence1", "line", "query"), ("paraphrase", "sentence2", "target")
+SCORE = ("score", "goldsim", "gold")
+PROMPT = (
+    "Write one long sentence, or a short passage, as it could stand in a letter, an article, a "
+    "report or a conversation. Its first letter must be {letter}. It must contain the following "
+    'words exactly, letter for letter, as a part of a sentence: "{paraphrase}". Say other things '
+    "around them. Answer with the passage alone."
+)
+LENGTH = " It must have {low} to {high} words."
+FIELDS = ("phrase", "paraphrase", "letter", "low", "high")
+
+
+@dataclass(frozen=True, slots=True)
+class WantedPassage:
+    """A pair that needs a passage."""
+
+    phrase: str
+    paraphrase: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What `build_context` did: `failures` counts pairs without a passage by reason."""
+
+    pairs: int
+    built: int
+    known: int
+    failures: Mapping[str, int]
+
+
+def build_context(
+    pairs: str | Path,
+    out: str | Path,
+    endpoint: Endpoint,
+    *,
+    prompt: str | None = None,
+    words: tuple[int, int] | None = None,
+    attempts: int = 3,
+    workers: int = 4,
+    max_score: float = 5.0,
+    progress: Callable[[int, int, Mapping[str, int]], None] | None = None,
+) -> BuildReport:
+    """Ask a language model for a passage around each pair's paraphrase, and check it.
+
+    Args:
+        pairs: A .csv, .tsv or .jsonl with the columns phrase, paraphrase and score (or sentence1,
+            sentence2, score).
+        out: The .jsonl to write, for `slice-os evaluate context`; what it holds is kept. Beside
+            it, OUT.about.json says the model and the prompt.
+        endpoint: The model.
+        prompt: With {paraphrase}, and perhaps {phrase}, {letter} (a random one of A to Z, the same
+            for a pair each time), {low} and {high}; `PROMPT` if None.
+        words: Minimum and maximum words of a passage; any if None.
+        attempts: Requests for each passage until one passes the check.
+        workers: How many pairs are asked for at once.
+        max_score: The maximum score.
+        progress: Is told how many pairs are done of how many, and the failures.
+
+    Raises:
+        EvaluationError: The pairs cannot be read, the prompt is not one, the output belongs to
+            another prompt or model or cannot be written, or the endpoint refuses.
+    """
+    prompt = prompt or (PROMPT + LENGTH if words else PROMPT)
+    _check_prompt(prompt, words)
+    if words and not 1 <= words[0] <= words[1]:
+        raise EvaluationError(f"A passage of {words[0]} to {words[1]} words cannot be had.")
+    wanted = list(_read(pairs, max_score))
+    if not wanted:
+        raise EvaluationError(f"{pairs} holds no pair: give a file with rows below its header.")
+    about = {"model": endpoint.model, "prompt": prompt, "words": words and list(words)}
+    answers = Answers(out, about)
+    known = set(answers.fields("line", "paraphrase"))
+    rest = [pair for pair in wanted if (pair.phrase, pair.paraphrase) not in known]
+
+    def build(pair: WantedPassage) -> tuple[Row | None, str]:
+        passage, reason = _passage(endpoint, pair, prompt, words, attempts)
+        return _row(pair, passage) if passage else None, reason
+
+    def told(built: int, failures: Mapping[str, int]) -> None:
+        if progress:
+            progress(len(known) + built + sum(failures.values()), len(wanted), failures)
+
+    built, failures = answers.ask(rest, build, workers, told)
+    return BuildReport(len(wanted), built, len(known), dict(failures))
+
+
+def _check_prompt(prompt: str, words: tuple[int, int] | None) -> None:
+    """Raise unless the prompt's fields are known and have a value."""
+    known = FIELDS if words else FIELDS[:3]
+    try:
+        names = {name for _, name, _, _ in Formatter().parse(prompt) if name is not None}
+        if unknown := names - set(known):
+            raise EvaluationError(
+                f"The prompt has the field {{{min(unknown)}}}, which has no value: use "
+                f"{', '.join(f'{{{name}}}' for name in known)}, and {{{{ and }}}} for braces"
+                f"{'' if words else '; --words gives {low} and {high} theirs'}."
+            )
+        prompt.format(**{name: 1 if name in FIELDS[3:] else "A" for name in names})
+    except ValueError as exc:
+        raise EvaluationError(
+            f"The prompt is not one ({exc}): write fields as {{paraphrase}}, and {{{{ and }}}} for "
+            "braces."
+        ) from exc
+    if "paraphrase" not in names:
+        raise EvaluationError("The prompt does not say {paraphrase}: add it.")
+
+
+def _passage(
+    endpoint: Endpoint,
+    pair: WantedPassage,
+    prompt: str,
+    words: tuple[int, int] | None,
+    attempts: int,
+) -> tuple[str, str]:
+    """Return a passage that passes the check, or "" and why the last one did not."""
+    low, high = words or (1, sys.maxsize)
+    # Uniform over A to Z, and the same when a run goes on.
+    letter = Random(f"{pair.phrase}\n{pair.paraphrase}").choice(ascii_uppercase)
+    asked = prompt.format(
+        phrase=pair.phrase, paraphrase=pair.paraphrase, letter=letter, low=low, high=high
+    )
+    reason = ""
+    for _ in range(attempts):
+        text = " ".join(endpoint.complete(asked).split()).strip('"“”')
+        if pair.paraphrase not in text:
+            reason = "without the paraphrase"
+        elif not low <= count_words(text) <= high:
+            reason = f"not of {low} to {high} words"
+        elif count_words(text) <= count_words(pair.paraphrase):
+            reason = "nothing but the paraphrase"
+        else:
+            return text, ""
+    return "", reason
+
+
+def _read(path: str | Path, max_score: float) -> Iterator[WantedPassage]:
+    for line, values in read_rows(path):
+        first, second = (field(path, line, values, names) for names in (FIRST, SECOND))
+        gold = score(path, line, values, SCORE, (0.0, max_score))
+        paraphrase = " ".join(second.split()).rstrip(" .")
+        if not paraphrase:
+            raise EvaluationError(f"{path}, line {line}, has no word in {second!r}: correct it.")
+        yield WantedPassage(" ".join(first.split()), paraphrase, gold)
+
+
+def _row(pair: WantedPassage, passage: str) -> Row:
+    return {
+        "line": pair.phrase,
+        "paraphrase": pair.paraphrase,
+        "passage": passage,
+        "goldsim": pair.score,
+    }

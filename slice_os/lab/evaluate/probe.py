@@ -1,0 +1,177 @@
+"""Phrase-BERT's probe: a small classifier that tells paraphrases by the vectors of two phrases.
+
+Wang et al. (2021), sections 4.1 and 4.2: a perceptron with one hidden layer over two phrases'
+vectors, joined, as Adi et al. (2016) and Yu and Ettinger (2020) probe. The paper does not print how
+it learns; that is from its public code.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from slice_os.encoders import Encoder
+from slice_os.errors import EvaluationError, needs
+from slice_os.lab.evaluate.phrase_sets import PhrasePair
+from slice_os.types import Float32
+
+SEED = 42
+SHARES = (0.7, 0.15, 0.15)
+"""Of the pairs that a probe learns from, stops by, and is measured on."""
+HIDDEN, RATE, BATCH = 256, 1e-4, 200
+EPOCHS, PATIENCE = (3, 100), 5
+LIKE_THE_PAPER = {"random": 23_364, "one word": 19_416}
+"""How many pairs the paper has, half of them paraphrases, of each kind of negatives."""
+_TRIES = 50
+
+
+class Judged(NamedTuple):
+    """Two phrases, and whether they are paraphrases."""
+
+    first: str
+    second: str
+    yes: bool
+
+
+def split_paraphrases(pairs: Sequence[PhrasePair]) -> list[list[PhrasePair]]:
+    """Return the pairs to learn from, to stop by and to measure on; the same each time.
+
+    What an encoder learns from should be of the first, or the probe measures what it has seen.
+    """
+    order = np.random.default_rng(SEED).permutation(len(pairs))
+    bounds = np.rint(np.cumsum([0.0, *SHARES]) * len(pairs)).astype(int)
+    return [[pairs[k] for k in order[start:end]] for start, end in pairwise(bounds)]
+
+
+def probe_sets(pairs: Sequence[PhrasePair], kind: str) -> list[list[Judged]]:
+    """Return paraphrases, each with a pair that is none, to learn from, stop by and measure on.
+
+    The other pair has the same first phrase and
+
+    - ("random") any other phrase, which makes the paper's PPDB;
+    - ("one word") a phrase that shares exactly one word with it, the one that the paraphrases
+      share, which must be one too: PPDB-filtered, by Yu and Ettinger's rule. Each word is shared as
+      often by paraphrases as by others, so that words in common tell nothing.
+
+    Raises:
+        EvaluationError: A part has no pair.
+    """
+    known = {frozenset((pair.first, pair.second)) for pair in pairs}
+    rng = np.random.default_rng(SEED)
+    found = []
+    for part, share in zip(split_paraphrases(pairs), SHARES, strict=True):
+        most = round(LIKE_THE_PAPER[kind] / 2 * share)
+        # Of the same side: a side's phrases may be of a kind.
+        phrases = sorted({pair.second for pair in part})
+        holding = defaultdict(list)
+        for phrase in phrases:
+            for word in set(phrase.split()):
+                holding[word].append(phrase)
+        rows: list[Judged] = []
+        for pair in part:
+            if len(rows) == 2 * most:
+                break
+            shared = _shared(pair.first, pair.second)
+            if kind == "random":
+                others = phrases
+            elif len(shared) == 1:
+                others = holding[min(shared)]
+            else:
+                continue
+            for _ in range(_TRIES):
+                other = others[rng.integers(len(others))]
+                new = frozenset((pair.first, other)) not in known and other != pair.first
+                if new and (kind == "random" or _shared(pair.first, other) == shared):
+                    rows += [
+                        Judged(pair.first, pair.second, True),
+                        Judged(pair.first, other, False),
+                    ]
+                    break
+        if not rows:
+            raise EvaluationError(
+                f"Of {len(pairs)} paraphrases none are left to probe with: give more."
+            )
+        found.append(rows)
+    return found
+
+
+def probe(
+    encoder: Encoder,
+    pairs: Sequence[PhrasePair],
+    kind: str,
+    progress: Callable[[str], None] | None = None,
+) -> tuple[float, int]:
+    """Train the probe and return its accuracy on pairs that it has not seen, and their number.
+
+    Args:
+        encoder: Whose vectors are probed: the means of tokens' vectors, not of unit length.
+        pairs: Paraphrases.
+        kind: Of the pairs that are none, see `probe_sets`.
+        progress: Told of each epoch and its accuracy on the pairs that the probe stops by.
+
+    Raises:
+        EvaluationError: There are too few pairs.
+        MissingExtraError: torch is not installed.
+    """
+    with needs("The probe of phrase vectors", "train"):
+        import torch
+    sets = probe_sets(pairs, kind)
+    texts = sorted({text for rows in sets for row in rows for text in (row.first, row.second)})
+    rows_of = {text: row for row, text in enumerate(texts)}
+    vectors = torch.from_numpy(raw_vectors(encoder, texts))
+    parts = []
+    for rows in sets:
+        both = torch.tensor([[rows_of[one.first], rows_of[one.second]] for one in rows])
+        parts.append((both, torch.tensor([float(one.yes) for one in rows])))
+    (learnt, learnt_yes), (held, held_yes), (asked, asked_yes) = parts
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        model = torch.nn.Sequential(
+            torch.nn.Linear(2 * vectors.shape[1], HIDDEN),
+            torch.nn.ReLU(),
+            torch.nn.Linear(HIDDEN, 1),
+        )
+        optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
+        loss_of = torch.nn.BCEWithLogitsLoss()
+
+        def logits(both: torch.Tensor) -> torch.Tensor:
+            found: torch.Tensor = model(vectors[both].flatten(1))[:, 0]
+            return found
+
+        def accuracy(both: torch.Tensor, yes: torch.Tensor) -> float:
+            with torch.no_grad():
+                return float(((logits(both) > 0) == (yes > 0)).float().mean())
+
+        best, best_at, kept = -1.0, 0, deepcopy(model.state_dict())
+        for epoch in range(1, EPOCHS[1] + 1):
+            for some in torch.split(torch.randperm(len(learnt)), BATCH):
+                optimizer.zero_grad()
+                loss_of(logits(learnt[some]), learnt_yes[some]).backward()
+                optimizer.step()
+            right = accuracy(held, held_yes)
+            if right > best:
+                best, best_at, kept = right, epoch, deepcopy(model.state_dict())
+            if progress:
+                progress(f"epoch {epoch}: {right:.3f}")
+            if epoch >= EPOCHS[0] and epoch - best_at >= PATIENCE:
+                break
+        model.load_state_dict(kept)
+        return accuracy(asked, asked_yes), len(asked)
+
+
+def raw_vectors(encoder: Encoder, texts: Sequence[str]) -> Float32:
+    """Return the means of texts' token vectors, float32 ``[n, d]``, not scaled to unit length."""
+    vectors = np.zeros((len(texts), encoder.info.dimension), np.float32)
+    for row, tokens in enumerate(encoder.encode_tokens(texts)):
+        if len(tokens):
+            vectors[row] = tokens.vectors.mean(axis=0)
+    return vectors
+
+
+def _shared(one: str, other: str) -> set[str]:
+    return set(one.split()) & set(other.split())

@@ -1,0 +1,260 @@
+"""What a topic says: phrases, sentences, passages with the words that matter, a place on a map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import regex
+
+from slice_os.encoders import Encoder
+from slice_os.lab.topics.learning import TopicMatrix
+from slice_os.lab.topics.vectors import Prepared
+from slice_os.lab.topics.vocabulary import LONGEST, Vocabulary, is_content
+from slice_os.spans import full_range, span_cosines, span_norms, spans_above, word_scores
+from slice_os.text import phrasing, sentence_ends
+from slice_os.text.phrasing import CROSSING
+from slice_os.types import Float32, Passage, Plain, Words
+
+Ints = npt.NDArray[np.int64]
+
+PHRASES, SENTENCES, EXAMPLES = 10, 3, 3
+"""How many of each describe a topic."""
+NEAREST = 2000
+"""Items of the vocabulary among which those that say different things are chosen."""
+SEARCHED = 10
+"""Passages of a topic whose sentences may describe it."""
+MARKS = 3
+"""Spans marked in an example."""
+WORTH = 0.8
+"""The share of the best span's cosine that another span needs to be marked too."""
+_RUN = regex.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPhrase(Plain):
+    """A word or phrase of a topic: how often it occurs, and its cosine with the topic."""
+
+    text: str
+    count: int
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class Example(Plain):
+    """A passage of a topic: its share of the topic, and the spans of its text to mark."""
+
+    document: str
+    start: int
+    end: int
+    text: str
+    share: float
+    marks: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic(Plain):
+    """A topic.
+
+    Attributes:
+        number: From 1, the largest first.
+        passages: Of how many passages it is the largest topic.
+        share: The mean share of all passages that it is.
+        phrases: What it says, the best first.
+        sentences: Sentences of its passages that say it best.
+        examples: Passages that are most of this topic, of different documents.
+        place: Where it is on a map of the topics, in two dimensions, each from -1 to 1.
+    """
+
+    number: int
+    passages: int
+    share: float
+    phrases: tuple[TopicPhrase, ...]
+    sentences: tuple[str, ...]
+    examples: tuple[Example, ...]
+    place: tuple[float, float]
+
+    @property
+    def name(self) -> str:
+        """Its number and its first phrase."""
+        return f"{self.number} {self.phrases[0].text}"
+
+
+def describe(
+    found: Prepared, matrix: TopicMatrix, encoder: Encoder, nearest: bool = False
+) -> tuple[list[Topic], Ints]:
+    """Return the topics that have a passage, the largest first, and the passages' topics.
+
+    Args:
+        found: The passages and the vocabulary.
+        matrix: The topics.
+        encoder: What encoded them.
+        nearest: Describe topics by their nearest phrases, as published, whatever they repeat.
+
+    Returns:
+        The topics, and int64 ``[n]``: the place in them of each passage's largest topic.
+    """
+    shares = matrix.shares()
+    kept, topics_of = kept_topics(shares)
+    shares, rows = shares[:, kept], matrix.rows[kept]
+    cosines = matrix.cosines(found.items)[:, kept]
+    told = [
+        first_items(found.vocabulary, cosines[:, k], PHRASES, nearest=nearest)
+        for k in range(len(kept))
+    ]
+    best = []
+    for k in range(len(kept)):
+        own = np.flatnonzero(topics_of == k)
+        best.append(own[np.argsort(-shares[own, k], kind="stable")])
+    sentences = _sentences(found, matrix, encoder, best, rows)
+    places = _places(rows)
+    items, counts = found.vocabulary.items, found.vocabulary.counts
+    topics = [
+        Topic(
+            k + 1,
+            len(best[k]),
+            float(shares[:, k].mean()),
+            tuple(
+                TopicPhrase(items[row], int(counts[row]), float(cosines[row, k])) for row in told[k]
+            ),
+            tuple(sentences[k]),
+            tuple(_examples(found.passages, shares[:, k], best[k], rows[k], encoder)),
+            places[k],
+        )
+        for k in range(len(kept))
+    ]
+    return topics, topics_of
+
+
+def kept_topics(shares: npt.NDArray[Any]) -> tuple[Ints, Ints]:
+    """Return the topics that are the largest of a passage, and which of these each passage has.
+
+    Args:
+        shares: ``[n, K]``, how far each passage is of each topic.
+
+    Returns:
+        int64 ``[T]``, topics, those of the most passages first; int64 ``[n]``, places in them.
+    """
+    largest = shares.argmax(axis=1)
+    sizes = np.bincount(largest, minlength=shares.shape[1])
+    kept = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
+    places = np.full(shares.shape[1], -1)
+    places[kept] = np.arange(len(kept))
+    return kept, places[largest]
+
+
+def first_items(
+    vocabulary: Vocabulary, cosines: Float32, count: int, *, nearest: bool = False
+) -> list[int]:
+    """Return the rows of the items that say best what a topic is.
+
+    As published, those nearest to it: rare and long phrases, and ten ways to write the same one. By
+    default an item counts by its cosine times the square root of the logarithm of how often it
+    occurs, and one that shares half of its words with a better one is left out.
+
+    Args:
+        vocabulary: The items.
+        cosines: float32 ``[V]``, their cosines with the topic.
+        count: How many are wanted.
+        nearest: As published.
+    """
+    scores = cosines if nearest else cosines * np.sqrt(np.log(vocabulary.counts))
+    order = np.argsort(-scores, kind="stable")
+    if nearest:
+        return [int(row) for row in order[:count]]
+    chosen: list[int] = []
+    said: list[frozenset[str]] = []
+    for row in order[:NEAREST].tolist():
+        if chosen and cosines[row] <= 0:
+            break
+        words = frozenset(filter(is_content, vocabulary.items[row].split(" ")))
+        if all(2 * len(words & one) < len(words | one) for one in said):
+            chosen.append(row)
+            said.append(words)
+        if len(chosen) == count:
+            break
+    return chosen
+
+
+def _unit(rows: Float32) -> Float32:
+    found: Float32 = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+    return found
+
+
+def _places(rows: Float32) -> list[tuple[float, float]]:
+    """Return the two principal components of the topics' directions, each scaled to -1 to 1."""
+    moved = _unit(rows) - _unit(rows).mean(axis=0)
+    left, sizes, _ = np.linalg.svd(moved, full_matrices=False)
+    flat = np.zeros((len(rows), 2))
+    some = min(2, left.shape[1])
+    flat[:, :some] = left[:, :some] * sizes[:some]
+    flat /= np.maximum(np.abs(flat).max(axis=0), 1e-9)
+    return [(float(x), float(y)) for x, y in flat]
+
+
+def _sentences(
+    found: Prepared, matrix: TopicMatrix, encoder: Encoder, best: Sequence[Ints], rows: Float32
+) -> list[list[str]]:
+    """Return the sentences of each topic's best passages that are nearest to it.
+
+    Wang et al. (2021), section A.4: sentences beside the phrases, encoded alone.
+    """
+    said = [
+        list(
+            dict.fromkeys(one for row in some[:SEARCHED] for one in _cut(found.passages[row].text))
+        )
+        for some in best
+    ]
+    every = list(dict.fromkeys(one for some in said for one in some))
+    places = {one: k for k, one in enumerate(every)}
+    vectors = matrix.prepared(encoder.encode(every))
+    chosen = []
+    for some, row in zip(said, rows, strict=True):
+        scores = vectors[[places[one] for one in some]] @ row
+        chosen.append([some[k] for k in np.argsort(-scores, kind="stable")[:SENTENCES]])
+    return chosen
+
+
+def _cut(text: str) -> Iterator[str]:
+    runs = [one.span() for one in _RUN.finditer(text)]
+    ends = np.array([end for _, end in runs])
+    for i, j in pairwise(np.flatnonzero(sentence_ends(text, ends)).tolist()):
+        yield " ".join(text[runs[i][0] : runs[j - 1][1]].split())
+
+
+def _examples(
+    passages: Sequence[Passage], shares: Float32, best: Ints, row: Float32, encoder: Encoder
+) -> Iterator[Example]:
+    chosen: dict[str, int] = {}
+    for k in best.tolist():
+        chosen.setdefault(passages[k].document, k)
+        if len(chosen) == EXAMPLES:
+            break
+    some = [passages[k] for k in chosen.values()]
+    encoded = encoder.encode_words([one.text for one in some])
+    for k, passage, words in zip(chosen.values(), some, encoded, strict=True):
+        marks = tuple(_marks(passage.text, words, row))
+        yield Example(
+            passage.document, passage.start, passage.end, passage.text, float(shares[k]), marks
+        )
+
+
+def _marks(text: str, words: Words, row: Float32) -> list[tuple[int, int]]:
+    """Return where the spans nearest to a topic are, those first in the text first.
+
+    What all passages have in common adds the same to every span's cosine, nearly, and so changes
+    no order: nothing is taken out of the words' vectors.
+    """
+    lengths = full_range(LONGEST)
+    norms = span_norms(words.vectors, LONGEST)
+    cosines = span_cosines(word_scores(words.vectors, row / np.linalg.norm(row)), norms, lengths)
+    costs = phrasing(text, words.starts, words.ends, LONGEST).costs
+    cosines[costs >= 2 * CROSSING] = -np.inf  # no mark goes on after the end of a sentence
+    if not cosines.size or cosines.max() <= 0:
+        return []
+    spans = spans_above(cosines, lengths, float(cosines.max()) * WORTH, costs)[:MARKS]
+    return sorted((int(words.starts[one.i]), int(words.ends[one.j - 1])) for one in spans)

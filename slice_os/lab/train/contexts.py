@@ -1,0 +1,150 @@
+"""The sentences in which words are looked at, of which a static encoder is made.
+
+Of each word up to `candidates` sentences are drawn and the shortest `contexts` of them kept (Wada
+et al., 2025, sections 2.1 and 2.3): in long ones a word's vector says more of the other words. All
+words' sentences are one set, each of which is encoded once.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from unicodedata import normalize
+
+import numpy as np
+import numpy.typing as npt
+import regex
+
+from slice_os.corpus import read
+from slice_os.errors import CorpusError, TrainingError
+from slice_os.exporters.static import APOSTROPHE, WORD
+from slice_os.lab.train.recipe import Static
+from slice_os.text import sentence_ends, split
+
+Int64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+_WORD = regex.compile(WORD)
+_RUN = regex.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contexts:
+    """Sentences in random order and the words in them.
+
+    Attributes:
+        words: The vocabulary, lower-cased, the most frequent first.
+        texts: The sentences, a space around each word and each run of punctuation.
+        ids: int64; the words of all sentences one after the other, as rows of `words`. A word that
+            is not in `words` has the row of its longest prefix that is, or -1.
+        bounds: int64 ``[S + 1]``: sentence k has the words ``ids[bounds[k]:bounds[k + 1]]``.
+        chosen: bool, for each of `ids`: whether it is one of its word's contexts.
+    """
+
+    words: list[str]
+    texts: list[str]
+    ids: Int64
+    bounds: Int64
+    chosen: Bools
+
+
+def read_contexts(sources: Sequence[Path], wanted: Static, seed: int) -> Contexts:
+    """Read the sentences of texts and choose each word's contexts.
+
+    Args:
+        sources: Texts in any format that `slice_os.read` reads.
+        wanted: The recipe's table.
+        seed: Of the random choice.
+
+    Raises:
+        TrainingError: A source cannot be read, or no word occurs in two different sentences.
+    """
+    known: dict[str, int] = {}
+    texts: dict[str, None] = {}
+    flat, bounds = array("q"), array("q", [0])
+    for sentence in (one for path in sources for one in _sentences(path)):
+        text = apart(sentence)
+        words = words_in(text)
+        if words and text not in texts:
+            texts[text] = None
+            flat.extend(known.setdefault(word, len(known)) for _, word in words)
+            bounds.append(len(flat))
+    every, ids, starts = [*texts], np.array(flat, np.int64), np.array(bounds, np.int64)
+    sizes = starts[1:] - starts[:-1]
+    ranks = np.random.default_rng(seed).permutation(len(every)).argsort()
+    kept, rows, whole = _vocabulary(list(known), np.bincount(ids, minlength=1), wanted.words)
+    ids, whole = rows[ids], whole[ids]
+    lengths = np.array([text.count(" ") + 1 for text in every], np.int64)
+    # What a prefix stands in for is no context of it.
+    own = np.where(whole, ids, -1)
+    pairs = _choose(own, np.repeat(ranks, sizes), np.repeat(lengths, sizes), wanted)
+    if len(pairs) == 0 or np.bincount(ids[pairs]).max() < 2:
+        raise TrainingError(
+            "No word of the recipe's texts occurs in two different sentences, so there is nothing "
+            "to learn: give more text."
+        )
+    chosen = np.zeros(len(ids), bool)
+    chosen[pairs] = True
+    found = np.flatnonzero(np.logical_or.reduceat(chosen, starts[:-1]))
+    found = found[np.lexsort((ranks[found], lengths[found]))][: wanted.sentences]
+    found = found[ranks[found].argsort()]
+    taken = np.concatenate([np.arange(starts[k], starts[k + 1]) for k in found])
+    ends = np.concatenate(([0], np.cumsum(sizes[found])))
+    return Contexts(kept, [every[k] for k in found], ids[taken], ends, chosen[taken])
+
+
+def apart(text: str) -> str:
+    """Return a text with one space around each word and each run of what is no word."""
+    plain = normalize("NFC", text).replace(APOSTROPHE, "'")
+    return " ".join(_WORD.sub(r" \g<0> ", plain).split())
+
+
+def words_in(text: str) -> list[tuple[int, str]]:
+    """Return the words of a text, lower-cased, and where each begins."""
+    return [(one.start(), one.group().lower()) for one in _WORD.finditer(text)]
+
+
+def _sentences(path: Path) -> Iterator[str]:
+    try:
+        for document in read(str(path)):
+            for passage in split(document):
+                runs = [one.span() for one in _RUN.finditer(passage.text)]
+                ends = np.array([end for _, end in runs])
+                for i, j in pairwise(np.flatnonzero(sentence_ends(passage.text, ends)).tolist()):
+                    yield passage.text[runs[i][0] : runs[j - 1][1]]
+    except CorpusError as exc:
+        raise TrainingError(f"The text {path} cannot be used: {exc}") from exc
+
+
+def _vocabulary(words: list[str], counts: Int64, most: int) -> tuple[list[str], Int64, Bools]:
+    """Return the most frequent words, each word's row in them (-1: none), and whether it is its."""
+    first = np.argsort(-counts[: len(words)], kind="stable")[:most].tolist()
+    kept = [words[k] for k in first]
+    rows = {word: row for row, word in enumerate(kept)}
+
+    def row_of(word: str) -> int:
+        prefixes = (word[:end] for end in range(len(word), 0, -1))
+        return next((rows[prefix] for prefix in prefixes if prefix in rows), -1)
+
+    whole = np.array([word in rows for word in words], np.bool_)
+    return kept, np.array([row_of(word) for word in words], np.int64), whole
+
+
+def _choose(words: Int64, orders: Int64, lengths: Int64, wanted: Static) -> Int64:
+    """Return the places of the occurrences that are contexts; a sentence counts once a word."""
+    places = np.lexsort((orders, words))
+    places = places[words[places] >= 0]
+    first = np.ones(len(places), bool)
+    first[1:] = (np.diff(words[places]) != 0) | (np.diff(orders[places]) != 0)
+    places = places[first]
+    places = places[_nth(words[places]) < wanted.candidates]
+    places = places[np.lexsort((orders[places], lengths[places], words[places]))]
+    return places[_nth(words[places]) < wanted.contexts]
+
+
+def _nth(groups: Int64) -> Int64:
+    """Return, of neighbouring equal numbers, how many came before each."""
+    begins = np.flatnonzero(np.diff(groups, prepend=-1))
+    return np.arange(len(groups)) - np.repeat(begins, np.diff(begins, append=len(groups)))

@@ -1,0 +1,361 @@
+"""Recipes: TOML files that describe a training run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta, Struct, ValidationError, field, toml
+
+from slice_os.errors import TrainingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Positive = Annotated[int, Meta(ge=1)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Weight = Annotated[float, Meta(gt=0)]
+Amount = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0)]
+
+
+class Part(Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of a recipe; a key that it does not know is an error."""
+
+
+class Text(Part, frozen=True):
+    """Plain text to draw passages from, in proportion to its `weight`."""
+
+    path: str
+    weight: Weight = 1.0
+
+
+class Distillation(Part, frozen=True):
+    """Span distillation: spans in context are drawn to the teacher's spans alone.
+
+    Attributes:
+        teacher: An encoder folder or a checkpoint; the base itself if empty.
+        second: Another encoder, of any dimension: only its similarities are learnt from.
+        mix: The second teacher's share of what is learnt.
+        passages: Passages a step; with a table [ranking], its passages are taken.
+        spans: Spans a passage.
+        short: The share of spans of one to five words; the others have six to twenty.
+        alone: How many of a step's spans the student encodes alone too, so that it serves both
+            ways.
+        pull: Weight of 1 - cosine of a span in context with its words alone.
+        anchor: Weight of 1 - cosine of the student's words alone with the teacher's.
+        matrix: Weight of the Kullback-Leibler divergence of the batch's similarity matrices.
+        temperature: Of those matrices.
+        degrees: Weight of the squared difference of the matrices: what a degree means.
+    """
+
+    teacher: str = ""
+    second: str = ""
+    mix: Share = 0.5
+    passages: Positive = 24
+    spans: Positive = 8
+    short: Share = 0.5
+    alone: Count = 48
+    pull: Amount = 2.0
+    anchor: Amount = 1.0
+    matrix: Amount = 1.0
+    temperature: Weight = 0.05
+    degrees: Amount = 5.0
+
+
+class Ranking(Part, frozen=True):
+    """Ranking distillation: passages keep the order that a teacher gives them.
+
+    Attributes:
+        teacher: The checkpoint whose order is kept; the base itself if empty.
+        weight: Of the divergence from the teacher's scores.
+        texts: Texts a step; each gives one query.
+        passages: Neighbouring passages a text.
+        temperature: Of the scores.
+        mean: The share of the passage's own mean vector in the teacher's scores; the rest is the
+            best span's.
+        second: The share of the second teacher of [distillation] in the scores.
+    """
+
+    teacher: str = ""
+    weight: Weight = 1.0
+    texts: Positive = 8
+    passages: Positive = 3
+    temperature: Weight = 0.05
+    mean: Share = 0.2
+    second: Share = 0.0
+
+
+class Slice(Part, frozen=True):
+    """SLICE's loss (`slice_os.lab.train.losses`) over queries with two passages each.
+
+    Attributes:
+        triples: A file of triples, as MS MARCO's ``triples.train.small.tsv``, perhaps .gz.
+        over: What of a passage is compared with the query: "span", its best span, or "passage",
+            the mean of its words, as sentence encoders learn: SLICE's control.
+        weight: Of the loss.
+        batch: Triples a step.
+        scale: The loss's lambda.
+        in_batch: Whether the other passages of the batch are negatives too.
+        max_words: The longest span.
+    """
+
+    triples: str
+    over: Literal["span", "passage"] = "span"
+    weight: Weight = 1.0
+    batch: Positive = 16
+    scale: Weight = 30.0
+    in_batch: bool = False
+    max_words: Positive = 10
+
+
+class Triplets(Part, frozen=True):
+    """Phrase-BERT's loss over triplets of texts (`slice_os.lab.train.losses.triplet_loss`).
+
+    One of the two files is needed; with both, a step learns from a batch of each.
+
+    Attributes:
+        phrases: A file of rows phrase, paraphrase and negative, tab-separated, perhaps .gz.
+        contexts: The same with phrase, the context that it was masked in, and another context;
+            ``[MASK]`` stands for the phrase.
+        weight: Of the losses.
+        batch: Triplets of each file a step.
+        margin: By how much a negative should be farther away.
+    """
+
+    phrases: str = ""
+    contexts: str = ""
+    weight: Weight = 1.0
+    batch: Positive = 16
+    margin: Weight = 1.0
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The files that are given, by the kind of their rows."""
+        files = {"phrases": self.phrases, "contexts": self.contexts}
+        return {kind: path for kind, path in files.items() if path}
+
+
+class Pairs(Part, frozen=True):
+    """Pairs of known similarity, the second also inside a passage.
+
+    Attributes:
+        path: A TSV file with a header: ``score``, ``sentence1``, ``sentence2``.
+        context: Whether the second is compared inside a passage too; if not, only the texts alone
+            are, as a teacher of sentences needs it.
+        weight: Of the squared difference between the best span's degree and the pair's.
+        batch: Pairs a step.
+        most: The maximum score.
+        least: The degree of a score of 0.
+    """
+
+    path: str
+    context: bool = True
+    weight: Weight = 1.0
+    batch: Positive = 8
+    most: Weight = 5.0
+    least: Share = 0.55
+
+
+class Static(Part, frozen=True):
+    """A static encoder: a word has one vector, learnt from the base (Wada et al., 2025).
+
+    Attributes:
+        words: The vocabulary: the most frequent words of the texts, at most so many.
+        contexts: Sentences of which a word's vector is the mean.
+        candidates: A word's sentences of which the shortest are its contexts.
+        sentences: The most sentences that are encoded, the shortest of the contexts.
+        rare: A word of fewer contexts has the base's vector of the word alone.
+        components: Sentences whose principal components are taken.
+        dropped: The first components, which are left out; -1 is a hundredth of the dimensions.
+        dimension: Components kept.
+        batch: Sentences a step of distillation.
+        temperature: Of the similarities.
+        learning_rate: Adam's.
+        validation: Sentences held out; a tenth of all, if that is less.
+        every: Steps between validations.
+        patience: Validations without a lower loss after which the learning ends.
+    """
+
+    words: Positive = 70_000
+    contexts: Positive = 100
+    candidates: Positive = 2_000
+    sentences: Positive = 250_000
+    rare: Positive = 5
+    components: Positive = 100_000
+    dropped: Annotated[int, Meta(ge=-1)] = -1
+    dimension: Positive = 256
+    batch: Annotated[int, Meta(ge=3)] = 128
+    temperature: Weight = 0.05
+    learning_rate: Weight = 1e-3
+    validation: Positive = 10_000
+    every: Positive = 40
+    patience: Positive = 5
+
+
+class Judge(Part, frozen=True):
+    """A judge, which reads a query and a span together (`slice_os.encoders.model_judge`).
+
+    Attributes:
+        rows: What `recipes/judge_rows.py` writes: a query, a positive and a negative.
+        pairs: A TSV file of rated pairs, like that of `Pairs`.
+        encoder: The encoder whose degrees it judges.
+        without: Kinds of rows that are left out.
+        batch: Rows a step.
+        rated: Rated pairs a step.
+        weight: Of the rated pairs' loss.
+        margin: By how much a positive's logit should be above its negative's.
+        kept: Weight of by how much positives are lowered.
+        highest: The judged degree that an opposite should stay below.
+        most: The maximum score.
+    """
+
+    rows: str
+    pairs: str
+    encoder: str
+    without: list[str] = field(default_factory=list)
+    batch: Positive = 48
+    rated: Positive = 32
+    weight: Weight = 2.0
+    margin: Amount = 1.0
+    kept: Amount = 0.3
+    highest: Share = 0.4
+    most: Weight = 5.0
+
+
+class Development(Part, frozen=True):
+    """The development set, whose measures choose the step that is kept.
+
+    Attributes:
+        pairs: A TSV file like that of `Pairs`; its pairs are also measured inside passages.
+        opposites: For a judge: a file as `slice-os evaluate opposites` takes it.
+        every: Steps between measures.
+        rows: How many pairs are measured.
+    """
+
+    pairs: str
+    opposites: str = ""
+    every: Positive = 200
+    rows: Positive = 500
+
+
+class Recipe(Part, frozen=True):
+    """See docs/training.md. Paths are relative to the recipe's folder, or to `--data`."""
+
+    name: str
+    base: str
+    steps: Positive
+    text: list[Text] = field(default_factory=list)
+    distillation: Distillation | None = None
+    ranking: Ranking | None = None
+    slice: Slice | None = None
+    triplets: Triplets | None = None
+    pairs: list[Pairs] = field(default_factory=list)
+    static: Static | None = None
+    judge: Judge | None = None
+    development: Development | None = None
+    seed: Count = 0
+    passage_words: tuple[Positive, Positive] = (20, 60)
+    learning_rate: Weight = 1e-4
+    weight_decay: Amount = 0.01
+    warmup: Share = 0.05
+    accumulate: Positive = 1
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    average: Share = 1.0
+    save_every: Positive = 100
+    licence: str = ""
+
+    @property
+    def draws(self) -> bool:
+        """Whether passages of running text are drawn."""
+        in_context = any(pairs.context for pairs in self.pairs)
+        return bool(self.distillation or self.ranking or in_context)
+
+    def learnt_from(self) -> Iterator[str]:
+        """Yield the paths of the training data."""
+        yield from (text.path for text in self.text)
+        if self.slice:
+            yield self.slice.triples
+        if self.triplets:
+            yield from self.triplets.files.values()
+        yield from (pairs.path for pairs in self.pairs)
+        if self.judge:
+            yield from (self.judge.rows, self.judge.pairs)
+
+    def models(self) -> Iterator[str]:
+        """Yield the folders of the base and the teachers."""
+        yield self.base
+        if self.distillation:
+            yield from filter(None, (self.distillation.teacher, self.distillation.second))
+        if self.ranking and self.ranking.teacher:
+            yield self.ranking.teacher
+        if self.judge:
+            yield self.judge.encoder
+
+    def paths(self) -> Iterator[str]:
+        """Yield every path of data that the recipe names."""
+        yield from self.learnt_from()
+        if self.development:
+            yield self.development.pairs
+            if self.development.opposites:
+                yield self.development.opposites
+
+
+def read_recipe(path: str | Path) -> Recipe:
+    """Read a recipe.
+
+    Raises:
+        TrainingError: It is not there, is not TOML, or says what is not understood.
+    """
+    path = Path(path)
+    try:
+        recipe = toml.decode(path.read_bytes(), type=Recipe)
+    except OSError as exc:
+        raise TrainingError(f"{path} cannot be read ({exc.strerror}): check the path.") from exc
+    except ValidationError as exc:
+        text = str(exc).replace("Object contains", "it has").replace("Object missing", "it misses")
+        raise TrainingError(
+            f"The recipe {path} is not usable, {text[0].lower()}{text[1:]}: "
+            "docs/training.md lists the keys."
+        ) from exc
+    except ValueError as exc:
+        raise TrainingError(f"{path} is not TOML ({exc}): correct it.") from exc
+    others = any((recipe.distillation, recipe.ranking, recipe.slice, recipe.triplets, recipe.pairs))
+    if not (others or recipe.static or recipe.judge):
+        raise TrainingError(
+            f"The recipe {path} has nothing to learn from: give it a table [distillation], "
+            "[ranking], [slice], [triplets], [[pairs]], [static] or [judge]."
+        )
+    if recipe.triplets and not recipe.triplets.files:
+        raise TrainingError(
+            f"The recipe {path} gives [triplets] no file: name its phrases, its contexts, or both."
+        )
+    if recipe.judge and (others or recipe.static):
+        raise TrainingError(
+            f"The recipe {path} makes a judge, which is a model of its own: leave out [judge], or "
+            "the other tables of what is learnt."
+        )
+    if others and recipe.static:
+        raise TrainingError(
+            f"The recipe {path} makes a static encoder, which learns from its base alone: leave "
+            "out [static], or the other tables of what is learnt."
+        )
+    if not recipe.text and (recipe.draws or recipe.static):
+        raise TrainingError(
+            f"The recipe {path} draws passages and names no text: give it a table [[text]]."
+        )
+    if (
+        recipe.ranking
+        and recipe.ranking.second
+        and not (recipe.distillation and recipe.distillation.second)
+    ):
+        raise TrainingError(
+            f"The recipe {path} gives [ranking] a share of a second teacher that it does not name: "
+            "name it as second in [distillation]."
+        )
+    low, high = recipe.passage_words
+    if low > high:
+        raise TrainingError(
+            f"The recipe {path} wants passages of {low} to {high} words: swap them."
+        )
+    return recipe

@@ -1,1 +1,0 @@
-"""What operators do with an index: its next generation, the way back, copies of it."""

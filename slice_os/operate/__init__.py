@@ -1,0 +1,1 @@
+"""What operators do with an index: reindex, copy, backup, check, doctor."""

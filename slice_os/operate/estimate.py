@@ -1,0 +1,110 @@
+"""What a reindex would take, measured on a sample that is written somewhere else."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from slice_os.encoders import Encoder
+from slice_os.operate.copying import Copier
+from slice_os.storage import Backend, backend_for
+from slice_os.storage.contract import IndexMeta
+from slice_os.types import Plain
+
+SAMPLE = 50
+"""Documents that a plan is measured on, at most,"""
+SAMPLE_PASSAGES = 200
+"""and about so many passages."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexPlan(Plain):
+    """What a reindex does: from which `source`, to which generation, how much of it and how long.
+
+    `passages`, `words` and `documents` are those of the live generation; `bytes` and `seconds` are
+    measured on a sample of its documents, with the new settings, without what a cluster takes to
+    merge.
+    """
+
+    location: str
+    source: str
+    generation: int
+    documents: int
+    passages: int
+    words: int
+    bytes: int
+    seconds: float
+    settings: dict[str, Any]
+
+
+def plan(
+    live: Backend,
+    where: str,
+    meta: IndexMeta,
+    settings: Mapping[str, Any],
+    source: str,
+    number: int,
+    encoder: Encoder | None,
+    options: Mapping[str, Any],
+) -> ReindexPlan:
+    """Write a sample to an index beside `where`, measure it, and delete it."""
+    state = live.status()
+    names = [name for name, _ in live.sources()]
+    drawn = random.Random(7).sample(names, min(SAMPLE, len(names)))
+    some, words = [], 0
+    for one in live.passages(documents=drawn):
+        if one.passage.number == 0:
+            if words >= SAMPLE_PASSAGES * live.meta.passage_words:
+                break
+            some.append(one.passage.document)
+        words += one.packed.own_words(one.passage)
+    with _beside(where, meta, settings, options) as target:
+        copier = Copier(live, target, encoder)
+        if some:
+            copier.copy(some[:1])  # the first takes longer
+        began = time.monotonic()
+        copier.copy(some)
+        took = time.monotonic() - began
+        made = target.status()
+    share = state.words / made.words if made.words else 0.0
+    return ReindexPlan(
+        live.location,
+        source,
+        number,
+        state.documents,
+        state.passages,
+        state.words,
+        int(made.bytes * share),
+        took * share,
+        {**asdict(meta), **settings},
+    )
+
+
+@contextmanager
+def _beside(
+    where: str, meta: IndexMeta, settings: Mapping[str, Any], options: Mapping[str, Any]
+) -> Iterator[Backend]:
+    """Make an index of the same kind, and delete it in the end."""
+    kind = backend_for(where)
+    if "://" not in where:
+        with (
+            tempfile.TemporaryDirectory(prefix="slice-os-plan-") as folder,
+            closing(kind.create(str(Path(folder) / "sample"), meta)) as target,
+        ):
+            yield target
+        return
+    given = {**settings, "replicas": 0}
+    # Where a role lets generations be made, it lets this be made.
+    beside = f"{where.rstrip('/')}-0plan-{uuid4().hex[:8]}"
+    with closing(kind.create(beside, meta, settings=given, **options)) as target:
+        try:
+            yield target
+        finally:
+            target.drop(1)

@@ -1,0 +1,110 @@
+"""How fast a run may go, and what it has taken: for every verb that works for long."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import TypeVar
+
+from slice_os.errors import LocationError
+from slice_os.host import Forkable
+
+T = TypeVar("T")
+
+
+class Throttle:
+    """A token bucket: so many a second in the long run, and at once what a second brings.
+
+    For one thread.
+
+    Args:
+        rate: How many a second; None for as many as come.
+
+    Raises:
+        LocationError: `rate` is not above 0.
+    """
+
+    def __init__(self, rate: float | None) -> None:
+        if rate is not None and not rate > 0:  # NaN is not, either
+            raise LocationError(f"A rate of {rate} a second ends never: give one above 0.")
+        self._rate = rate
+        self._most = self._left = max(rate or 0.0, 1.0)
+        self._then = time.monotonic()
+
+    def take(self, amount: int = 1) -> float:
+        """Wait until `amount` more may be done; return for how many seconds."""
+        if self._rate is None:
+            return 0.0
+        now = time.monotonic()
+        self._left = min(self._left + (now - self._then) * self._rate, self._most) - amount
+        self._then = now
+        if self._left >= 0:
+            return 0.0
+        time.sleep(-self._left / self._rate)
+        return time.monotonic() - now
+
+
+class Effort(Forkable):
+    """What work on an index has taken so far; threads may count at once.
+
+    Attributes:
+        spans: Span vectors handed over to a cluster.
+        retries: Requests, and parts of requests, that were sent again.
+        encoding_seconds: Spent waiting for words and their vectors: reading and encoding.
+        writing_seconds: Spent preparing what is written and handing it over, or writing it.
+        sending_seconds: Of all requests to a cluster together; those under way at once add up.
+        waiting_seconds: Held back: by a `Throttle`, or before a retry, in each thread.
+    """
+
+    NAMES = (
+        "spans", "retries", "encoding_seconds", "writing_seconds", "sending_seconds",
+        "waiting_seconds",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.spans = self.retries = 0
+        self.encoding_seconds = self.writing_seconds = 0.0
+        self.sending_seconds = self.waiting_seconds = 0.0
+        self._one = Lock()
+        self.watch_forks()
+
+    def forked(self) -> None:
+        """Another thread of the parent may have held it."""
+        self._one = Lock()
+
+    def add(self, **amounts: float) -> None:
+        """Add amounts to attributes."""
+        with self._one:
+            for name, amount in amounts.items():
+                setattr(self, name, getattr(self, name) + amount)
+
+    def so_far(self) -> dict[str, float]:
+        """Return all attributes by name."""
+        with self._one:
+            return {name: getattr(self, name) for name in self.NAMES}
+
+    def since(self, before: dict[str, float], report: object) -> None:
+        """Set the attributes of a report to what has been added since a `so_far`."""
+        for name, amount in self.so_far().items():
+            setattr(report, name, amount - before[name])
+
+    @contextmanager
+    def spent(self, name: str) -> Iterator[None]:
+        """Add the time that a block takes to an attribute."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.add(**{name: time.monotonic() - began})
+
+    def timed(self, items: Iterable[T], name: str) -> Iterator[T]:
+        """Yield `items`; the time in which they come about is added to an attribute."""
+        source = ((item,) for item in items)
+        while True:
+            with self.spent(name):
+                item = next(source, None)
+            if item is None:
+                return
+            yield item[0]

@@ -1,0 +1,205 @@
+"""A client for a cluster: requests, retried while it is busy, and the credentials they carry."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from threading import Event
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+from weakref import finalize
+
+import orjson
+from opensearchpy.serializer import JSONSerializer
+
+from slice_os.errors import ClusterError
+from slice_os.host import Forkable
+from slice_os.run_stats import Effort
+from slice_os.storage.cluster.cluster_errors import (
+    READ_TIMEOUT,
+    RETRY_TIMEOUT,
+    foreign_error,
+    with_retries,
+)
+from slice_os.storage.cluster.credentials import (
+    CONNECT_TIMEOUT,
+    authorization_of,
+    curl_options,
+    environment_of,
+    signer,
+    trust,
+)
+from slice_os.storage.cluster.response_checks import reading
+from slice_os.storage.cluster.settings import Address
+
+if TYPE_CHECKING:
+    from opensearchpy import OpenSearch
+
+TIMEOUT = 60.0
+
+
+class Client(Forkable):
+    """Sends requests to a cluster; what goes wrong is a `ClusterError`.
+
+    Args:
+        address: Where the cluster is.
+        credentials: Said instead of the environment's (docs/cluster.md), by the names of its
+            variables without SLICE_OS_, in small letters: user, password, api_key, ca_certs …
+        client: An opensearch-py client to use instead of one of our own; its owner closes it.
+
+    Raises:
+        ClusterError: the credentials, or the files that hold them, cannot be used.
+        MissingExtraError: AWS is asked for without boto3.
+
+    Attributes:
+        connection: The credentials and the client that were given.
+        effort: What the requests have taken so far.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        credentials: Mapping[str, str] | None = None,
+        client: OpenSearch | None = None,
+    ) -> None:
+        self.address, self.url = address, address.url
+        self._credentials, self._given = credentials, client
+        said = {"credentials": credentials, "client": client}
+        self.connection = {name: value for name, value in said.items() if value is not None}
+        self._own: OpenSearch | None = None
+        self.effort = Effort()
+        if client is None:
+            self._connect()
+        self.watch_forks()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _connect(self) -> None:
+        environment = environment_of(self._credentials)
+        self._is_usual = not environment.get("SLICE_OS_TIMEOUT")
+        self._own = _connect(self.address, environment)
+        finalize(self, self._own.close).atexit = False
+
+    def close(self) -> None:
+        """Close the connections, unless they are another's."""
+        if self._own is not None:
+            self._own.close()
+
+    def forked(self) -> None:
+        """Leave the connections to the parent: two that read from one would mix up answers."""
+        if self._given is None:
+            self._own = None
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | Iterable[Any] | None = None,
+        *,
+        retry_timeout: float = RETRY_TIMEOUT,
+        given_up: Event | None = None,
+        soon: bool = False,
+        **params: Any,
+    ) -> Any:
+        """Return the answer to a request; a body that is no mapping is sent as lines of JSON.
+
+        It is retried while the cluster is busy or away, for `retry_timeout` seconds or until
+        `given_up` is set. An answer that is due `soon` is waited for `READ_TIMEOUT` seconds, unless
+        the client, or SLICE_OS_TIMEOUT, is the caller's.
+
+        Raises:
+            ClusterError: by its class, what went wrong (`slice_os.errors`).
+        """
+        sent = body if body is None or isinstance(body, Mapping) else _lines(body)
+        where = quote(path, safe="/,*")
+        if soon and self._given is None and self._is_usual:
+            params["request_timeout"] = READ_TIMEOUT
+
+        def work() -> Any:
+            if self._own is None and self._given is None:
+                self._connect()
+            transport = (self._given or self._own).transport  # type: ignore[union-attr]
+            with self.effort.spent("sending_seconds"):
+                return transport.perform_request(method, where, params=dict(params), body=sent)
+
+        with reading(self.url):  # opensearch-py reads the answers that are errors
+            answer = with_retries(work, self.url, retry_timeout, given_up, self.effort)
+        if not isinstance(answer, Mapping | list):  # its headers were cut short, or it has none
+            raise foreign_error(self.url, "no JSON")
+        return answer
+
+    def curl(self, path: str, method: str = "GET") -> str:
+        """Return the beginning of a curl command for a POSIX shell: to the first host."""
+        return curl(self.address, path, method)
+
+
+def curl(address: Address, path: str, method: str = "GET") -> str:
+    """Return the beginning of a curl command for a POSIX shell: to the first host of an address."""
+    url = replace(address, hosts=address.hosts[:1]).url
+    how = "" if method == "GET" else f" -X {method}"
+    return f"curl -sS{curl_options(os.environ)}{how} {shlex.quote(url + path)}"
+
+
+class _Serializer(JSONSerializer):
+    """opensearch-py's JSON, by orjson."""
+
+    def dumps(self, data: Any) -> Any:
+        """Return JSON text; text stays as it is."""
+        return data if isinstance(data, str | bytes) else orjson.dumps(data).decode()
+
+    def loads(self, data: Any) -> Any:
+        """Return the value of a JSON text."""
+        return orjson.loads(data)
+
+
+def _lines(body: Iterable[Any]) -> bytes:
+    """Return bytes as they are, and other values as lines of JSON."""
+    if isinstance(body, bytes):
+        return body
+    return b"".join(orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE) for one in body)
+
+
+def _connect(address: Address, environment: Mapping[str, str]) -> OpenSearch:
+    from opensearchpy import OpenSearch
+    from urllib3 import Timeout
+
+    get = environment.get
+    seconds = _seconds(get("SLICE_OS_TIMEOUT"))
+    several = len(address.hosts) > 1
+    options: dict[str, Any] = {
+        "hosts": [{"host": host, "port": port} for host, port in address.hosts],
+        "use_ssl": address.scheme == "https",
+        "timeout": Timeout(connect=min(seconds, CONNECT_TIMEOUT), read=seconds),
+        "serializer": _Serializer(),
+        # Every answer is to be JSON: one of plain text is of something else.
+        "serializers": {"text/plain": _Serializer()},
+        "http_compress": get("SLICE_OS_COMPRESS", "0").lower() not in ("", "0", "false", "no"),
+        "max_retries": len(address.hosts) - 1,
+        "retry_on_timeout": False,
+        "retry_on_status": (502, 503, 504) if several else (),
+        "pool_maxsize": 8,
+        "url_prefix": address.prefix.strip("/"),
+    }
+    if address.scheme == "https":
+        options["ssl_context"] = trust(environment, address)
+    if region := get("SLICE_OS_AWS_REGION"):
+        options["http_auth"] = signer(region, get("SLICE_OS_AWS_SERVICE") or "es")
+    elif authorization := authorization_of(environment, address.url):
+        options["headers"] = {"authorization": authorization}
+    return OpenSearch(**options)
+
+
+def _seconds(text: str | None) -> float:
+    try:
+        seconds = float(text) if text else TIMEOUT
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 86_400:  # NaN is neither
+        raise ClusterError(f"SLICE_OS_TIMEOUT is {text!r}: it must be seconds, above 0.")
+    return seconds

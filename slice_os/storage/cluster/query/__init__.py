@@ -1,0 +1,38 @@
+"""Bodies for OpenSearch and Elasticsearch as plain JSON, for any client, and answers as hits.
+
+Pure functions: nothing here opens a connection. docs/query.md shows what each returns.
+"""
+
+from slice_os.storage.cluster.query.bodies import (
+    Dialect,
+    exact_query,
+    hybrid_queries,
+    hybrid_query,
+    lexical_query,
+    span_query,
+)
+from slice_os.storage.cluster.query.filters import filter_clauses, filter_tokens
+from slice_os.storage.cluster.query.hits import read_fused, read_hits
+from slice_os.storage.cluster.query.mining import mining_query, radius
+from slice_os.storage.cluster.query.pipelines import normalization_pipeline, rrf_pipeline
+from slice_os.storage.cluster.query.vectors import VectorType, field_vectors, query_value
+
+__all__ = [
+    "Dialect",
+    "VectorType",
+    "exact_query",
+    "field_vectors",
+    "filter_clauses",
+    "filter_tokens",
+    "hybrid_queries",
+    "hybrid_query",
+    "lexical_query",
+    "mining_query",
+    "normalization_pipeline",
+    "query_value",
+    "radius",
+    "read_fused",
+    "read_hits",
+    "rrf_pipeline",
+    "span_query",
+]

@@ -1,0 +1,148 @@
+"""Candidates of an embedded index: every passage's degree, SQLite's BM25, and the two fused."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, Future
+
+import numpy as np
+
+from slice_os.engine.fusion import get_fusion
+from slice_os.spans import degree
+from slice_os.storage.contract import Candidate, SearchQuery, StoredPassage
+from slice_os.storage.local.database import AT, Bools, Database, Int64
+from slice_os.storage.local.filter_bits import Meeting, meeting_of
+from slice_os.storage.local.lexical import Float64, Places, Postings, Ref, wording_clause
+from slice_os.storage.local.segments import Segment, best_cosines
+from slice_os.text.filters import Condition
+from slice_os.types import Float32, Passage
+
+Segments = Mapping[int, Segment]
+
+
+def candidates(
+    database: Database, segments: Segments, pool: Executor, queries: Sequence[SearchQuery]
+) -> list[list[Candidate]]:
+    """Return the ranks that each query asks for, best first; `pool` scans the segments."""
+    scanned: list[Future[Float32]] = []
+    rows: dict[int, int] = {}
+    places = Places(segments)
+    if dense := [n for n, query in enumerate(queries) if query.mode != "lexical"]:
+        vectors = np.array([queries[n].vector for n in dense])
+        lengths = [queries[n].lengths for n in dense]
+        rows = {n: row for row, n in enumerate(dense)}
+        scanned = [
+            pool.submit(best_cosines, segments[number], vectors, lengths)
+            for number in places.numbers.tolist()
+        ]
+    meeting = meeting_of(database)
+    postings = Postings(database, places, meeting, len(queries))
+    lexical = [  # while the pool scans
+        None if query.mode == "dense" else postings.scores(query.text, query.filters)
+        for query in queries
+    ]
+    cosines = [one.result() for one in scanned]
+    left_out: dict[tuple[Condition, ...], Bools] = {}
+    found = []
+    for n, (query, scores) in enumerate(zip(queries, lexical, strict=True)):
+        degrees = np.empty(0)
+        if n in rows and cosines:
+            filters = tuple(query.filters)
+            if filters not in left_out:
+                left_out[filters] = unseen(database, places, meeting, filters)
+            degrees = degree(np.concatenate([some[rows[n]] for some in cosines])).astype(float)
+            degrees[left_out[filters]] = np.nan
+        ranked = _ranked(postings, query, scores, degrees)[query.ranks.start : query.ranks.stop]
+        passages = fetch(database, segments, places.refs([place for place, *_ in ranked]))
+        found.append(
+            [
+                Candidate(score, stored, None if np.isnan(bm25) else bm25)
+                for (_, score, bm25), stored in zip(ranked, passages, strict=True)
+            ]
+        )
+    return found
+
+
+def _ranked(
+    postings: Postings, query: SearchQuery, lexical: tuple[Int64, Float64] | None, degrees: Float64
+) -> list[tuple[int, float, float]]:
+    """Return the places that a query finds, their scores and BM25 scores (or NaN), best first."""
+    depth = max(query.depth, query.ranks.stop)
+    rows, values = lexical or (np.empty(0, np.int64), np.empty(0))
+    matching = postings.places(rows[:depth])
+    top = _top(degrees, depth)
+    places = np.union1d(top, matching)
+    bm25 = np.full(len(places), np.nan)
+    bm25[np.searchsorted(places, matching)] = values[rows[:depth]]
+    scores = bm25 if query.mode == "lexical" else degrees[places]
+    if query.mode == "hybrid":
+        fusion, weight = get_fusion(query.fusion, query.weight)
+        if fusion.of_one:
+            if len(rows) > depth:  # the best by degree may have a BM25 score too
+                lacking = np.flatnonzero(np.isnan(bm25))
+                found = values[postings.rows(places[lacking])]
+                bm25[lacking] = np.where(found > 0, found, np.nan)
+            scores = fusion.of_one(np.nan_to_num(scores), np.nan_to_num(bm25), weight)
+        else:
+            dense = dict(zip(top.tolist(), degrees[top].tolist(), strict=True))
+            bm25s = values[rows[:depth]].tolist()
+            words = dict(zip(matching.tolist(), bm25s, strict=True))
+            fused = fusion.fuse(dense, words, weight)
+            scores = np.array([fused[place] for place in places.tolist()], float)
+    best = np.lexsort((places, -scores))[: query.ranks.stop]
+    return list(zip(places[best].tolist(), scores[best].tolist(), bm25[best].tolist(), strict=True))
+
+
+def fetch(
+    database: sqlite3.Connection, segments: Segments, refs: Sequence[Ref]
+) -> list[StoredPassage]:
+    """Return some passages, in the order of the references."""
+    rows = database.execute(
+        "SELECT p.segment, p.ordinal, d.metadata, d.id, p.number, p.start, p.end, p.text, p.title"
+        f" FROM {AT} JOIN documents d ON d.key = p.document ORDER BY place.key",
+        (json.dumps(refs),),
+    )
+    return [
+        StoredPassage(Passage(*passage), json.loads(metadata), segments[segment].passage(ordinal))
+        for segment, ordinal, metadata, *passage in rows
+    ]
+
+
+def unseen(
+    database: Database, places: Places, meeting: Meeting, filters: Sequence[Condition]
+) -> Bools:
+    """Tell of the passage at each place whether it is hidden, or a filter excludes it."""
+    found = np.zeros(len(places), bool)
+    if filters:
+        numbers = places.numbers.tolist()
+        owners = [_owners(database, number, places.passages(number)) for number in numbers]
+        found = ~meeting(filters, np.concatenate([*owners, np.empty(0, np.int64)]))
+    words, phrases = wording_clause(filters)
+    refs = "SELECT segment, ordinal FROM hidden"
+    if phrases:
+        refs += f" UNION ALL SELECT segment, ordinal FROM passages p WHERE NOT ({words})"
+    found[places.of(database.execute(refs, phrases).fetchall())] = True
+    return found
+
+
+def _owners(database: Database, segment: int, passages: int) -> Int64:
+    """Return the key of the document of each passage of a segment, 0 of those that are gone."""
+    if segment not in database.owners:
+        found = np.zeros(passages, np.int64)
+        query = "SELECT ordinal, document FROM passages WHERE segment = ?"
+        ordinals, keys = (
+            np.array(database.execute(query, (segment,)).fetchall(), np.int64).reshape(-1, 2).T
+        )
+        found[ordinals] = keys
+        database.owners[segment] = found
+    return database.owners[segment]
+
+
+def _top(degrees: Float64, depth: int) -> Int64:
+    """Return where the `depth` highest degrees are."""
+    best = np.arange(len(degrees))
+    if len(degrees) > depth:
+        best = np.argpartition(-degrees, depth - 1)[:depth]
+    return best[~np.isnan(degrees[best])]

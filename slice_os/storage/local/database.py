@@ -1,0 +1,296 @@
+"""The SQLite side of an embedded index: documents, passages and their BM25 postings."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from slice_os.errors import IndexDamagedError, LocationError
+from slice_os.files import sync_folder
+from slice_os.storage.contract import FORMAT, IndexMeta
+from slice_os.storage.local.check import note_description
+from slice_os.storage.local.segments import Recorded, mending
+from slice_os.text import stands
+from slice_os.text.filters import Filter
+
+Int64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+DATABASE = "index.sqlite"
+_SHARED_FILE = 1 << 15
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+# `hidden` names passages that a segment holds and no reader may see: those deleted, and those of
+# a document that is not complete yet (`pending`). A segment's number is never used again: readers
+# know what they have mapped by it.
+SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE documents (
+    key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, title TEXT NOT NULL, metadata TEXT NOT NULL,
+    hash TEXT, run INTEGER NOT NULL, source TEXT NOT NULL, digest TEXT);
+CREATE TABLE passages (
+    key INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents,
+    number INTEGER NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL,
+    title TEXT NOT NULL, text TEXT NOT NULL,
+    hash TEXT NOT NULL, words INTEGER NOT NULL, segment INTEGER NOT NULL, ordinal INTEGER NOT NULL,
+    pending INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL);
+CREATE INDEX passages_document ON passages (document, number);
+CREATE UNIQUE INDEX passages_place ON passages (segment, ordinal, document);
+CREATE INDEX passages_length ON passages (length, words, document) WHERE NOT pending;
+CREATE TABLE tokens (
+    token TEXT NOT NULL, block INTEGER NOT NULL, bits INTEGER NOT NULL,
+    PRIMARY KEY (token, block)) WITHOUT ROWID;
+CREATE TABLE segments (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, passages INTEGER NOT NULL, words INTEGER NOT NULL,
+    size INTEGER NOT NULL, checksum BLOB NOT NULL);
+CREATE TABLE hidden (
+    segment INTEGER NOT NULL, ordinal INTEGER NOT NULL, words INTEGER NOT NULL,
+    PRIMARY KEY (segment, ordinal)) WITHOUT ROWID;
+CREATE VIRTUAL TABLE postings USING fts5 (
+    title, text, content='passages', content_rowid='key', tokenize='porter unicode61');
+CREATE TRIGGER passages_added AFTER INSERT ON passages WHEN NOT new.pending BEGIN
+    INSERT INTO postings (rowid, title, text) VALUES (new.key, new.title, new.text);
+END;
+CREATE TRIGGER passages_deleted AFTER DELETE ON passages WHEN NOT old.pending BEGIN
+    INSERT INTO postings (postings, rowid, title, text)
+        VALUES ('delete', old.key, old.title, old.text);
+END;
+CREATE TRIGGER passages_completed AFTER UPDATE OF pending ON passages
+        WHEN old.pending AND NOT new.pending BEGIN
+    INSERT INTO postings (rowid, title, text) VALUES (new.key, new.title, new.text);
+END;
+"""
+
+AT = (
+    "json_each(?) place CROSS JOIN passages p"
+    " ON p.segment = json_extract(place.value, '$[0]')"
+    " AND p.ordinal = json_extract(place.value, '$[1]')"
+)
+"""The passages `p` at the places of a JSON list of [segment, ordinal]; looked up in that order."""
+
+
+class State(NamedTuple):
+    """What tells that somebody has written to an index, or is about to."""
+
+    changed: int
+    size: int
+    logged: bool
+
+
+class Database(sqlite3.Connection):
+    """A connection to an index; `sealed`: it takes the file for one that stays in this state.
+
+    `refused` is then why it cannot be read as one that changes. `lengths` is what BM25 keeps of the
+    lengths of passages, with the state that it was read in, `owners` whose passages those of a
+    segment are, by their documents' keys: these change no more, and what is gone stays hidden.
+    `met` says which documents meet some filters, with the state that it was read in.
+    """
+
+    sealed: State | None = None
+    refused: sqlite3.Error | None = None
+    lengths: tuple[object, tuple[Int64, npt.NDArray[np.float64], Int64]] | None = None
+    met: tuple[object, dict[tuple[Filter, ...], Bools]] | None = None
+    owners: dict[int, Int64]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.owners = {}
+
+
+def connect(folder: Path) -> Database:
+    """Open the database of an existing index; readers and the writer each have their own.
+
+    Readers of a write-ahead log share a file beside it. Where nobody has made it, and this process
+    may not, SQLite reads the database only as a file that does not change (`reading`).
+    """
+    file = folder / DATABASE
+    try:
+        database = _open(file)
+        try:
+            database.execute("SELECT 1 FROM meta LIMIT 1")
+        except sqlite3.Error as exc:  # another error is seen, and said, by who reads it
+            # A full disk has no room for that file either.
+            if any(sign in str(exc) for sign in ("readonly", "unable to open", "full", "I/O")):
+                database.close()
+                state = state_of(folder)
+                if state.logged:
+                    raise LocationError(
+                        f"A run that wrote to {folder} was killed: open the index once with the "
+                        "right to write into its folder."
+                    ) from exc
+                database = _open(file, "?mode=ro&immutable=1")
+                database.sealed, database.refused = state, exc
+    except (sqlite3.Error, UnicodeDecodeError) as exc:
+        raise as_error(folder, exc) from exc
+    return database
+
+
+def _open(file: Path, mode: str = "?mode=rw") -> Database:
+    database = Database(
+        f"{file.absolute().as_uri()}{mode}",
+        uri=True,
+        isolation_level=None,
+        timeout=60,
+        check_same_thread=False,
+    )
+    database.execute("PRAGMA busy_timeout = 60000")
+    database.create_function("stands", 3, stands, deterministic=True)
+    return database
+
+
+def state_of(folder: Path) -> State:
+    """Return the state of the index in `folder`."""
+    file = (folder / DATABASE).stat()
+    log = folder / f"{DATABASE}-wal"  # an empty one is of a reader for whom the disk was full
+    return State(file.st_mtime_ns, file.st_size, log.exists() and log.stat().st_size > 0)
+
+
+def is_outdated(database: Database, folder: Path) -> bool:
+    """Tell whether what is read as a file that does not change has changed."""
+    return database.sealed not in (None, state_of(folder))
+
+
+@contextmanager
+def reading(database: Database, folder: Path) -> Iterator[None]:
+    """Raise what SQLite's errors mean, and LocationError if what was read is outdated by now."""
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as exc:
+        _check_sealed(database, folder)
+        raise as_error(folder, exc) from exc
+    _check_sealed(database, folder)
+
+
+def _check_sealed(database: Database, folder: Path) -> None:
+    if is_outdated(database, folder):
+        raise LocationError(
+            f"The index {folder} was written to while it was read without the right to write "
+            "beside it: run this again."
+        )
+
+
+def is_full(folder: Path, exc: Exception) -> bool:
+    """Tell whether an error is that of a full disk, or of a file as large as it may be."""
+    if getattr(exc, "errno", None) in _FULL or "is full" in str(exc):
+        return True
+    # SQLite says so little where it cannot make the file that readers share.
+    return "I/O" in str(exc) and shutil.disk_usage(folder).free < _SHARED_FILE
+
+
+def as_error(folder: Path, exc: sqlite3.Error | OSError | UnicodeDecodeError) -> LocationError:
+    """Return what to raise for an error of SQLite or the file system.
+
+    What SQLite says of a damaged database may quote it, and be no text then.
+    """
+    if isinstance(exc, UnicodeDecodeError) or any(
+        sign in str(exc) for sign in ("malformed", "not a database", "disk image")
+    ):
+        return _damaged(folder, exc)
+    if is_full(folder, exc):
+        return LocationError(
+            f"The disk that holds {folder} is full: make room and run this again. What was "
+            "committed is kept, and searching goes on."
+        )
+    if "readonly" in str(exc):
+        return LocationError(f"The index {folder} cannot be written: get the right to, or copy it.")
+    return LocationError(f"The index {folder} cannot be used: {exc}.")
+
+
+def _damaged(folder: Path, exc: Exception) -> IndexDamagedError:
+    said = " ".join(str(exc).split())  # which may quote what the database holds
+    return IndexDamagedError(
+        f"The index {folder} is damaged ({said}): restore a backup, or index to a new location."
+    )
+
+
+def recorded_segments(database: sqlite3.Connection) -> dict[int, Recorded]:
+    """Return what the database says of each segment, by number, in order."""
+    rows = database.execute("SELECT * FROM segments ORDER BY number")
+    return {row[0]: Recorded(*row) for row in rows}
+
+
+def record_segment(database: sqlite3.Connection, segment: Recorded) -> None:
+    """Note a segment."""
+    database.execute("INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?, ?)", segment)
+
+
+def segment_missing(folder: Path) -> IndexDamagedError:
+    """Return what to raise where a file of a segment is gone."""
+    return IndexDamagedError(f"The index {folder} misses a segment file: {mending(folder)}.")
+
+
+def next_segment(database: sqlite3.Connection) -> int:
+    """Return a segment number that has never been used."""
+    (number,) = database.execute(
+        "SELECT ifnull(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'segments'"
+    ).fetchone()
+    return int(number)
+
+
+def create(folder: Path, meta: IndexMeta) -> None:
+    """Make an empty index in `folder`; the rename of its database is what makes it exist."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "segments").mkdir(exist_ok=True)
+    fresh = folder / f"{DATABASE}.new"
+    fresh.unlink(missing_ok=True)
+    database = sqlite3.connect(fresh, isolation_level=None)
+    try:
+        database.executescript(SCHEMA)
+        values = {name: getattr(meta, name) for name in IndexMeta.__dataclass_fields__}
+        database.execute("INSERT INTO meta VALUES ('index', ?)", (json.dumps(values),))
+        database.execute("INSERT INTO meta VALUES ('run', '0'), ('roots', '{}'), ('digest', '')")
+        note_description(database)
+        database.execute("PRAGMA journal_mode = WAL")
+    finally:
+        database.close()
+    fresh.rename(folder / DATABASE)
+    sync_folder(folder)
+
+
+def load_meta(database: sqlite3.Connection, folder: Path) -> IndexMeta:
+    """Return what the index says of itself, or raise an error that names the way out."""
+    try:
+        (text,) = database.execute("SELECT value FROM meta WHERE name = 'index'").fetchone()
+        values = json.loads(text)
+        if (newer := values["format"] > FORMAT) or values["format"] < FORMAT:
+            raise LocationError(
+                f"The index {folder} has format {values['format']}, this slice-os reads {FORMAT}: "
+                f"{'install a newer one' if newer else 'index to a new location'}."
+            )
+        if unknown := values.keys() - IndexMeta.__dataclass_fields__:
+            raise LocationError(
+                f"The index {folder} says of itself what this slice-os does not know "
+                f"({', '.join(sorted(unknown))}): install a newer slice-os."
+            )
+        if values["format"] < FORMAT:
+            raise LocationError(
+                f"The index {folder} has format {values['format']}, of a slice-os before this one: "
+                "index again to a new location."
+            )
+        if values.get("store") is not None:
+            values["store"] = tuple(values["store"])
+        return IndexMeta(**values)
+    except sqlite3.OperationalError as exc:
+        raise as_error(folder, exc) from exc
+    except (sqlite3.Error, TypeError, ValueError, KeyError) as exc:
+        raise _damaged(folder, exc) from exc
+
+
+def load_roots(database: sqlite3.Connection) -> dict[str, str] | None:
+    """Return the folders in which ids start, by prefix; None of an index older than they are."""
+    row = database.execute("SELECT value FROM meta WHERE name = 'roots'").fetchone()
+    try:
+        return json.loads(row[0]) if row else None
+    except (TypeError, ValueError) as exc:
+        raise IndexDamagedError(
+            "What the index says of its roots is damaged: restore a backup ('slice-os restore'), "
+            "or index to a new location."
+        ) from exc

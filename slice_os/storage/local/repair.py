@@ -1,0 +1,95 @@
+"""Encoding anew what a lost or damaged segment of an embedded index held."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from slice_os.encoders.phrase_head import PhraseHead
+from slice_os.errors import IndexDamagedError
+from slice_os.spans import PackedPassage
+from slice_os.storage.local.check import PASSAGE
+from slice_os.storage.local.compaction import rewrite
+from slice_os.storage.local.database import as_error, connect, load_meta, recorded_segments
+from slice_os.storage.local.filter_bits import make_tokens
+from slice_os.storage.local.write import SEGMENT_WORDS, lock
+from slice_os.types import Passage, Words
+
+_POSTINGS = (
+    "INSERT INTO postings (postings) VALUES ('delete-all')",
+    "INSERT INTO postings (rowid, title, text)"
+    " SELECT key, title, text FROM passages WHERE NOT pending",
+)
+Encode = Callable[[Iterable[str]], Iterator[Words]]
+
+
+def repair(
+    folder: Path,
+    segments: Iterable[int],
+    encode: Encode,
+    head: PhraseHead | None,
+    *,
+    postings: bool = False,
+) -> tuple[int, int]:
+    """Put new segments, of the texts that the database has, in the place of damaged ones.
+
+    All else stays as it is, and readers are not disturbed. With `postings` those of the words, and
+    what filters look up, are made anew, too.
+
+    Returns:
+        How many passages were encoded, and their words.
+
+    Raises:
+        IndexLockedError: somebody is writing to the index.
+        IndexDamagedError: a text of the database holds no word.
+    """
+    held = lock(folder)
+    try:
+        with closing(connect(folder)) as database:
+            mended = _repair(database, folder, list(segments), encode, head)
+            if postings:
+                database.execute("BEGIN IMMEDIATE")
+                for statement in _POSTINGS:
+                    database.execute(statement)
+                make_tokens(database)
+                database.execute("COMMIT")
+            return mended
+    except (OSError, sqlite3.Error) as exc:
+        raise as_error(folder, exc) from exc
+    finally:
+        held.release()
+
+
+def _repair(
+    database: sqlite3.Connection,
+    folder: Path,
+    segments: list[int],
+    encode: Encode,
+    head: PhraseHead | None,
+) -> tuple[int, int]:
+    max_words = load_meta(database, folder).max_words
+    database.execute("BEGIN IMMEDIATE")
+    here = recorded_segments(database)
+    lost = [number for number in segments if number in here]
+    passages = words = 0
+
+    def encoded() -> Iterator[tuple[int, int, int, PackedPassage]]:
+        nonlocal passages, words
+        for number in lost:
+            query = f"SELECT p.key, p.ordinal, {PASSAGE} WHERE p.segment = ? ORDER BY p.ordinal"
+            rows = database.execute(query, (number,)).fetchall()
+            said = [Passage(*passage) for _, _, *passage in rows]
+            found = encode(one.text for one in said)
+            for (key, ordinal, *_), one, own in zip(rows, said, found, strict=True):
+                if not len(own):
+                    raise IndexDamagedError(
+                        f"A passage of {folder} holds no word ({one.text[:40]!r}): delete the "
+                        "folder and index again."
+                    )
+                passages, words = passages + 1, words + len(own)
+                yield key, number, ordinal, PackedPassage.pack(own, max_words, one, head)
+
+    rewrite(database, folder, lost, encoded(), SEGMENT_WORDS)
+    return passages, words

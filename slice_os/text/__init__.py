@@ -1,0 +1,31 @@
+"""Text: sentences, splitting, exact words, filters and BM25; no model, no I/O."""
+
+from slice_os.text.bm25 import K1 as K1
+from slice_os.text.bm25 import MAX_TERMS as MAX_TERMS
+from slice_os.text.bm25 import B as B
+from slice_os.text.bm25 import inverse_document_frequency as inverse_document_frequency
+from slice_os.text.bm25 import query_terms as query_terms
+from slice_os.text.bm25 import rounded_lengths as rounded_lengths
+from slice_os.text.bm25 import terms as terms
+from slice_os.text.bm25 import text_length as text_length
+from slice_os.text.exact_words import LONGEST as LONGEST
+from slice_os.text.exact_words import WORD as WORD
+from slice_os.text.exact_words import Query as Query
+from slice_os.text.exact_words import Wording as Wording
+from slice_os.text.exact_words import check_characters as check_characters
+from slice_os.text.exact_words import exact_words as exact_words
+from slice_os.text.exact_words import parse_query as parse_query
+from slice_os.text.exact_words import stands as stands
+from slice_os.text.phrasing import Phrasing as Phrasing
+from slice_os.text.phrasing import phrasing as phrasing
+from slice_os.text.phrasing import placed as placed
+from slice_os.text.sentences import flow as flow
+from slice_os.text.sentences import heading_of as heading_of
+from slice_os.text.sentences import sentence_around as sentence_around
+from slice_os.text.sentences import unwrap as unwrap
+from slice_os.text.splitting import DEFAULT_MAX_WORDS as DEFAULT_MAX_WORDS
+from slice_os.text.splitting import count_words as count_words
+from slice_os.text.splitting import joined as joined
+from slice_os.text.splitting import sentence_ends as sentence_ends
+from slice_os.text.splitting import split as split
+from slice_os.text.splitting import with_neighbours as with_neighbours

@@ -1,0 +1,209 @@
+"""Metadata filters, the same on every backend: equality, ranges, any of, prefixes, presence."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import regex
+
+from slice_os.corpus.rows import as_utc
+from slice_os.errors import QueryError
+from slice_os.text import Wording, check_characters
+
+OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+WORDS = ("in", "exists", "prefix", "or")
+"""What stands between spaces: ``a in x,y``, ``a exists``, ``a prefix x``, ``a=1 or b=2``."""
+# A lone surrogate, half a character, is in no text: it stands for a byte that is not UTF-8.
+_HALF = regex.compile(r"[\ud800-\udfff]")
+_OPERATOR = regex.compile(r"!=|>=|<=|=|>|<")
+_WORDED = regex.compile(r"\s(in|prefix)\s")
+_OR = regex.compile(r"(?<!\s)\s++or\s+")
+_NUMBER = regex.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+_LONG = regex.compile(r"[+-]?\d{16,}")
+_DATE = regex.compile(r"(\d{4})-\d\d(-\d\d([T ].*)?)?", regex.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A condition on a document's metadata, or any of it and `others`; *and* joins several.
+
+    The operators are ``=``, ``!=``, ``>=``, ``<=``, ``>``, ``<``, ``prefix`` and ``exists`` (any
+    value but null). A list holds if one of its members does (for ``!=``: if none equals), and
+    ``a.b`` names the field b of an object a, or of the objects of a list a. A stored number
+    compares as a number, and so does a text that reads as one in a range, an ISO date as its year;
+    all else compares as text, so that "01234" is not 1234 and ISO dates sort. Integers beyond 2^53,
+    which no float tells apart, are equal as texts.
+    """
+
+    field: str
+    operator: str
+    value: str
+    others: tuple[Filter, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_characters(self.field)
+        check_characters(self.value)
+
+    @property
+    def fields(self) -> list[str]:
+        """The names of all fields that the condition is on."""
+        return list(dict.fromkeys([self.field, *(one.field for one in self.others)]))
+
+    def __str__(self) -> str:
+        between = " " if self.operator.isalpha() else ""
+        own = between.join((self.field, self.operator, self.value)).rstrip()
+        return " or ".join([own, *map(str, self.others)])
+
+
+Condition = Filter | Wording
+"""What a passage has to meet: of its document's metadata, or of its own words."""
+
+
+def is_long(text: str) -> bool:
+    """Tell whether a text is an integer beyond what floats tell apart, as identifiers may be."""
+    return bool(_LONG.fullmatch(text)) and abs(float(text)) > 2**53
+
+
+def as_number(text: str) -> float | None:
+    """Return the number that a text reads as in a range, of an ISO date its year; else None."""
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    date = _DATE.fullmatch(text)
+    return float(date[1]) if date else None
+
+
+def parse_filters(filters: Mapping[str, object] | Iterable[str | Filter] | None) -> list[Filter]:
+    """Return filters from a mapping of equalities or from texts like ``year>=2020``.
+
+    In a mapping a list stands for any of its values. In a text the operators may also be words:
+    ``year in 2019,2020``, ``author exists``, ``path prefix docs/``, ``year=2019 or kind=a``.
+
+    Raises:
+        QueryError: a text without a field or an operator, or a list without values.
+    """
+    if filters is None:
+        return []
+    if isinstance(filters, str):
+        filters = [filters]
+    if isinstance(filters, Mapping):
+        return [_any_of(name, value) for name, value in filters.items()]
+    return [one if isinstance(one, Filter) else _parse(one) for one in filters]
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _any_of(name: str, value: object) -> Filter:
+    values = list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
+    if not values:
+        raise QueryError(f"The filter on {name!r} is a list without values: leave it out.")
+    if any(one is None for one in values):
+        raise QueryError(
+            f"The filter on {name!r} is None, which is no value: leave it out, or name a value."
+        )
+    return either(Filter(name, "=", _text(one)) for one in values)
+
+
+def either(filters: Iterable[Filter]) -> Filter:
+    """Return the condition that any of some is met, of one or more, each without others."""
+    first, *others = filters
+    return replace(first, others=tuple(others))
+
+
+def _parse(text: str) -> Filter:
+    parts = [_parse_one(part) for part in _OR.split(text)]
+    if len(parts) == 1 or None in parts:  # a value may hold the word
+        parts = [_parse_one(text)]
+    conditions = [one for one in parts if one is not None]
+    if not conditions:
+        raise QueryError(
+            f"The filter {text!r} is not understood: write field=value, or field>=value for a "
+            f"range ({' '.join(OPERATORS)}), 'field in a,b', 'field prefix a', 'field exists', or "
+            "several of these with 'or' between them."
+        )
+    # Each is one of several, those of its own included.
+    return either(replace(one, others=()) for part in conditions for one in (part, *part.others))
+
+
+def _parse_one(text: str) -> Filter | None:
+    text = text.strip()
+    if not text or _HALF.search(text):
+        return None
+    if found := _OPERATOR.search(text):
+        field, op, value = text[: found.start()].strip(), found[0], text[found.end() :].strip()
+        if field and "!" not in field:
+            return None if value[:1] in tuple("=<>~") else _compared(field, op, value)
+        return None
+    if found := _WORDED.search(text):
+        field, value = text[: found.start()].strip(), text[found.end() :].strip()
+        if not (field and value):
+            return None
+        if found[1] == "in":
+            return _any_of(field, [one.strip() for one in value.split(",")])
+        return Filter(field, "prefix", value)
+    field, *last = text.rsplit(None, 1)
+    return Filter(field, "exists", "") if last == ["exists"] else None
+
+
+def _compared(field: str, op: str, value: str) -> Filter:
+    """Return a comparison; a time with an offset is compared in UTC, as the corpus has times."""
+    utc = as_utc(value)
+    if op == "=" and utc != value:
+        return either([Filter(field, op, value), Filter(field, op, utc)])
+    return Filter(field, op, utc)
+
+
+def flat_metadata(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested metadata with dotted names, as OpenSearch's flat_object addresses them."""
+    flat: dict[str, Any] = {}
+    for name, value in metadata.items():
+        if isinstance(value, Mapping):
+            flat.update(flat_metadata(value, f"{prefix}{name}."))
+        elif isinstance(value, float) and not math.isfinite(value):
+            flat[f"{prefix}{name}"] = str(value)  # JSON has no NaN
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
+
+
+def leaves(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of all that can be filtered: members of lists and of their objects."""
+    for name, stored in flat_metadata(metadata).items():
+        for member in stored if isinstance(stored, list | tuple) else [stored]:
+            if isinstance(member, Mapping):
+                yield from ((f"{name}.{inner}", value) for inner, value in leaves(member))
+            elif member is not None:
+                yield name, member
+
+
+def field_names(metadata: Mapping[str, Any]) -> list[str]:
+    """Return the names of the fields that a filter can be on."""
+    return [name for name, _ in leaves(metadata)]
+
+
+def unknown_field(location: str, field: str, names: Iterable[str]) -> QueryError:
+    """Return the error for a filter on a field that no document has."""
+    known = sorted(names)
+    near = difflib.get_close_matches(field, known, 3) or [
+        name for name in known if name.lower() == field.lower()
+    ]
+    if near:
+        advice = f"did you mean {' or '.join(near)}?"
+    elif known:
+        advice = f"they have {', '.join(known[:10])}{' …' if len(known) > 10 else ''}."
+    else:
+        advice = "they have no metadata."
+    return QueryError(f"No document of {location} has a field {field!r}: {advice}")

@@ -1,0 +1,143 @@
+"""`[triplets]`: Phrase-BERT's objective over phrases, and over phrases and their contexts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import slice_os
+from slice_os.errors import TrainingError
+from slice_os.exporters.checkpoint import load_checkpoint
+from slice_os.exporters.parity import sentences
+from slice_os.lab.train import triplet_loss
+from slice_os.lab.train.recipe import Triplets, read_recipe
+from slice_os.lab.train.student import Student
+from slice_os.lab.train.triplets import PhraseTriplets
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def data(room, tmp_path):
+    """Return a folder with rows of both kinds, and a base whose [UNK] stands for what is masked."""
+    from transformers import AutoTokenizer  # here, since it takes seconds
+
+    room()
+    base = Path((tmp_path / "base").resolve())
+    (tmp_path / "base").unlink()
+    (tmp_path / "base").mkdir()
+    for file in base.iterdir():
+        (tmp_path / "base" / file.name).write_bytes(file.read_bytes())
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    tokenizer.mask_token = "[UNK]"
+    tokenizer.save_pretrained(tmp_path / "base")
+    texts = sentences()
+    phrases = [(text[:15], text[15:40], texts[-k - 1][:20]) for k, text in enumerate(texts[:20])]
+    contexts = [
+        (text[:15], f"[MASK] {text[15:]}", f"{texts[-k - 1][:30]} [MASK] {texts[-k - 1][45:]}")
+        for k, text in enumerate(texts[:20])
+    ]
+    for name, rows in (("phrase-rows.tsv", phrases), ("context-rows.tsv", contexts)):
+        text = "".join("\t".join(field.strip() or "x" for field in row) + "\n" for row in rows)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def recipe(data, *without):
+    """Write recipes/phrase.toml for a small model and 20 steps, without some of the files."""
+    text = (ROOT / "recipes/phrase.toml").read_text(encoding="utf-8")
+    for key, value in (("base", '"base"'), ("steps", 20), ("learning_rate", 1e-3)):
+        text, count = re.subn(rf"^{key} = .*$", f"{key} = {value}", text, flags=re.MULTILINE)
+        assert count == 1
+    for key in without:
+        text, count = re.subn(rf"^{key} = .*\n", "", text, flags=re.MULTILINE)
+        assert count == 1
+    (data / "phrase.toml").write_text(text, encoding="utf-8")
+    return data / "phrase.toml"
+
+
+def test_the_loss_is_the_papers():
+    rng = np.random.default_rng(3)
+    vectors = [torch.tensor(rng.normal(size=(6, 4)) * 3) for _ in range(3)]
+    for margin in (0.5, 1.0, 5.0):
+        p, near, far = (one.numpy() for one in vectors)
+        distances = np.linalg.norm(p - near, axis=1), np.linalg.norm(p - far, axis=1)
+        expected = np.maximum(0, margin + distances[0] - distances[1]).mean()
+        assert triplet_loss(*vectors, margin).item() == pytest.approx(expected, abs=1e-5)
+    for shapes in (((2, 3), (2, 3), (1, 3)), ((0, 3),) * 3, ((3,),) * 3):
+        with pytest.raises(ValueError, match="give three of"):
+            triplet_loss(*(torch.zeros(shape) for shape in shapes))
+
+
+def test_vectors_are_means_of_tokens_at_any_length(checkpoint):
+    student = Student(load_checkpoint(checkpoint("bert")))
+    texts = [text[:40] for text in sentences()[:5]]
+    with torch.no_grad():
+        raw, unit = student.encode(texts, unit=False), student.encode(texts)
+        tokens = student.words(texts, by_token=True)
+    means = tokens.vectors.sum(dim=1) / tokens.counts[:, None]
+    torch.testing.assert_close(raw, means, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(unit, torch.nn.functional.normalize(raw), atol=1e-6, rtol=1e-6)
+    assert (raw.norm(dim=1) - 1).abs().min() > 0.1
+
+
+@pytest.mark.parametrize("without", [(), ("phrases",), ("contexts",)])
+def test_the_recipe_and_its_ablations_learn(data, without, losses_of):
+    path = recipe(data, *without)
+    wanted = read_recipe(path).triplets
+    assert (wanted.batch, wanted.margin) == (16, 1.0)
+    seen = []
+    report = slice_os.train(path, data / "run", progress=seen.append)
+    assert report.step == 20
+    assert {*seen[0].losses} == {"phrases", "contexts"} - set(without)
+    assert seen[0].rate > 0
+    assert {*read_recipe(path).learnt_from()} == set(wanted.files.values())
+    whole = Triplets("phrase-rows.tsv", "context-rows.tsv", batch=20)
+    before, after = losses_of(PhraseTriplets(whole, data))
+    for kind in seen[0].losses:
+        assert after[kind] < 0.7 * before[kind]
+
+
+def test_rows_are_read_in_order_and_skipped(data):
+    objective, other = (
+        PhraseTriplets(Triplets("phrase-rows.tsv", batch=3), data) for _ in range(2)
+    )
+    student, rng = Student(load_checkpoint(data / "base")), np.random.default_rng(0)
+    with torch.no_grad():
+        losses = [objective.losses(student, rng)["phrases"].item() for _ in range(8)]
+        other.skip(5)
+        assert other.losses(student, rng)["phrases"].item() == losses[5]
+
+
+def test_a_phrase_is_masked_by_the_bases_own_token(data):
+    base = Student(load_checkpoint(data / "base"))
+    rows = (data / "context-rows.tsv").read_text().splitlines()
+    fields = [row.replace("[MASK]", "[UNK]").split("\t") for row in rows[:4]]
+    with torch.no_grad():
+        found = PhraseTriplets(Triplets(contexts="context-rows.tsv", batch=4), data).losses(
+            base, np.random.default_rng(0)
+        )
+        vectors = [base.encode(list(column), unit=False) for column in zip(*fields, strict=True)]
+    assert found["contexts"].item() == pytest.approx(triplet_loss(*vectors).item(), rel=1e-5)
+
+
+def test_a_base_that_masks_nothing(data, checkpoint):
+    student = Student(load_checkpoint(checkpoint("bert")))
+    objective = PhraseTriplets(Triplets(contexts="context-rows.tsv"), data)
+    with pytest.raises(TrainingError, match="no token for a masked word"):
+        objective.losses(student, np.random.default_rng(0))
+
+
+def test_recipes_that_cannot_be_used(data):
+    with pytest.raises(TrainingError, match="no file: name its phrases"):
+        read_recipe(recipe(data, "phrases", "contexts"))
+    (data / "phrase-rows.tsv").write_text("one\ttwo\n")
+    with pytest.raises(TrainingError, match="line 1, has 2 columns instead of 3"):
+        slice_os.train(recipe(data), data / "run")
+    (data / "phrase-rows.tsv").unlink()
+    with pytest.raises(TrainingError, match=r"phrase-rows\.tsv does not exist"):
+        slice_os.train(recipe(data), data / "run")

@@ -1,0 +1,100 @@
+"""A file that takes too much, or breaks its reader, costs itself alone."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from slice_os.corpus import parse_process as apart
+from slice_os.corpus import read
+from slice_os.corpus.formats import FORMATS, Parsed, Row, Rows, Whole
+from slice_os.errors import CorpusError
+from slice_os.types import Reject
+
+
+def forever(data: bytes) -> Parsed:
+    while data:
+        pass
+    return Parsed("")
+
+
+def sleeping(data: bytes) -> Parsed:
+    time.sleep(1000)
+    return Parsed("")
+
+
+def hungry(data: bytes) -> Parsed:
+    return Parsed("a" * (1 << 40))
+
+
+def breaking(data: bytes) -> Parsed:
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return Parsed("")
+
+
+def talking(data: bytes) -> Parsed:
+    os.write(1, b"a library says something\n")
+    return Parsed(f"{data.decode()} \ud800")
+
+
+def rows(stream: io.BytesIO) -> Iterator[Row]:
+    for number in range(2500):
+        yield Row(number, {"text": f"row {number}"})
+    raise CorpusError("ends here")
+
+
+@pytest.fixture
+def formats(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have formats of this file, which a process finds as it finds any module."""
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    monkeypatch.setattr(apart, "_idle", [])
+    for parse in (forever, sleeping, hungry, breaking, talking, rows):
+        monkeypatch.setattr(parse, "__module__", "test_apart")
+        kind = Rows(parse, apart=True) if parse is rows else Whole(parse, apart=True)
+        monkeypatch.setitem(FORMATS, f".{parse.__name__}", kind)
+    yield
+    apart._close_idle()
+
+
+@pytest.mark.usefixtures("formats")
+def test_what_takes_too_much_is_killed_and_the_next_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "SECONDS", 1)
+    monkeypatch.setattr(apart, "_PATIENCE", 4)
+    reasons = {
+        "a.forever": "more than 1 s",
+        "b.sleeping": "more than 1 s",
+        "c.hungry": "512 MB",
+        "d.breaking": "breaks its reader",
+    }
+    for name in (*reasons, "e.talking"):
+        (tmp_path / name).write_text("text")
+    rejects: list[Reject] = []
+    began = time.monotonic()
+    assert [d.text for d in read(tmp_path, on_reject=rejects.append)] == ["text \ufffd"]
+    assert time.monotonic() - began < 60
+    said = {Path(one.place).name: one.reason for one in rejects}
+    assert said.keys() == reasons.keys()
+    for name, reason in reasons.items():
+        assert reason in said[name], name
+
+
+@pytest.mark.usefixtures("formats")
+def test_rows_come_from_another_process_and_those_before_an_error_stay(tmp_path: Path) -> None:
+    (tmp_path / "a.rows").write_text("text")
+    rejects: list[Reject] = []
+    found = [d.text for d in read(tmp_path, on_reject=rejects.append)]
+    assert found == [f"row {number}" for number in range(2500)]
+    assert [one.reason for one in rejects] == ["ends here"]
+    assert len(apart._idle) == 1
+    for document in read(tmp_path):  # one that nobody goes on with does not wait for ever
+        assert document.text == "row 0"
+        break
+    assert len(apart._idle) == 0

@@ -1,0 +1,88 @@
+"""What pages say, however they are laid out."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+
+import pytest
+
+from slice_os.corpus import read
+from slice_os.text import split
+from slice_os.types import Document
+from support.pages import columns_of, prose
+
+BOOKS = 3 * int(os.environ.get("SLICE_OS_FUZZ", "1000")) // 1000
+"""Of each layout; with `make fuzz` they have more than a thousand pages."""
+
+
+def read_pdf(tmp_path, data: bytes) -> Document:
+    (tmp_path / "a.pdf").write_bytes(data)
+    (document,) = read(tmp_path / "a.pdf")
+    return document
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_few_passages_begin_or_end_inside_a_sentence(tmp_path, columns, rows):
+    pages = inside = count = 0
+    for seed in range(BOOKS):
+        rng = random.Random(seed)
+        paragraphs = prose(rng, 1200)
+        data, number = columns_of(paragraphs, columns, rng, rows=rows)
+        pages += number
+        document = read_pdf(tmp_path, data)
+        said = " ".join(document.text.split())
+        wanted = " ".join(paragraphs)
+        assert said.count("Proceedings of the Society for Tests") == 1
+        assert not re.search(r"Page \d", said)
+        sentences = {one.strip() for one in re.split(r"(?<=\.)\s", wanted)}
+        found = {one.strip() for one in re.split(r"(?<=\.)\s", said)}
+        assert len(sentences & found) > 0.99 * len(sentences)
+        for passage in split(document):
+            count += 1
+            begins = re.match(r"\W*[A-Z]", passage.text)
+            ends = re.search(r"[.!?]\W*$", passage.text)
+            inside += not begins or not ends
+    assert pages >= 10 * BOOKS
+    assert inside <= 0.05 * count
+
+
+def test_a_hyphen_that_belongs_to_a_word_stays(tmp_path):
+    text = (
+        "The long-term plan of the office is that the licensor pays for every long-\nterm plan and "
+        "for the cancel-\nlation of it, as was agreed by all of the parties on that day."
+    )
+    from fpdf import FPDF
+
+    paper = FPDF()
+    paper.add_page()
+    paper.set_font("Times", size=10)
+    for row, line in enumerate(text.split("\n")):
+        paper.text(15, 20 + 5 * row, line)
+    said = " ".join(read_pdf(tmp_path, bytes(paper.output())).text.split())
+    assert "every long-term plan" in said
+    assert "the cancellation of it" in said
+
+
+def test_headings_lists_and_tables_keep_their_lines(tmp_path):
+    from fpdf import FPDF
+
+    body = "The licensor is liable for what it has done and for nothing else at all today."
+    paper = FPDF()
+    paper.add_page()
+    y = 20.0
+    for size, lines in [
+        (16, ["Limitation of Liability"]),
+        (10, [body, body]),
+        (10, ["Fee 50", "Tax 9"]),
+    ]:
+        paper.set_font("Times", size=size)
+        for line in lines:
+            paper.text(15, y, line)
+            y += size / 2
+        y += 6
+    text = read_pdf(tmp_path, bytes(paper.output())).text
+    assert text.startswith("Limitation of Liability\n\nThe licensor")
+    assert text.endswith("Fee 50\nTax 9")

@@ -1,0 +1,229 @@
+"""Opposites seen by their words, and what is none; and the judge that comes inside."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as some
+
+import slice_os
+from slice_os.cli.main import main
+from slice_os.encoders.judge import Placed
+from slice_os.encoders.judges import ANOTHER_NUMBER, OPPOSITE
+from slice_os.encoders.opposition import opposition
+from slice_os.errors import EncoderError
+
+ROOT = Path(__file__).parents[3]
+PAIRS = ROOT / "examples" / "minimal-pairs.tsv"
+OPPOSITES = [
+    ("negation", "wants to cancel", "does not want to cancel"),
+    ("negation", "with cause", "without cause"),
+    ("negation", "Don’t call me again", "do call me again"),
+    ("negation", "nobody was hurt", "somebody was hurt"),
+    ("negation", "the app works again", "the app no longer works"),
+    ("negation", "guests may bring pets", "guests can't bring pets"),
+    ("negation", "this licence is exclusive", "this licence is non-exclusive"),
+    ("antonym", "the price rose again", "the price fell again"),
+    ("antonym", "prices are higher now", "prices are lower now"),
+    ("antonym", "out of stock", "in stock"),
+    ("antonym", "before noon", "after noon"),
+    ("antonym", "where can I upload it", "where can I download it"),
+    ("antonym", "a helpful answer", "an unhelpful answer"),
+    ("antonym", "the buyer pays the fee", "the seller pays the fee"),
+    ("antonym", "they renewed the contract", "they terminated the contract"),
+    ("antonym", "is it close to the station", "is it far from the station"),
+    ("number", "within thirty days", "within 31 days"),
+    ("number", "50% off", "20% off"),
+    ("number", "on the first of March", "on the first of May"),
+    ("number", "we meet on Monday", "we meet on Tuesday"),
+    ("number", "twenty-five years ago", "thirty-five years ago"),
+    ("number", "double the dose", "halve the dose"),
+    ("number", "within 30 days", "within 30 weeks"),
+    ("number", "open until 9 p.m.", "open until 9 a.m."),
+    ("number", "over a million came", "over ten million came"),
+    ("modal", "the tenant may sublet the flat", "the tenant must sublet the flat"),
+    ("modal", "you must not wait here", "you need not wait here"),
+    ("modal", "breakfast is optional", "breakfast is mandatory"),
+    ("role", "the bank sued the client", "the client sued the bank"),
+    ("role", "I told her first", "she told me first"),
+    ("role", "the mother infected her son", "the son infected his mother"),
+    ("role", "your dog has bitten my cat", "my cat has bitten your dog"),
+    ("role", "it went from 10 to 20 percent", "it went from 20 to 10 percent"),
+]
+ALIKE = [
+    ("wants to cancel", "client would like to end the subscription"),
+    ("the app is not working", "the app stopped working"),
+    ("card arrival", "my card has not arrived"),
+    ("beneficiary not allowed", "beneficiary of this"),
+    ("within 30 days", "within thirty days"),
+    ("a 30-day period", "a period of thirty (30) days"),
+    ("part II of the book", "part two of the book"),
+    ("it can't be undone", "it cannot be undone"),
+    ("you must pay", "you have to pay"),
+    ("he is allowed to stay", "he can stay"),
+    ("yesterday it rained here", "it rained here yesterday"),
+    ("cats and dogs", "dogs and cats"),
+    ("cash withdrawal charge", "charged when I withdraw cash"),
+    ("he paid his bill", "she paid her bill"),
+    ("the price did not rise", "the price fell"),
+    ("the man is in a bathroom", "a man is in the bathroom"),
+    ("the fee is refundable", "the fee is refundable"),
+    ("no", "is it"),
+    ("der Kunde will kündigen", "der Kunde will nicht kündigen"),
+    ("", "not"),
+]
+
+
+@pytest.mark.parametrize(("kind", "one", "other"), OPPOSITES)
+def test_an_opposite_is_seen_both_ways(kind, one, other):
+    for found in (opposition(one, other), opposition(other, one)):
+        assert kind in found.kinds
+        assert found.strength == 1
+
+
+@pytest.mark.parametrize(("one", "other"), ALIKE)
+def test_what_says_the_same_or_something_else_is_no_opposite(one, other):
+    assert opposition(one, other) == ((), 0)
+
+
+def test_what_stands_before_a_span_negates_it():
+    assert opposition("want to cancel", "want to cancel", "they do not") == (("negation",), 1)
+    assert opposition("do not want to cancel", "want to cancel", "they do not").strength == 0
+    assert opposition("want to cancel", "want to cancel", "fee or not,").strength == 0
+    assert opposition("thank you", "thank you", "no").strength == 0
+    assert opposition("want to cancel", "want to cancel", "not that they will ever").strength == 0
+
+
+def test_the_less_is_the_same_the_less_it_counts():
+    sides = "the old red house by the lake was sold"
+    whole, part = (opposition(sides, text).strength for text in (
+        "the old red house by the lake was bought",
+        "the old red barn by the lake was bought",
+    ))  # fmt: skip
+    assert whole == 1
+    assert 0 < part < 1
+    assert opposition(sides, "the tiny new barn was bought").strength == 0
+    long = "the supplier and all of its agents, managers, clerks and partners deliver goods, tools "
+    long += "and spare parts to the plant in"
+    assert 0 < opposition(f"{long} May 5", f"{long} May 7").strength < 1
+
+
+def test_most_of_the_written_pairs_are_seen_and_no_paraphrase_is_taken_for_one():
+    with PAIRS.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    seen = Counter(row["kind"] for row in rows if opposition(row["phrase"], row["opposite"]).kinds)
+    assert seen.total() >= 0.9 * len(rows)
+    assert min(seen.values()) >= 75  # of 100 of each kind
+    assert sum(bool(opposition(row["phrase"], row["paraphrase"]).kinds) for row in rows) <= 2
+
+
+@given(some.text(max_size=80), some.text(max_size=80), some.text(max_size=20))
+def test_any_texts_can_be_compared(one, other, before):
+    kinds, strength = opposition(one, other, before)
+    assert bool(kinds) == (strength > 0)
+    assert 0 <= strength <= 1
+    assert opposition(one, one).strength == 0
+
+
+def test_a_long_text_takes_no_longer_than_it_has_words():
+    long = " ".join(f"word{n}" for n in range(50_000))
+    assert opposition(long, long).strength == 0
+    assert opposition(long, f"{long} more").strength == 0
+
+
+def test_the_judge_inside_lowers_opposites_and_nothing_else():
+    pairs = [
+        ("wants to cancel", Placed("wants to cancel")),
+        ("wants to cancel", Placed("want to cancel", "he does not")),
+        ("within 30 days", Placed("within 60 days")),
+        ("wants to cancel", Placed("will not cancel")),
+    ]
+    with slice_os.load_judge("words") as judge:
+        verified = np.float32([0.99, 0.95, 0.98, 0.5])
+        wanted = [0.99, OPPOSITE, ANOTHER_NUMBER, 0.5]
+        np.testing.assert_allclose(judge.degrees(pairs, verified), wanted, rtol=1e-6)
+        for n, pair in enumerate(pairs):
+            assert judge.degrees([pair], verified[[n]]) == judge.degrees(pairs, verified)[n]
+        assert len(judge.degrees([], np.float32([]))) == 0
+        assert judge.reasons(pairs) == [(), ("negation",), ("number",), ()]
+        assert judge.least(0.8) == 0.8
+    assert slice_os.load_judge("none") is slice_os.load_judge(None) is None
+    with pytest.raises(EncoderError, match="no judge wrods: give words, none, or the folder"):
+        slice_os.load_judge("wrods")
+
+
+@pytest.fixture(scope="module")
+def location(tmp_path_factory):
+    location = str(tmp_path_factory.mktemp("index") / "index.slice")
+    texts = ["The client wants to cancel the contract.", "The client does not want to cancel it."]
+    slice_os.index([slice_os.Document(str(n), text) for n, text in enumerate(texts)], location)
+    return location
+
+
+def test_a_search_judges_unless_told_not_to(location):
+    with slice_os.open(location) as index, slice_os.open(location, judge="none") as plain:
+        judged, verified = (
+            {hit.document: hit.degree for hit in one.search("the client wants to cancel")}
+            for one in (index, plain)
+        )
+        assert judged["0"] == verified["0"] > 0.9
+        assert verified["1"] > 0.9
+        assert judged["1"] <= 0.7
+        phrase = ["the client wants to cancel"]
+        for one, found in ((index, {"0"}), (plain, {"0", "1"})):
+            assert {m.document for m in one.mine(phrase, degree=0.8, rescore=True)} == found
+
+
+def test_a_hit_says_why_it_was_lowered(location):
+    query = "the client wants to cancel"
+    with slice_os.open(location) as index, slice_os.open(location, judge="none") as plain:
+        hits = {hit.document: hit for hit in index.search(query)}
+        assert hits["1"].spans[0].opposition == ("negation",)
+        assert hits["1"].lowered == "(lowered: negation)"
+        assert hits["1"].lowered in hits["1"]._repr_html_()
+        every = [hits["0"], *plain.search(query), *index.search(query, rescore=0)]
+        assert not any(hit.lowered or hit.spans[0].opposition for hit in every)
+    for more in ((), ("--group",)):
+        said = CliRunner().invoke(main, ["search", query, "--index", location, *more]).output
+        assert said.count("(lowered: negation)") == said.count("«") - 1 == 1
+
+
+def test_the_verbs_take_it_by_name(location, tmp_path):
+    def run(*arguments, **environment):
+        done = CliRunner().invoke(main, [str(one) for one in arguments], env=environment)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    query = "the client wants to cancel"
+    asked = ("search", query, "--index", location, "--degree", "0.8")
+    assert "does not" not in run(*asked)
+    assert "does not" in run(*asked, "--judge", "none")
+    phrases = tmp_path / "phrases.txt"
+    phrases.write_text(query)
+    mined = ("mine", phrases, "--index", location, "--degree", "0.8")
+    assert "1 match" in run(*mined, "--judge", "words")
+    assert "2 matches" in run(*mined, "--judge", "none")
+    plain = run(*mined)
+    assert plain == run(*mined, SLICE_OS_JUDGE="words") != run(*mined, "--judge", "none")
+    unjudged = (*mined, "--no-rescore")
+    assert plain != run(*unjudged) == run(*unjudged, "--judge", "none")
+    assert run(*mined, SLICE_OS_JUDGE="none") == run(*mined, "--judge", "none")
+    rows = tmp_path / "few.tsv"
+    rows.write_text("\n".join(PAIRS.read_text(encoding="utf-8").splitlines()[:11]))
+    lines = [run("evaluate", "opposites", rows, "--judge", one) for one in ("none", "words")]
+    assert lines[0] != lines[1]
+
+
+def test_the_antonyms_are_stems_and_go_both_ways():
+    file = Path(slice_os.__file__).parent / "encoder" / "opposites.txt"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    rows = dict(line.split(" ", 1) for line in lines if not line.startswith("#"))
+    assert len(rows) > 3000
+    assert all(word in rows[other].split() for word in rows for other in rows[word].split())
+    assert any("WordNet 3.0 Copyright" in line for line in lines)
