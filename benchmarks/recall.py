@@ -11,10 +11,10 @@ import slice_os
 from benchmarks.exact import best_cosines, said
 from benchmarks.retrieval import ndcg
 from slice_os.engine import encoded_queries, query_lengths
-from slice_os.engine.fusion import LATE, get_fusion
 from slice_os.spans import degree
 from slice_os.storage.cluster.query import lexical_query
 from slice_os.storage.cluster.read import ClusterBackend
+from slice_os.storage.fusion import LATE, get_fusion
 
 SIZE = 10
 CUT = (1, 2, 3, 5)

@@ -16,13 +16,13 @@ import orjson
 from benchmarks.timing import seconds
 from slice_os.encoders.alone import AloneVectors
 from slice_os.engine import encode_queries, encoded_queries, query_lengths
-from slice_os.engine.fusion import LATE
 from slice_os.engine.rerank import RANKS, Ranked, dense_scores, ranked_passages
 from slice_os.engine.rescore import rescored
 from slice_os.storage.cluster.candidates import COVERED, NEAREST, STORED, stored_passage
 from slice_os.storage.cluster.query import hybrid_query, lexical_query, span_query
 from slice_os.storage.cluster.read import ClusterBackend
 from slice_os.storage.contract import SearchQuery
+from slice_os.storage.fusion import LATE
 
 SIZE = 10
 WARM_UP = 60

@@ -120,7 +120,7 @@ class PooledModel:
         return torch.nn.functional.normalize(vectors, dim=-1) if unit else vectors
 
     def judge(self, pairs: Sequence[tuple[str, Placed]]) -> Tensor:
-        """Return what the model says of pairs read together (`slice_os.encoders.judge`), ``[n]``."""
+        """Return what the model says of pairs read together, ``[n]``."""
         import torch
 
         rows = joined(self._tokenizer, pairs)

@@ -5,6 +5,7 @@ from .corpus import read as read
 from .encoders import encoder_info as encoder_info
 from .encoders import load_encoder as load_encoder
 from .encoders.judges import load_judge as load_judge
+from .engine.search_request import build_request as build_request
 from .errors import SliceOSError as SliceOSError
 from .exporters import export as export
 from .index import Index as Index
@@ -28,7 +29,6 @@ from .operate.generations import prune_generations as prune_generations
 from .operate.generations import rollback as rollback
 from .operate.generations import swap as swap
 from .operate.reindex import reindex as reindex
-from .storage.cluster.search_request import build_request as build_request
 from .storage.cluster.settings import ClusterSettings as ClusterSettings
 from .storage.cluster.source import read_index as read_index
 from .storage.cluster.templates import apply_template as apply_template

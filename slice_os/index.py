@@ -21,13 +21,13 @@ from slice_os.encoders.judge import Judge
 from slice_os.encoders.judges import WORDS, JudgeLike, load_judge
 from slice_os.engine import Hits, mine_phrases, search_passages, select
 from slice_os.engine.document_text import get_document, show_document
-from slice_os.engine.fusion import DEFAULT_FUSION, LATE
 from slice_os.engine.phrases import Named, Texts, gather
 from slice_os.errors import EncoderMismatchError, GoneError, LocationError, MovedError, QueryError
 from slice_os.host import Forkable
 from slice_os.ingest import LOOKED_UP, IndexReport, Prune, claim_roots, index_documents
 from slice_os.storage import Backend, IndexMeta, backend_for, connection
 from slice_os.storage.contract import IndexStatus, Mode, Order, StoredPassage
+from slice_os.storage.fusion import DEFAULT_FUSION, LATE
 from slice_os.text import parse_query
 from slice_os.text.filters import Filter, parse_filters, unknown_field
 from slice_os.types import Document, DocumentInfo, Excerpt, Match, Reject

@@ -6,17 +6,28 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
 
 from slice_os.calibrate.labels import Floats, Labels
-from slice_os.errors import EvaluationError
-from slice_os.lab.evaluate.significance import load_stats
+from slice_os.errors import EvaluationError, needs
 from slice_os.types import Plain
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
+
+
+def load_stats(what: str = "Evaluating") -> ModuleType:
+    """Return scipy.stats; long work (`what`) calls this before it begins.
+
+    Raises:
+        MissingExtraError: scipy is not installed.
+    """
+    with needs(what, "evaluate"):
+        from scipy import stats
+    return stats
 
 
 @dataclass(frozen=True, slots=True)

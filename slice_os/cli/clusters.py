@@ -16,8 +16,8 @@ from slice_os.cli.options import (
     wording_options,
 )
 from slice_os.cli.output import echo_json, echo_table
-from slice_os.engine.fusion import DEFAULT_FUSION, FUSIONS
 from slice_os.storage.cluster.settings import DIALECTS
+from slice_os.storage.fusion import DEFAULT_FUSION, FUSIONS
 
 if TYPE_CHECKING:
     from slice_os.storage.cluster.settings import ClusterSettings
@@ -141,7 +141,7 @@ def query(
     scoring over all spans and words are what 'slice-os search' adds.
     """
     from slice_os import build_request
-    from slice_os.storage.cluster.search_request import as_curl
+    from slice_os.engine.search_request import as_curl
     from slice_os.text.filters import parse_filters
 
     body = build_request(text, location, filters=parse_filters(filters), **options)

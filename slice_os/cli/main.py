@@ -23,32 +23,32 @@ from slice_os.cli.running import is_json, say
 from slice_os.errors import ClusterError, SliceOSError
 
 VERBS = {
-    "index": "indexing",
-    "search": "searching",
-    "mine": "mining",
-    "topics": "modelling",
-    "list": "reading",
-    "show": "reading",
-    "status": "indexing",
-    "delete": "indexing",
-    "reindex": "lifecycle",
-    "swap": "lifecycle",
-    "rollback": "lifecycle",
-    "generations": "lifecycle",
-    "doctor": "diagnosing",
-    "verify": "diagnosing",
-    "backup": "backups",
-    "restore": "backups",
-    "templates": "clusters",
-    "query": "clusters",
-    "evaluate": "evaluating",
-    "calibrate": "evaluating_spans",
-    "dataset": "building",
-    "train": "training",
-    "export": "encoders",
-    "encoder-info": "encoders",
+    "index": "cli.indexing",
+    "search": "cli.searching",
+    "mine": "cli.mining",
+    "topics": "lab.cli.topics",
+    "list": "cli.reading",
+    "show": "cli.reading",
+    "status": "cli.indexing",
+    "delete": "cli.indexing",
+    "reindex": "cli.lifecycle",
+    "swap": "cli.lifecycle",
+    "rollback": "cli.lifecycle",
+    "generations": "cli.lifecycle",
+    "doctor": "cli.diagnosing",
+    "verify": "cli.diagnosing",
+    "backup": "cli.backups",
+    "restore": "cli.backups",
+    "templates": "cli.clusters",
+    "query": "cli.clusters",
+    "evaluate": "lab.cli.evaluating",
+    "calibrate": "cli.calibrating",
+    "dataset": "lab.cli.building",
+    "train": "lab.cli.train",
+    "export": "lab.cli.export",
+    "encoder-info": "cli.encoders",
 }
-"""Verb -> the module of slice_os.cli that holds it, in the order that the help shows."""
+"""Verb -> the module of slice_os that holds it, in the order that the help shows."""
 
 DEBUG = "SLICE_OS_DEBUG"
 
@@ -57,7 +57,7 @@ class LazyGroup(click.Group):
     """Loads a verb when it is called, and names the nearest verb for a typo."""
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **more: Any) -> None:
-        """Take the table verb -> module of `slice_os.cli` that holds it, in the help's order."""
+        """Take the table verb -> module of `slice_os` that holds it, in the help's order."""
         super().__init__(*args, **more)
         self._modules = modules
 
@@ -69,7 +69,7 @@ class LazyGroup(click.Group):
         """Load a verb."""
         if cmd_name not in self._modules:
             return None
-        module = import_module(f"slice_os.cli.{self._modules[cmd_name]}")
+        module = import_module(f"slice_os.{self._modules[cmd_name]}")
         name = cmd_name.replace("-", "_")
         # The function of a verb that has the name of a builtin ends with an underscore.
         found = getattr(module, name, None) or getattr(module, f"{name}_")

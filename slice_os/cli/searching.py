@@ -19,8 +19,8 @@ from slice_os.cli.options import (
 )
 from slice_os.cli.output import echo_document, echo_hit, echo_json
 from slice_os.encoders.judges import WORDS
-from slice_os.engine.fusion import DEFAULT_FUSION, FUSIONS, LATE
 from slice_os.storage.contract import Order
+from slice_os.storage.fusion import DEFAULT_FUSION, FUSIONS, LATE
 from slice_os.types import Excerpt, Hit
 
 

@@ -32,7 +32,10 @@ _PATIENCE = 6
 """The deadline is so many times that: others may use the processor, too."""
 _BATCH = 1 << 18
 """Characters of rows that are sent at once."""
-_START = "import sys; sys.path[:] = sys.argv[1:]; from slice_os.corpus.parse_process import serve; serve()"
+_START = (
+    "import sys; sys.path[:] = sys.argv[1:];"
+    "from slice_os.corpus.parse_process import serve; serve()"
+)
 # One thread, and no arena of memory for each: they count as memory that is taken.
 _ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "1",

@@ -24,8 +24,9 @@ from slice_os.corpus.limits import PACKED_BYTES, check_text, read_all
 from slice_os.corpus.parse_process import parse_apart, rows_apart
 from slice_os.corpus.paths import STDIN, Plan, Source, plan
 from slice_os.corpus.roots import Locator, RootedPath, Roots, claim
-from slice_os.corpus.rows import Fields, as_utc, clean, to_document
+from slice_os.corpus.rows import Fields, clean, to_document
 from slice_os.errors import CorpusError, MissingExtraError
+from slice_os.text.filters import as_utc
 from slice_os.types import Document, Reject, content_hash
 
 _log = logging.getLogger(__name__)

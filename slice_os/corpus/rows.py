@@ -6,13 +6,13 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from statistics import mean
 from typing import Any
 
 from slice_os.corpus.markup import without_markup
 from slice_os.corpus.messages import LISTS, Conversation, conversation_in, pick, text_of
 from slice_os.errors import CorpusError
+from slice_os.text.filters import as_utc
 from slice_os.types import Document
 
 # What is looked for, in this order, where the caller names no field.
@@ -29,9 +29,6 @@ Values = Mapping[str, Any]
 _UNUSABLE = re.compile("\r\n?|[\x00\ud800-\udfff]")
 # As long as what they replace, so that offsets are those of the source.
 _REPLACEMENTS = {"\r\n": " \n", "\r": "\n", "\x00": " "}
-_TIME = re.compile(
-    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(\.\d{1,9})?\s?(?:([+-])(\d\d):?(\d\d)|(Z))"
-)
 _NO_TEXT = re.compile(r"[\d\W_]*|\S*[\d/@\\_]\S*|\S{25,}")
 """What a text is not: a number, a date, an address, a code."""
 _LOOKED_AT = 3
@@ -220,21 +217,6 @@ def _text(name: str, value: Any) -> str:
     if not value:
         return ""
     raise CorpusError(f"the field {name!r} holds {type(value).__name__} that is not text")
-
-
-def as_utc(value: Any) -> Any:
-    """Return a time with an offset, in ISO 8601, in UTC, so that times sort as texts do."""
-    found = _TIME.fullmatch(value) if isinstance(value, str) else None
-    if not found:
-        return value
-    day, clock, seconds, fraction, sign, hours, minutes, _ = found.groups()
-    zone = f"{sign}{hours}:{minutes}" if sign else "+00:00"
-    try:
-        then = datetime.fromisoformat(f"{day}T{clock}{seconds or ':00'}{zone}")
-        told = then.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
-    except (ValueError, OverflowError):
-        return value
-    return f"{told}{fraction or ''}Z"
 
 
 def flatten(values: Values) -> Iterator[tuple[str, Any]]:

@@ -116,7 +116,6 @@ def _split_dense(text: str, runs: Int32, starts: Int32, ends: Int32) -> Int32:
     return np.array(bounds, np.int32).reshape(-1, 2)
 
 
-Int64 = npt.NDArray[np.int64]
 Uint8 = npt.NDArray[np.uint8]
 _JOINED = ("##", "▁", "Ġ")
 """What tokenizers write before a piece to say how it is joined to the one before it."""

@@ -15,9 +15,9 @@ from math import ceil
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.engine.fusion import FUSIONS, get_fusion
 from slice_os.spans import best_of_each, degree, late_interactions, word_scores
 from slice_os.storage.contract import Backend, Candidate, Mode, SearchQuery, StoredPassage
+from slice_os.storage.fusion import FUSIONS, get_fusion
 from slice_os.types import Float32
 
 Float64 = npt.NDArray[np.float64]

@@ -12,13 +12,13 @@ import numpy as np
 from slice_os.encoders import Encoder
 from slice_os.encoders.alone import AloneVectors
 from slice_os.encoders.judge import Judge
-from slice_os.engine.fusion import DEFAULT_FUSION, LATE, get_fusion
 from slice_os.engine.rerank import ranked_passages
 from slice_os.engine.rescore import Hits, rescored
 from slice_os.errors import QueryError
 from slice_os.host import one_blas_thread
 from slice_os.spans import QueryWords, full_range, length_window, query_words
 from slice_os.storage.contract import Backend, Mode, Order, SearchQuery
+from slice_os.storage.fusion import DEFAULT_FUSION, LATE, get_fusion
 from slice_os.text import Query, count_words
 from slice_os.text.filters import Condition
 from slice_os.types import Float32, Hit

@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from typing import Any
 
 import regex
 
-from slice_os.corpus.rows import as_utc
 from slice_os.errors import QueryError
 from slice_os.text import Wording, check_characters
 
@@ -207,3 +208,23 @@ def unknown_field(location: str, field: str, names: Iterable[str]) -> QueryError
     else:
         advice = "they have no metadata."
     return QueryError(f"No document of {location} has a field {field!r}: {advice}")
+
+
+_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(\.\d{1,9})?\s?(?:([+-])(\d\d):?(\d\d)|(Z))"
+)
+
+
+def as_utc(value: Any) -> Any:
+    """Return a time with an offset, in ISO 8601, in UTC, so that times sort as texts do."""
+    found = _TIME.fullmatch(value) if isinstance(value, str) else None
+    if not found:
+        return value
+    day, clock, seconds, fraction, sign, hours, minutes, _ = found.groups()
+    zone = f"{sign}{hours}:{minutes}" if sign else "+00:00"
+    try:
+        then = datetime.fromisoformat(f"{day}T{clock}{seconds or ':00'}{zone}")
+        told = then.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+    except (ValueError, OverflowError):
+        return value
+    return f"{told}{fraction or ''}Z"

@@ -9,12 +9,12 @@ import uuid
 import pytest
 
 import slice_os
+from slice_os.engine.search_request import as_curl
 from slice_os.errors import ClusterError, LocationError, QueryError
 from slice_os.storage.cluster import candidates as retrieve
 from slice_os.storage.cluster import mining_scan as scan
 from slice_os.storage.cluster.mining_scan import Scan
 from slice_os.storage.cluster.query import read_fused, read_hits
-from slice_os.storage.cluster.search_request import as_curl
 from support.retrieval_set import QUERIES, write_beir
 from support.verbs import TEXTS, request, run
 

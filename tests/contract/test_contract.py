@@ -11,7 +11,6 @@ import pytest
 
 import slice_os
 from slice_os.encoders.info import DEFAULT_FOLDER
-from slice_os.engine.fusion import DEFAULT_FUSION, FUSIONS
 from slice_os.errors import CorpusError, EncoderMismatchError, LocationError, QueryError
 from slice_os.spans import (
     Weights,
@@ -24,6 +23,7 @@ from slice_os.spans import (
     query_words,
 )
 from slice_os.storage.cluster.mining_scan import Scan
+from slice_os.storage.fusion import DEFAULT_FUSION, FUSIONS
 from slice_os.text import count_words, split
 from slice_os.text.filters import parse_filters
 from slice_os.text.normal_form import plain, same_words

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from slice_os.engine.fusion import FUSIONS, get_fusion
 from slice_os.errors import QueryError
+from slice_os.storage.fusion import FUSIONS, get_fusion
 from slice_os.text.filters import flat_metadata, parse_filters
 from support.filters import holds as filter_holds
 

@@ -9,15 +9,15 @@ import click
 from slice_os.cli.main import LazyGroup
 
 TASKS = {
-    "context": "evaluating_encoders",
-    "degrees": "evaluating_degrees",
-    "opposites": "evaluating_degrees",
-    "phrases": "evaluating_encoders",
-    "retrieval": "evaluating_retrieval",
-    "spans": "evaluating_spans",
-    "topics": "evaluating_topics",
+    "context": "lab.cli.evaluating_encoders",
+    "degrees": "lab.cli.evaluating_degrees",
+    "opposites": "lab.cli.evaluating_degrees",
+    "phrases": "lab.cli.evaluating_encoders",
+    "retrieval": "lab.cli.evaluating_retrieval",
+    "spans": "lab.cli.evaluating_spans",
+    "topics": "lab.cli.evaluating_topics",
 }
-"""Task -> the module of slice_os.cli that holds its command."""
+"""Task -> the module of slice_os that holds its command."""
 
 
 @click.group(

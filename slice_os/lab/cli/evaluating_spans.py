@@ -1,31 +1,14 @@
-"""The verbs evaluate spans and calibrate."""
+"""The verb evaluate spans."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from slice_os.calibrate.gold import LEAST
-from slice_os.cli.options import Decorator, an_index, encoder_option, index_options, json_option
-from slice_os.cli.output import counted, echo_columns, echo_json, progress_bar
-from slice_os.errors import EvaluationError
-
-degree_option: Decorator = click.option(
-    "--degree",
-    type=click.FloatRange(0, 1),
-    default=LEAST,
-    show_default=True,
-    help="The minimum degree of a match.",
-)
-rescore_option: Decorator = click.option(
-    "--rescore/--no-rescore",
-    default=True,
-    show_default=True,
-    help="As 'mine' does: encode what may be a match alone.",
-)
+from slice_os.cli.calibrating import degree_option, mining_share, rescore_option, warn_of_missing
+from slice_os.cli.options import index_options, json_option
+from slice_os.cli.output import counted, echo_columns, echo_json
 
 
 @click.command(
@@ -60,10 +43,10 @@ def spans(
 
     with (
         open_index(location, encoder=encoder, device=device, threads=threads) as index,
-        _share() as told,
+        mining_share() as told,
     ):
         report = evaluate_spans(file, index, degree=degree, rescore=rescore, progress=told)
-    _warn(report.missing)
+    warn_of_missing(report.missing)
     if as_json:
         echo_json(report.to_dict())
         return
@@ -87,115 +70,3 @@ def spans(
     )
     if report.unjudged:
         click.echo(f"Left out, in documents that nobody judged: {report.unjudged:,}.", err=True)
-
-
-@click.command(
-    epilog="""\b
-Examples:
-  slice-os calibrate gold.jsonl --precision 0.9 --index demo.slice
-  slice-os calibrate phrases.txt --draw 100 --output sample.csv --index demo.slice
-  slice-os calibrate sample.csv --precision 0.9 --plot sample.png     # labelled by you
-"""
-)
-@click.argument("file", type=click.Path(path_type=Path))
-@an_index(metavar="LOCATION", help="The index that is mined, if one is.")
-@encoder_option
-@click.option("--precision", type=click.FloatRange(0, 1, min_open=True), help="Target precision.")
-@click.option("--recall", type=click.FloatRange(0, 1, min_open=True), help="Target recall.")
-@click.option("--draw", type=click.IntRange(min=1), help="Draw so many matches to label.")
-@click.option(
-    "--output", type=click.Path(path_type=Path), metavar="FILE", help="The .csv file for --draw."
-)
-@degree_option
-@rescore_option
-@click.option(
-    "--plot",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Plot precision and recall.",
-)
-@json_option
-def calibrate(
-    file: Path,
-    location: str | None,
-    encoder: str | None,
-    precision: float | None,
-    recall: float | None,
-    draw: int | None,
-    output: Path | None,
-    degree: float,
-    rescore: bool,
-    plot: Path | None,
-    as_json: bool,
-) -> None:
-    """Find the degree that reaches a precision or a recall on your own texts.
-
-    FILE is either marked spans (.jsonl: query, document, start, end; with --index), or a .csv drawn
-    by --draw from a file of phrases, in which you wrote yes or no into the column correct; its
-    column sentence shows each match where it stands.
-    """
-    from slice_os import open as open_index
-    from slice_os.calibrate.calibration import check_wanted, plot_curve
-    from slice_os.calibrate.plots import check_picture
-    from slice_os.engine.phrases import read_phrases
-    from slice_os.lab import evaluate as evaluation
-
-    if draw:
-        if output is None or location is None:
-            raise EvaluationError("A sample needs --output and --index.")
-        with open_index(location, encoder=encoder) as index, _share() as told:
-            phrases = read_phrases(file)
-            matches = index.mine(phrases, degree=degree, rescore=rescore, on_progress=told)
-            count = evaluation.draw_sample(matches, output, draw, index=index)
-        click.echo(
-            f"{counted(count, 'match', 'matches')} in {output}: write yes or no "
-            "into the column correct, then run slice-os calibrate on it."
-        )
-        return
-    check_wanted(precision, recall)
-    if plot:
-        check_picture(plot)
-    if location is not None and not evaluation.is_labelled(file):
-        with open_index(location, encoder=encoder) as index, _share() as told:
-            labels = evaluation.labels_from_gold(
-                file, index, degree, rescore=rescore, progress=told
-            )
-        _warn(labels.missing)
-    else:
-        labels = evaluation.read_labels(file)
-    found = evaluation.calibrate(labels, precision=precision, recall=recall)
-    if plot:
-        plot_curve(labels, plot, found)
-    if as_json:
-        echo_json(found.to_dict())
-        return
-    rows = [
-        ("degree", found.degree, found.degree_interval),
-        ("precision", found.precision, found.precision_interval),
-        ("recall", found.recall, found.recall_interval),
-    ]
-    click.echo(f"From {counted(found.labels, 'labelled match', 'labelled matches')}:")
-    echo_columns(
-        ["", "value", "95 % interval"],
-        [
-            [name, f"{value:.3f}", f"{interval[0]:.3f} to {interval[1]:.3f}"]
-            for name, value, interval in rows
-        ],
-    )
-
-
-def _warn(missing: int) -> None:
-    if missing:
-        click.echo(
-            f"The index does not hold {counted(missing, 'document')} of the file: what is marked "
-            "there counts as not found.",
-            err=True,
-        )
-
-
-@contextmanager
-def _share() -> Iterator[Callable[[float], object]]:
-    """Give a function that shows which share of the mining is done."""
-    with progress_bar(1.0) as bar:
-        bar.set_description_str("mining", refresh=False)
-        yield lambda done: bar.update(done - bar.n)

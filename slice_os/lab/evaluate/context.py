@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from slice_os.calibrate.calibration import load_stats
 from slice_os.calibrate.lines import numbered_lines
 from slice_os.calibrate.rows import field, read_rows, score
 from slice_os.encoders import EncoderLike, open_encoder
@@ -26,7 +27,6 @@ from slice_os.lab.evaluate.significance import (
     WilliamsTest,
     compare,
     correlate,
-    load_stats,
 )
 from slice_os.spans import MAX_WORDS
 

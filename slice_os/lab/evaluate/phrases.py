@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from slice_os.calibrate.calibration import load_stats
 from slice_os.calibrate.lines import numbered_lines
 from slice_os.encoders import Encoder, EncoderLike, open_encoder
 from slice_os.errors import EvaluationError, MissingExtraError
@@ -22,7 +23,7 @@ from slice_os.lab.evaluate.diversity import NEAREST, neighbour_diversity
 from slice_os.lab.evaluate.phrase_sets import FILES, Choice, PhrasePair
 from slice_os.lab.evaluate.probe import probe, raw_vectors
 from slice_os.lab.evaluate.scorers import find_words, vector_between
-from slice_os.lab.evaluate.significance import correlate, load_stats
+from slice_os.lab.evaluate.significance import correlate
 from slice_os.spans.norms import Float64
 from slice_os.text import terms
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from slice_os.calibrate.calibration import load_stats
 from slice_os.encoders import EncoderLike
 from slice_os.errors import EvaluationError
 from slice_os.lab.evaluate.collections import Collection, read_collection
@@ -30,7 +31,7 @@ from slice_os.lab.evaluate.searching import (
     parse_setting,
     search_queries,
 )
-from slice_os.lab.evaluate.significance import holm, load_stats, paired_difference
+from slice_os.lab.evaluate.significance import holm, paired_difference
 
 
 def evaluate_retrieval(

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from slice_os.engine import is_reranked
-from slice_os.engine.fusion import FUSIONS, LATE, get_fusion
 from slice_os.errors import EvaluationError, QueryError
 from slice_os.index import Index
 from slice_os.lab.evaluate.formats import Run
 from slice_os.storage.contract import Mode
+from slice_os.storage.fusion import FUSIONS, LATE, get_fusion
 
 ALL_LENGTHS = "all-lengths"
 PASSAGES = 1000

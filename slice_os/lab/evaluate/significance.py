@@ -6,13 +6,13 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.errors import EvaluationError, needs
+from slice_os.calibrate.calibration import load_stats
+from slice_os.errors import EvaluationError
 
 RESAMPLES = 9999
 SEED = 0
@@ -29,17 +29,6 @@ class Difference:
     mean: float
     t_test: float
     randomisation: float
-
-
-def load_stats(what: str = "Evaluating") -> ModuleType:
-    """Return scipy.stats; long work (`what`) calls this before it begins.
-
-    Raises:
-        MissingExtraError: scipy is not installed.
-    """
-    with needs(what, "evaluate"):
-        from scipy import stats
-    return stats
 
 
 def paired_difference(values: Sequence[float], baseline: Sequence[float]) -> Difference:

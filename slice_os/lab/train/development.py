@@ -63,7 +63,7 @@ class DevelopmentSet:
             self.passages.append(place(rng, pair.second, others))
 
     def measure(self, student: Student) -> dict[str, float]:
-        """Return Pearson correlations of scorers (`slice_os.lab.evaluate.scorers`) with the likeness.
+        """Return Pearson correlations of the scorers with the likeness.
 
         `alone` is of the two texts; `single` of the first and the best span of any length of the
         passage; `window` of the best span within the query's length window; `rescored` of the best

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slice_os.engine.fusion import FUSIONS
 from slice_os.errors import IndexDamagedError, QueryError
 from slice_os.spans import best_of_each, degree, word_scores
 from slice_os.storage.cluster.passages import packed_passage, stored_metadata
@@ -21,6 +20,7 @@ from slice_os.storage.cluster.requests import WORDS_PAGE, Cluster
 from slice_os.storage.cluster.response_checks import number, reads_answers, typed
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import Candidate, IndexMeta, SearchQuery, StoredPassage
+from slice_os.storage.fusion import FUSIONS
 from slice_os.text import MAX_TERMS
 from slice_os.text.filters import flat_metadata
 from slice_os.types import Passage, content_hash

@@ -9,9 +9,9 @@ from concurrent.futures import Executor, Future
 
 import numpy as np
 
-from slice_os.engine.fusion import get_fusion
 from slice_os.spans import degree
 from slice_os.storage.contract import Candidate, SearchQuery, StoredPassage
+from slice_os.storage.fusion import get_fusion
 from slice_os.storage.local.database import AT, Bools, Database, Int64
 from slice_os.storage.local.filter_bits import Meeting, meeting_of
 from slice_os.storage.local.lexical import Float64, Places, Postings, Ref, wording_clause

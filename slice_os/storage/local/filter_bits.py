@@ -1,8 +1,9 @@
 """Which documents meet filters: bits of documents, looked up by the tokens of their metadata.
 
-The tokens, and what a filter asks of them, are a cluster's (`slice_os.storage.cluster.query.filters`). A row of
-the table `tokens` says of `WIDTH` documents which of them have a token: a value that half of all
-documents have takes few rows, and one that a single document has takes one.
+The tokens, and what a filter asks of them, are a cluster's
+(`slice_os.storage.cluster.query.filters`). A row of the table `tokens` says of `WIDTH` documents
+which of them have a token: a value that half of all documents have takes few rows, and one that a
+single document has takes one.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from slice_os.engine.fusion import FUSIONS
 from slice_os.storage.cluster.query import (
     hybrid_query,
     mining_query,
@@ -16,6 +15,7 @@ from slice_os.storage.cluster.query import (
     read_hits,
     rrf_pipeline,
 )
+from slice_os.storage.fusion import FUSIONS
 from slice_os.text.filters import Filter
 
 DATA = Path(__file__).parent / "data" / "hybrid-recorded.json.gz"

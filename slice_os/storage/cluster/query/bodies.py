@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import numpy.typing as npt
 
-from slice_os.engine.fusion import DEFAULT_FUSION, RANK_CONSTANT, SATURATION_PIVOT, get_fusion
 from slice_os.errors import QueryError
 from slice_os.storage.cluster.query.filters import filter_clauses
 from slice_os.storage.cluster.query.vectors import VectorType, query_value
+from slice_os.storage.fusion import DEFAULT_FUSION, RANK_CONSTANT, SATURATION_PIVOT, get_fusion
 from slice_os.text.filters import Condition
 
 Dialect = Literal["opensearch", "elasticsearch"]

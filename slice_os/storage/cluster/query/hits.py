@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from slice_os.engine.fusion import DEFAULT_FUSION, Scores, get_fusion
 from slice_os.errors import QueryError
 from slice_os.storage.cluster.query.bodies import LEXICAL, SPANS
+from slice_os.storage.fusion import DEFAULT_FUSION, Scores, get_fusion
 from slice_os.text.filters import flat_metadata
 from slice_os.types import Hit, SpanMatch
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from slice_os.engine.fusion import RANK_CONSTANT
 from slice_os.errors import QueryError
 from slice_os.storage.cluster.query.bodies import Body
+from slice_os.storage.fusion import RANK_CONSTANT
 
 Technique = Literal["min_max", "l2", "z_score"]
 

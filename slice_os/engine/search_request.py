@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from slice_os.encoders import load_encoder
 from slice_os.engine import encode_queries
-from slice_os.engine.fusion import DEFAULT_FUSION, get_fusion
 from slice_os.errors import EncoderMismatchError, LocationError, QueryError
 from slice_os.storage import backend_for
 from slice_os.storage.cluster.dialect import Dialect, load_dialect
@@ -19,6 +18,7 @@ from slice_os.storage.cluster.query import hybrid_query, normalization_pipeline,
 from slice_os.storage.cluster.query.bodies import NEAREST, PAGINATION_DEPTH
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import Mode
+from slice_os.storage.fusion import DEFAULT_FUSION, get_fusion
 from slice_os.text import parse_query
 from slice_os.text.filters import Condition, Filter, parse_filters
 
@@ -39,7 +39,7 @@ def build_request(
     encoder: str | Path | None = None,
     dialect: str = "opensearch",
 ) -> dict[str, Any] | list[dict[str, Any]]:
-    """Return the body of a ``_search`` for a text, encoded; see `slice_os.storage.cluster.query` for its parts.
+    """Return the body of a ``_search`` for a text, encoded; its parts are `slice_os.query`.
 
     Where ``hybrid`` takes two searches, it is a list of two, for one ``_msearch``.
     ``"exact words"`` and ``-word`` in the text, `must`, `must_not` and `literal` are as in
