@@ -47,7 +47,7 @@ fuzz: .venv-test/.ready ## damage 10,000 files and a cluster's answers, lay out 
 	  tests/quick/corpus/test_pdf.py tests/cluster/test_fuzz_answers.py
 
 faults: .venv-test/.ready ## every verb that changes an index meets every fault; kill -9 a hundred times each
-	SLICE_OS_KILLS=100 .venv-test/bin/pytest tests/quick/test_faults.py tests/contract/test_killed.py \
+	SLICE_OS_KILLS=100 .venv-test/bin/pytest tests/cluster/test_every_fault.py tests/contract/test_killed.py \
 	  tests/contract/test_generations.py tests/quick/local/test_backup.py
 
 cluster: .venv-test/.ready ## a real node to try, on port 9200 till Ctrl-C (NODES=3; SERVER=elasticsearch)

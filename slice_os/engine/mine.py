@@ -11,9 +11,10 @@ import numpy as np
 from slice_os.encoders import Encoder
 from slice_os.encoders.alone import AloneVectors
 from slice_os.encoders.judge import Judge
-from slice_os.engine import encode_queries, query_lengths, span_text
 from slice_os.engine.phrases import Sought
+from slice_os.engine.rescore import span_text
 from slice_os.engine.rescore_matches import Case, Phrase, Span, judged, rescored
+from slice_os.engine.search import encode_queries, query_lengths
 from slice_os.errors import QueryError
 from slice_os.spans import Aim, Question, SpanTables, cosine, degree, margin, questions
 from slice_os.storage.contract import Backend, MiningQuery, Order, StoredPassage

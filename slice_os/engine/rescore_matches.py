@@ -13,7 +13,8 @@ import numpy as np
 
 from slice_os.encoders.alone import AloneVectors
 from slice_os.encoders.judge import Judge, Placed
-from slice_os.engine import ROUNDING, read_span
+from slice_os.engine.rescore import read_span
+from slice_os.engine.search import ROUNDING
 from slice_os.spans import (
     VERBATIM,
     Cosines,

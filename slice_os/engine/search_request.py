@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from slice_os.encoders import load_encoder
-from slice_os.engine import encode_queries
+from slice_os.engine.search import encode_queries
 from slice_os.errors import EncoderMismatchError, LocationError, QueryError
 from slice_os.storage import backend_for
 from slice_os.storage.cluster.dialect import Dialect, load_dialect

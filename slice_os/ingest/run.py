@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from slice_os.corpus import Corpus
@@ -14,41 +14,11 @@ from slice_os.encoders import Encoder
 from slice_os.encoders.phrase_head import PhraseHead
 from slice_os.errors import CorpusError, LocationError, MovedError
 from slice_os.host import one_blas_thread
-from slice_os.ingest.plan import Step, Unsettled, ahead, plan
+from slice_os.ingest.plan import IndexReport, Step, Unsettled, ahead, plan
 from slice_os.run_stats import Throttle
 from slice_os.spans import PackedPassage
 from slice_os.storage.contract import Backend, Writer
-from slice_os.types import Document, Passage, Plain, Reject, Words
-
-
-@dataclass(slots=True)
-class IndexReport(Plain):
-    """What an indexing run did; live while it runs.
-
-    `documents` were indexed, `replaced` of them had been in the index before; `passages` are
-    theirs, `kept` are documents that pruning would have deleted, were they not so many. `spans`,
-    `retries` and what took how many seconds are explained by `slice_os.run_stats.Effort`.
-    """
-
-    documents: int = 0
-    replaced: int = 0
-    unchanged: int = 0
-    passages: int = 0
-    words: int = 0
-    encoded_words: int = 0
-    rejected: int = 0
-    pruned: int = 0
-    kept: int = 0
-    spans: int = 0
-    retries: int = 0
-    seconds: float = 0.0
-    encoding_seconds: float = 0.0
-    writing_seconds: float = 0.0
-    sending_seconds: float = 0.0
-    waiting_seconds: float = 0.0
-    characters_read: int = 0
-    characters_done: int = 0
-
+from slice_os.types import Document, Passage, Reject, Words
 
 REPEATED = (
     "documents", "replaced", "unchanged", "passages", "words", "rejected", "characters_read",

@@ -3,22 +3,93 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import regex
 
 from slice_os.encoders.info import EncoderInfo
-from slice_os.errors import LocationError
-from slice_os.operate.cluster_documents import check_spans
-from slice_os.operate.cluster_health import check_shards
-from slice_os.operate.doctor import complete, fit
-from slice_os.operate.findings import Asker, Notes
+from slice_os.errors import ClusterError, LocationError
+from slice_os.operate.cluster_documents import check_spans, repair_spans
+from slice_os.operate.cluster_health import check_shards, examine_nodes
+from slice_os.operate.findings import Asker, Diagnosis, Notes, complete, fit
+from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import dialect_of
 from slice_os.storage.cluster.query.hits import missing_shards
 from slice_os.storage.cluster.requests import Cluster
-from slice_os.storage.cluster.response_checks import whole
+from slice_os.storage.cluster.response_checks import reading, whole
+from slice_os.storage.cluster.settings import Address, parse_location
 from slice_os.storage.cluster.template import read_meta, whole_index
+
+
+def examine_cluster(
+    location: str,
+    info: EncoderInfo,
+    deep: bool = False,
+    repair: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> Diagnosis:
+    """Examine a cluster, and the index that the location names if it names one."""
+    named = bool(location.partition("://")[2].partition("/")[2].strip("/"))
+    address = parse_location(location, named=named)
+    notes = Notes(facts={"cluster": address.url})
+    if repair:
+        repair_spans(location, notes, deep, options or {})
+    with Client(address, **(options or {})) as client, reading(address.url):
+        asker = Asker(client, notes)
+        said = asker.get("/") or {}
+        try:
+            dialect = dialect_of(client)
+        except ClusterError as exc:  # it answers, but is not for us
+            notes.find_error(exc)
+            return notes.done()
+        if dialect.version:
+            number = said["version"]["number"]
+            notes.facts |= {"name": said.get("cluster_name", ""), "version": number}
+        _transport(address, notes)
+        dialect.examine(asker, notes)
+        nodes = examine_nodes(asker, notes)
+        _health(asker, notes, named)
+        if named:
+            notes.facts["index"] = location
+            examine_index(asker, notes, info, nodes, deep)
+    return notes.done()
+
+
+def _transport(address: Address, notes: Notes) -> None:
+    near = ("localhost", "127.0.0.1", "::1")
+    if address.scheme == "http" and any(host not in near for host, _ in address.hosts):
+        notes.find(
+            "warning",
+            f"Texts and credentials go to {address.url} unencrypted",
+            "give the cluster TLS and write https://.",
+        )
+
+
+def _health(asker: Asker, notes: Notes, named: bool) -> None:
+    health = asker.get("/_cluster/health")
+    if health is None:
+        return
+    notes.facts["health"] = health["status"]
+    notes.facts["data_nodes"] = health["number_of_data_nodes"]
+    if named:
+        return  # that of the index is examined with it
+    unassigned = health["unassigned_shards"]
+    if health["status"] == "red":
+        notes.find(
+            "error",
+            f"The cluster is red: part of an index has no copy (unassigned shards: {unassigned})",
+            asker.why,
+        )
+    elif health["status"] == "yellow":
+        notes.find(
+            "warning",
+            f"The cluster is yellow: replica shards on no node: {unassigned}",
+            asker.why,
+        )
+    else:
+        notes.find("ok", "The cluster is green.")
+
 
 WAITED = 5.0
 """Seconds for an index to answer whose shards may be away."""
@@ -77,7 +148,7 @@ def examine_index(
             "error", "The index is closed", f"open it: {asker.curl(f'/{index}/_open', 'POST')}"
         )
         return
-    _health(asker, notes, index, put, layout.replicas)
+    _index_health(asker, notes, index, put, layout.replicas)
     if count_documents(asker, notes, cluster):
         check_spans(cluster, notes, layout, deep)
     stats = asker.get(f"/{index}/_stats/docs,store,segments", level="shards")
@@ -139,7 +210,7 @@ def seconds(duration: str | None) -> float | None:
     return float(found[1]) * _SECONDS[found[2] or "ms"]
 
 
-def _health(asker: Asker, notes: Notes, index: str, put: str, replicas: int) -> None:
+def _index_health(asker: Asker, notes: Notes, index: str, put: str, replicas: int) -> None:
     health = asker.get(f"/_cluster/health/{index}")
     if health is None:
         return

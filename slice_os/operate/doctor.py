@@ -12,48 +12,11 @@ from slice_os.encoders import encoder_info, load_encoder
 from slice_os.encoders.info import EncoderInfo
 from slice_os.errors import IndexDamagedError
 from slice_os.operate.check import check_folder
-from slice_os.operate.findings import DELETED_SHARE, Diagnosis, Notes
+from slice_os.operate.findings import DELETED_SHARE, Diagnosis, Notes, complete, fit
 from slice_os.storage import backend_for, connection
-from slice_os.storage.contract import IndexMeta
 from slice_os.storage.local import check as integrity
 from slice_os.storage.local.generations import live_folder
 from slice_os.storage.local.repair import repair
-
-
-def fit(notes: Notes, meta: IndexMeta, info: EncoderInfo) -> None:
-    """Say what made an index, and whether an encoder fits it."""
-    notes.facts |= {
-        "format": meta.format,
-        "encoder": meta.encoder,
-        "family": meta.family,
-        "dimension": meta.dimension,
-        "max_words": meta.max_words,
-        "passage_words": meta.passage_words,
-    }
-    if meta.family == info.family:
-        notes.find("ok", f"The encoder {info.name} fits the index.")
-        return
-    notes.find(
-        "error",
-        f"The index was made by the encoder {meta.encoder} (family {meta.family[:12]}, "
-        f"{meta.dimension} dimensions), not by {info.name} (family {info.family[:12]}, "
-        f"{info.dimension} dimensions)",
-        "give that encoder's folder with --encoder, or index to a new location.",
-    )
-
-
-def complete(notes: Notes, documents: int, incomplete: int) -> None:
-    """Say whether every document of an index is whole."""
-    if incomplete:
-        notes.find(
-            "warning",
-            f"Incomplete documents: {incomplete:,} (a run was broken off, or is under way)",
-            "run the same 'slice-os index' again, and it goes on.",
-        )
-    elif documents:
-        notes.find("ok", "Every document is complete.")
-    else:
-        notes.find("notice", "The index is empty", "fill it with 'slice-os index'.")
 
 
 def doctor(
@@ -88,7 +51,7 @@ def doctor(
     options = connection(credentials, client)
     if "://" in location:
         backend_for(location)
-        from slice_os.operate.cluster_health import examine_cluster
+        from slice_os.operate.cluster_index import examine_cluster
 
         return examine_cluster(location, info, deep, repair, options)
     return _examine_folder(location, info, encoder, deep or repair, repair, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from slice_os.encoders.info import EncoderInfo
 from slice_os.errors import (
     BlockedError,
     BusyError,
@@ -14,6 +15,7 @@ from slice_os.errors import (
     UnauthorizedError,
 )
 from slice_os.storage.cluster.client import Client
+from slice_os.storage.contract import IndexMeta
 
 Severity = Literal["ok", "notice", "warning", "error"]
 DELETED_SHARE = 0.3
@@ -111,3 +113,39 @@ class Asker:
             if exc.status not in (400, 404, 405):  # no such plugin, or not on such a service
                 raise
         return None
+
+
+def fit(notes: Notes, meta: IndexMeta, info: EncoderInfo) -> None:
+    """Say what made an index, and whether an encoder fits it."""
+    notes.facts |= {
+        "format": meta.format,
+        "encoder": meta.encoder,
+        "family": meta.family,
+        "dimension": meta.dimension,
+        "max_words": meta.max_words,
+        "passage_words": meta.passage_words,
+    }
+    if meta.family == info.family:
+        notes.find("ok", f"The encoder {info.name} fits the index.")
+        return
+    notes.find(
+        "error",
+        f"The index was made by the encoder {meta.encoder} (family {meta.family[:12]}, "
+        f"{meta.dimension} dimensions), not by {info.name} (family {info.family[:12]}, "
+        f"{info.dimension} dimensions)",
+        "give that encoder's folder with --encoder, or index to a new location.",
+    )
+
+
+def complete(notes: Notes, documents: int, incomplete: int) -> None:
+    """Say whether every document of an index is whole."""
+    if incomplete:
+        notes.find(
+            "warning",
+            f"Incomplete documents: {incomplete:,} (a run was broken off, or is under way)",
+            "run the same 'slice-os index' again, and it goes on.",
+        )
+    elif documents:
+        notes.find("ok", "Every document is complete.")
+    else:
+        notes.find("notice", "The index is empty", "fill it with 'slice-os index'.")

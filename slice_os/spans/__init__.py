@@ -4,9 +4,9 @@ SLICE is search with localized, informative context embeddings. Word indices are
 ``i < j``; tables of spans are ``[lengths, N]``, by length and start.
 """
 
-from slice_os.spans.cover import bounded_cover as bounded_cover
-from slice_os.spans.cover import cover as cover
-from slice_os.spans.cover import principal_axes as principal_axes
+from slice_os.spans.covering import bounded_cover as bounded_cover
+from slice_os.spans.covering import cover as cover
+from slice_os.spans.covering import principal_axes as principal_axes
 from slice_os.spans.degrees import Weights as Weights
 from slice_os.spans.degrees import margin as margin
 from slice_os.spans.late_interaction import QueryWords as QueryWords

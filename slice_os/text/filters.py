@@ -14,7 +14,7 @@ from typing import Any
 import regex
 
 from slice_os.errors import QueryError
-from slice_os.text import Wording, check_characters
+from slice_os.text.exact_words import Wording, check_characters
 
 OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,

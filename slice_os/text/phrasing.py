@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.text import sentence_ends
+from slice_os.text.splitting import sentence_ends
 from slice_os.types import Float32
 
 CROSSING = 0.1

@@ -12,8 +12,8 @@ import slice_os
 from slice_os.errors import ClusterError, LocationError
 from slice_os.operate.cluster_health import check_disk, check_heap, check_shards
 from slice_os.operate.cluster_index import check_settings, seconds
-from slice_os.operate.doctor import complete, doctor
-from slice_os.operate.findings import Notes, size_of
+from slice_os.operate.doctor import doctor
+from slice_os.operate.findings import Notes, complete, size_of
 from slice_os.storage import IndexMeta, backend_for
 from slice_os.storage.cluster.disks import passes
 from slice_os.storage.cluster.opensearch import OpenSearch as Dialect

@@ -19,7 +19,7 @@ TOGETHER = {
     "tests/cluster/test_cluster.py": "three nodes",
     "tests/cluster/test_faults.py": "three nodes",
     "tests/cluster/test_source.py": "three nodes",
-    "tests/quick/test_faults.pytest_faults.py": "three nodes",
+    "tests/cluster/test_every_fault.py": "three nodes",
     "tests/cluster/test_elasticsearch_nodes.py": "three nodes of Elasticsearch",
 }
 """Modules whose nodes no test names: one process runs those of the same, one after the other."""

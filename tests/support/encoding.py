@@ -18,7 +18,6 @@ from slice_os.types import Float32
 OF_BACKENDS = (
     "tests/contract/",
     "tests/cluster/",
-    "tests/quick/test_faults.py",
     "tests/quick/local/",
 )
 MOST = 200 << 20

@@ -8,9 +8,9 @@ from typing import Any
 
 from slice_os.encoders import encoder_info
 from slice_os.errors import LocationError
-from slice_os.storage import IndexMeta
 from slice_os.storage.cluster.dialect import Dialect, dialect_of, load_dialect
 from slice_os.storage.cluster.settings import DIALECTS, ClusterSettings, Layout
+from slice_os.storage.contract import IndexMeta
 
 
 def list_templates() -> dict[str, str]:

@@ -13,43 +13,18 @@ import numpy as np
 
 from slice_os.errors import IndexDamagedError, LocationError
 from slice_os.storage.local.compaction import segment_file
-from slice_os.storage.local.database import connect, is_full, reading, recorded_segments
+from slice_os.storage.local.database import (
+    connect,
+    described,
+    document_digest,
+    is_full,
+    reading,
+    recorded_segments,
+)
 from slice_os.storage.local.filter_bits import make_tokens
 from slice_os.storage.local.segments import Recorded, Segment, is_intact
 from slice_os.text import text_length
-from slice_os.types import Passage, content_hash
-
-
-def note_digest(database: sqlite3.Connection, key: int) -> None:
-    """Put the digest of a complete document into its row."""
-    database.execute(
-        "UPDATE documents SET digest = ? WHERE key = ?", (document_digest(database, key), key)
-    )
-
-
-def document_digest(database: sqlite3.Connection, key: int) -> str:
-    """Return the hash of a document's row and of what its passages say of themselves."""
-    row = database.execute(
-        "SELECT id, title, metadata, hash, source FROM documents WHERE key = ?", (key,)
-    ).fetchone()
-    passages = database.execute(
-        'SELECT number, start, "end", title, hash, words FROM passages'
-        " WHERE document = ? AND NOT pending ORDER BY number, key",
-        (key,),
-    )
-    return content_hash(row, passages.fetchall())
-
-
-def note_description(database: sqlite3.Connection) -> None:
-    """Note the hash of what the index says of itself and of its roots."""
-    database.execute("UPDATE meta SET value = ? WHERE name = 'digest'", (described(database),))
-
-
-def described(database: sqlite3.Connection) -> str:
-    """Return the hash of what the index says of itself and of its roots."""
-    rows = database.execute("SELECT * FROM meta WHERE name IN ('index', 'roots') ORDER BY name")
-    return content_hash(rows.fetchall())
-
+from slice_os.types import Passage
 
 PASSAGE = """
     d.id, p.number, p.start, p."end", p.text, p.title,

@@ -24,7 +24,6 @@ from filelock import FileLock, Timeout
 from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError, MovedError
 from slice_os.spans import PackedPassage
 from slice_os.storage.contract import Writer
-from slice_os.storage.local.check import note_description, note_digest
 from slice_os.storage.local.compaction import merge_segments, remove_orphans, segment_file
 from slice_os.storage.local.database import (
     as_error,
@@ -32,6 +31,8 @@ from slice_os.storage.local.database import (
     is_full,
     load_meta,
     next_segment,
+    note_description,
+    note_digest,
     record_segment,
 )
 from slice_os.storage.local.filter_bits import note_tokens

@@ -221,7 +221,7 @@ def test_the_verbs_take_it_by_name(location, tmp_path):
 
 
 def test_the_antonyms_are_stems_and_go_both_ways():
-    file = Path(slice_os.__file__).parent / "encoder" / "opposites.txt"
+    file = Path(slice_os.__file__).parent / "encoders" / "opposites.txt"
     lines = file.read_text(encoding="utf-8").splitlines()
     rows = dict(line.split(" ", 1) for line in lines if not line.startswith("#"))
     assert len(rows) > 3000

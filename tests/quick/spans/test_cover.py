@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slice_os import spans
-from slice_os.spans import cover as covering
-from slice_os.spans.cover import REACH
+from slice_os.spans import covering
+from slice_os.spans.covering import REACH
 
 
 def text_like(seed, n, d, topic):

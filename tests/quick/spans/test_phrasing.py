@@ -7,15 +7,14 @@ import re
 import numpy as np
 import pytest
 
-from slice_os import spans
-from slice_os.text.phrasing import CROSSING, DANGLING, LOOSE
+from slice_os.text.phrasing import CROSSING, DANGLING, LOOSE, phrasing
 
 
 def phrasing_of(text, longest=20):
     found = list(re.finditer(r"\S+", text))
     starts, ends = (np.array([m.span()[side] for m in found], np.int32) for side in (0, 1))
     words = [m[0] for m in found]
-    return words, spans.phrasing(text, starts, ends, longest)
+    return words, phrasing(text, starts, ends, longest)
 
 
 def cost(words, said, part):
