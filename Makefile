@@ -33,8 +33,8 @@ $(RUN): $(WHEEL)
 demo: $(RUN) ## index the examples, mine them, search them
 	@echo '$$ slice-os index examples/conversations examples/contracts examples/books --index demo.slice'
 	@$(RUN) index examples/conversations examples/contracts examples/books --index demo.slice
-	@echo; echo '$$ slice-os mine examples/phrases.txt --index demo.slice --degree 0.8 --output matches.csv'
-	@$(RUN) mine examples/phrases.txt --index demo.slice --degree 0.8 --output matches.csv
+	@echo; echo '$$ slice-os mine examples/phrases.txt --index demo.slice --min-degree 0.8 --output matches.csv'
+	@$(RUN) mine examples/phrases.txt --index demo.slice --min-degree 0.8 --output matches.csv
 	@for query in "the customer wants to cancel" "either party may terminate this agreement" "the girl fell into a deep hole"; do \
 	  echo; echo "\$$ slice-os search \"$$query\" --index demo.slice --size 4"; \
 	  $(RUN) search "$$query" --index demo.slice --size 4; done

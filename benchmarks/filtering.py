@@ -45,7 +45,7 @@ def run(data: Path | None) -> list[str]:
     ]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "bench.slice"
-        meta = IndexMeta("random", "family", DIMENSION)
+        meta = IndexMeta("random", "weights_hash", DIMENSION)
         with closing(LocalBackend.create(str(folder), meta)) as index:
             _fill(index)
             for what, texts in FILTERS.items():

@@ -44,7 +44,7 @@ from benchmarks.memory import DEGREE
 wanted = phrases(int(sys.argv[2]))
 start = time.perf_counter()
 with slice_os.open(sys.argv[1]) as index:
-    count = sum(1 for _ in index.mine(wanted, degree=DEGREE))
+    count = sum(1 for _ in index.mine(wanted, min_degree=DEGREE))
 seconds = time.perf_counter() - start
 """
     + PEAK

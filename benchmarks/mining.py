@@ -29,7 +29,7 @@ def mining(index: slice_os.Index, phrases: list[str]) -> list[str]:
                 found[way] = {
                     (m.phrase, m.document, m.passage, m.start, m.end)
                     for m in index.mine(
-                        phrases, degree=threshold, rescore=False, graph=way != "words"
+                        phrases, min_degree=threshold, rescore=False, graph=way != "words"
                     )
                 }
                 taken[way] = time.perf_counter() - start

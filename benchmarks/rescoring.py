@@ -179,7 +179,7 @@ Found = dict[tuple[str, str], list[tuple[int, int, float]]]
 
 def _mined(index: slice_os.Index, phrases: list[str], threshold: float, rescore: bool) -> Found:
     found: Found = {}
-    for one in index.mine(phrases, degree=threshold, rescore=rescore, literal=True):
+    for one in index.mine(phrases, min_degree=threshold, rescore=rescore, literal=True):
         place = one.document_start, one.document_end, one.degree
         found.setdefault((one.phrase, one.document), []).append(place)
     return found

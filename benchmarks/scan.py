@@ -145,7 +145,9 @@ def _read(segment: Segment, lengths: range) -> int:
 def _build(folder: Path) -> int:
     """Write a million words; the text is real, the vectors random (the scan cannot tell)."""
     info = slice_os.encoder_info()
-    backend = LocalBackend.create(str(folder), IndexMeta(info.name, info.family, info.dimension))
+    backend = LocalBackend.create(
+        str(folder), IndexMeta(info.name, info.weights_hash, info.dimension)
+    )
     rng = np.random.default_rng(0)
     words = 0
     with backend.writer() as writer:

@@ -93,9 +93,9 @@ def turn(graph: Path, axes: Float32) -> None:
     onnx.save(model, str(graph))
 
 
-def turned_family(family: str, axes: Float32) -> str:
-    """Return the family of an encoder of a `family` whose vectors are turned."""
-    digest = hashlib.blake2b(family.encode(), digest_size=16)
+def turned_hash(weights_hash: str, axes: Float32) -> str:
+    """Return the weights hash of an encoder of a weights hash whose vectors are turned."""
+    digest = hashlib.blake2b(weights_hash.encode(), digest_size=16)
     digest.update(axes.astype("<f4").tobytes())
     return digest.hexdigest()
 

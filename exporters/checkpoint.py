@@ -34,13 +34,13 @@ class Card:
 class Checkpoint:
     """A loaded checkpoint: `model` (torch, fp32, in evaluation mode) and its fast `tokenizer`.
 
-    `family` hashes the trained weights; `max_tokens` is what the checkpoint was trained to read and
-    `places` the most that it can, both with special tokens; `card` is the README's.
+    `max_tokens` is what the checkpoint was trained to read and `places` the
+    most that it can, both with special tokens; `card` is the README's.
     """
 
     model: Any
     tokenizer: Any
-    family: str
+    weights_hash: str
     max_tokens: int
     places: int
     card: Card
@@ -111,14 +111,14 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
     return Checkpoint(
         model=model.eval(),
         tokenizer=tokenizer,
-        family=family(model),
+        weights_hash=weights_hash(model),
         max_tokens=int(min(trained, places)),
         places=places,
         card=_card(folder / "README.md"),
     )
 
 
-def family(model: Any) -> str:
+def weights_hash(model: Any) -> str:
     """Return the hash of a model's weights: names, shapes and float32 values, without a pooler."""
     digest = hashlib.blake2b(digest_size=16)
     for name, tensor in sorted(model.state_dict().items()):

@@ -14,7 +14,7 @@ from slice_os.encoders.onnx import OnnxEncoder
 from slice_os.encoders.phrase_head import FILE as HEAD
 from slice_os.errors import ExportError
 from slice_os.exporters import parity
-from slice_os.exporters.axes import axes_of, turn, turned_family
+from slice_os.exporters.axes import axes_of, turn, turned_hash
 from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint
 from slice_os.exporters.graph import PRECISIONS, write_plain, write_precision
 from slice_os.exporters.phrase_head import refit
@@ -58,7 +58,7 @@ def export(
         span_range: The fewest and the most words of a span that the encoder is made for.
         axes: Texts to whose spans' principal axes the vectors are turned, so that their first
             dimensions say most (`slice_os.spans.principal_axes`); or an encoder folder whose axes
-            are taken, so that both are of one family. No degree changes.
+            are taken, so that both are of the same weights. No degree changes.
         head_texts: Texts to whose spans the phrase head is fitted; 60 packaged passages without
             any.
         overwrite: Replace `out` if it exists.
@@ -101,7 +101,9 @@ def export(
         info = EncoderInfo(
             name=name or Path(checkpoint).resolve().name,
             version=version,
-            family=loaded.family if matrix is None else turned_family(loaded.family, matrix),
+            weights_hash=loaded.weights_hash
+            if matrix is None
+            else turned_hash(loaded.weights_hash, matrix),
             precision=precision,
             dimension=int(loaded.model.config.hidden_size),
             max_tokens=max_tokens or loaded.max_tokens,

@@ -17,7 +17,7 @@ from slice_os.encoders.judge import Placed
 from slice_os.encoders.model_judge import joined
 from slice_os.encoders.tokens import TextTokenizer, TokenizedText, Uint8
 from slice_os.errors import EncoderError
-from slice_os.exporters.checkpoint import Checkpoint, family, load_checkpoint
+from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint, weights_hash
 from slice_os.types import Float32, Int32, Words
 
 if TYPE_CHECKING:
@@ -205,11 +205,11 @@ class CheckpointEncoder(Encoder):
 
     @cached_property
     def info(self) -> EncoderInfo:  # type: ignore[override]
-        """Its family is that of its exports whose axes are not turned."""
+        """Its weights hash is that of its exports whose axes are not turned."""
         model = self._model.model
         dimension = int(model.config.hidden_size)
         return EncoderInfo(
-            self._name, "1", family(model), "fp32", dimension, self._model.max_tokens
+            self._name, "1", weights_hash(model), "fp32", dimension, self._model.max_tokens
         )
 
     def knows(self, text: str) -> bool:

@@ -96,7 +96,7 @@ def write_lookup(
     info = EncoderInfo(
         name=name,
         version="1",
-        family=digest.hexdigest(),
+        weights_hash=digest.hexdigest(),
         precision=precision,
         dimension=table.shape[1],
         max_tokens=_MAX_TOKENS,

@@ -23,7 +23,7 @@ class EncoderError(SliceOSError):
 
 
 class EncoderMismatchError(EncoderError):
-    """The index was written by an encoder of another family."""
+    """The index was written by an encoder of other weights."""
 
 
 class ExportError(SliceOSError):

@@ -136,7 +136,7 @@ class Index(Forkable):
                 "asked for: leave the option out, or index to a new location."
             )
         if self._cluster:
-            backend.check(self._cluster)
+            backend.check_settings(self._cluster)
 
     def __repr__(self) -> str:
         return f"Index({self.location!r})"
@@ -162,13 +162,8 @@ class Index(Forkable):
         with self._loading:  # threads that search at once load it once
             if self._encoder is None:
                 self._encoder = self._load()
-        if self._backend and self._backend.meta.family != self._encoder.info.family:
-            meta, info = self._backend.meta, self._encoder.info
-            raise EncoderMismatchError(
-                f"The index {self.location} was made by the encoder {meta.encoder} (family "
-                f"{meta.family[:12]}), not by {info.name} (family {info.family[:12]}): give that "
-                "encoder's folder, or index to a new location."
-            )
+        if self._backend:
+            self._backend.meta.check_encoder(self.location, self._encoder.info)
         if self._backend and self._backend.meta.phrase_head != self._encoder.info.phrase_head:
             raise EncoderMismatchError(
                 f"The index {self.location} was made with another phrase head of the encoder "
@@ -236,7 +231,7 @@ class Index(Forkable):
         words = {} if self._passage_words is None else {"passage_words": self._passage_words}
         meta = IndexMeta(
             info.name,
-            info.family,
+            info.weights_hash,
             info.dimension,
             store=self._store,
             phrase_head=info.phrase_head,
@@ -386,7 +381,7 @@ class Index(Forkable):
         phrases: str | Named,
         *,
         counter_examples: Mapping[str, Texts] | None = None,
-        degree: float = 0.8,
+        min_degree: float = 0.8,
         must: str | Sequence[str] = (),
         must_not: str | Sequence[str] = (),
         literal: bool = False,
@@ -417,7 +412,7 @@ class Index(Forkable):
             self.encoder,
             gather(phrases, counter_examples),
             self._alone,
-            threshold=degree,
+            threshold=min_degree,
             literal=literal,
             filters=[*self._filters(filters, backend), *wording],
             all_lengths=all_lengths,

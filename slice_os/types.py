@@ -124,9 +124,9 @@ class Reject:
 class SpanMatch:
     """A span of a hit's text with its degrees of similarity, each in [0, 1].
 
-    `degree` is the verified degree where verification ran, else the indexed degree.
+    `degree` is the verified degree where verification ran, else the in-context degree.
     `contributions` holds, word by word, the share of the indexed cosine; their sum is
-    ``2 * indexed_degree - 1``. `opposition` is why a judge has lowered the degree: "negation",
+    ``2 * in_context_degree - 1``. `opposition` is why a judge has lowered the degree: "negation",
     "antonym", "number", "modal", "role"; empty if none has, or none that can say.
     """
 
@@ -134,7 +134,7 @@ class SpanMatch:
     end: int
     text: str
     degree: float
-    indexed_degree: float
+    in_context_degree: float
     contributions: tuple[float, ...] = ()
     opposition: tuple[str, ...] = ()
 

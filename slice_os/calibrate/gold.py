@@ -111,7 +111,7 @@ def evaluate_spans(
     file: str | Path,
     index: Index,
     *,
-    degree: float = LEAST,
+    min_degree: float = LEAST,
     rescore: bool = True,
     progress: Callable[[float], object] | None = None,
 ) -> SpanReport:
@@ -122,7 +122,7 @@ def evaluate_spans(
     Args:
         file: The marked spans, see `read_gold`.
         index: An open index that holds the documents.
-        degree: The least degree of a match.
+        min_degree: The least degree of a match.
         rescore: Whether spans are encoded alone, as in `Index.mine`.
         progress: Called with the share that is done.
 
@@ -130,10 +130,10 @@ def evaluate_spans(
         EvaluationError: The file cannot be used, or nothing was found in any of its documents.
     """
     gold = read_gold(file)
-    judged, unjudged = judge(gold, mined(gold, index, degree, rescore, progress))
+    judged, unjudged = judge(gold, mined(gold, index, min_degree, rescore, progress))
     if not judged:
         raise EvaluationError(
-            f"Nothing of degree {degree:g} was found in the documents that {file} names: check "
+            f"Nothing of degree {min_degree:g} was found in the documents that {file} names: check "
             "their ids (slice-os status shows the index), or lower the degree."
         )
     f1, overlap = _best_spans(gold, judged)
@@ -145,7 +145,7 @@ def evaluate_spans(
         f1,
         overlap,
         average_precision(judged, len(gold)),
-        [at_threshold(judged, len(gold), one) for one in THRESHOLDS if one >= degree],
+        [at_threshold(judged, len(gold), one) for one in THRESHOLDS if one >= min_degree],
     )
 
 
@@ -158,14 +158,16 @@ def missing(gold: Iterable[GoldSpan], index: Index) -> int:
 def mined(
     gold: Iterable[GoldSpan],
     index: Index,
-    degree: float,
+    min_degree: float,
     rescore: bool = True,
     progress: Callable[[float], object] | None = None,
 ) -> list[Match]:
     """Mine the queries of `gold` in `index`."""
     queries = list(dict.fromkeys(one.query for one in gold))
     told = progress or (lambda share: None)
-    return list(index.mine(queries, degree=degree, literal=True, rescore=rescore, on_progress=told))
+    return list(
+        index.mine(queries, min_degree=min_degree, literal=True, rescore=rescore, on_progress=told)
+    )
 
 
 def judge(gold: Sequence[GoldSpan], matches: Iterable[Match]) -> tuple[list[Judged], int]:

@@ -103,14 +103,14 @@ def is_labelled(path: str | Path) -> bool:
 def labels_from_gold(
     file: str | Path,
     index: Index,
-    degree: float,
+    min_degree: float,
     *,
     rescore: bool = True,
     progress: Callable[[float], object] | None = None,
 ) -> Labels:
     """Mine the queries of marked spans (`slice_os.calibrate.gold.read_gold`) and judge them."""
     gold = read_gold(file)
-    judged, _ = judge(gold, mined(gold, index, degree, rescore, progress))
+    judged, _ = judge(gold, mined(gold, index, min_degree, rescore, progress))
     kept = [one for one in judged if one.found or not one.correct]
     return Labels(
         np.array([one.match.degree for one in kept]),

@@ -14,7 +14,7 @@ from slice_os.cli.output import counted, echo_columns, echo_json, progress_bar
 from slice_os.errors import EvaluationError
 
 degree_option: Decorator = click.option(
-    "--degree",
+    "--min-degree",
     type=click.FloatRange(0, 1),
     default=LEAST,
     show_default=True,
@@ -62,7 +62,7 @@ def calibrate(
     recall: float | None,
     draw: int | None,
     output: Path | None,
-    degree: float,
+    min_degree: float,
     rescore: bool,
     plot: Path | None,
     as_json: bool,
@@ -85,7 +85,7 @@ def calibrate(
             raise EvaluationError("A sample needs --output and --index.")
         with open_index(location, encoder=encoder) as index, mining_share() as told:
             phrases = read_phrases(file)
-            matches = index.mine(phrases, degree=degree, rescore=rescore, on_progress=told)
+            matches = index.mine(phrases, min_degree=min_degree, rescore=rescore, on_progress=told)
             count = draw_sample(matches, output, draw, index=index)
         click.echo(
             f"{counted(count, 'match', 'matches')} in {output}: write yes or no "
@@ -97,7 +97,7 @@ def calibrate(
         check_picture(plot)
     if location is not None and not is_labelled(file):
         with open_index(location, encoder=encoder) as index, mining_share() as told:
-            labels = labels_from_gold(file, index, degree, rescore=rescore, progress=told)
+            labels = labels_from_gold(file, index, min_degree, rescore=rescore, progress=told)
         warn_of_missing(labels.missing)
     else:
         labels = read_labels(file)

@@ -87,7 +87,7 @@ def apply(name: str | None, location: str, encoder: str | None, cluster: Cluster
 Examples:
   slice-os query "wants to cancel" --index https://host:9200/calls --curl
   slice-os query "wants to cancel" --mode dense --size 3 > body.json
-  slice-os query "wants to cancel" --mode mining --degree 0.85
+  slice-os query "wants to cancel" --mode mining --min-degree 0.85
 """
 )
 @click.argument("text")
@@ -121,7 +121,7 @@ Examples:
 @click.option("--weight", type=click.FloatRange(0, 1), help="The weight of BM25, in [0, 1].")
 @click.option("--size", type=click.IntRange(min=1), default=10, show_default=True, help="Hits.")
 @click.option(
-    "--degree",
+    "--min-degree",
     type=click.FloatRange(0, 1),
     default=0.8,
     show_default=True,
@@ -137,7 +137,7 @@ def query(
 
     Where hybrid takes two searches, they are printed as JSON lines for _msearch.
 
-    Its hits' inner hits hold the matched spans and their indexed degrees; verification and the
+    Its hits' inner hits hold the matched spans and their in-context degrees; verification and the
     scoring over all spans and words are what 'slice-os search' adds.
     """
     from slice_os import build_request

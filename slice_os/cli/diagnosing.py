@@ -59,9 +59,9 @@ def doctor(location: str, encoder: str | None, deep: bool, repair: bool, as_json
 @click.command(
     epilog="""\b
 Examples:
-  slice-os verify --index demo.slice
-  slice-os verify --index https://host:9200/calls --sample 1000
-  slice-os verify --index https://host:9200/calls --all --json
+  slice-os check --index demo.slice
+  slice-os check --index https://host:9200/calls --sample 1000
+  slice-os check --index https://host:9200/calls --all --json
 """
 )
 @index_option
@@ -74,18 +74,18 @@ Examples:
 )
 @click.option("--all", "everything", is_flag=True, help="Look at all documents of a cluster.")
 @json_option
-def verify(location: str, sample: int, everything: bool, as_json: bool) -> None:
+def check(location: str, sample: int, everything: bool, as_json: bool) -> None:
     """Prove that an index holds what was written to it.
 
     Nothing is changed. Of a folder everything is compared with its hash: segments, texts, offsets,
     metadata, postings and the database's file; of an index in a cluster, a sample of documents.
     What is damaged is named, with what to run; the exit code is then 3.
     """
-    from slice_os import verify as check
+    from slice_os import check as check_index
 
     with progress_bar(1) as bar:
-        bar.set_description_str("verifying", refresh=False)
-        diagnosis = check(
+        bar.set_description_str("checking", refresh=False)
+        diagnosis = check_index(
             location,
             sample=None if everything else sample,
             on_progress=lambda share: bar.update(share - bar.n),
@@ -123,7 +123,7 @@ def _rows(facts: dict[str, Any]) -> Iterator[tuple[str, object]]:
                 )
         elif name == "bytes":
             yield name, f"{value:,}"
-        elif name == "family":
+        elif name == "weights_hash":
             yield name, value[:12]
         else:
             shown = ", ".join(value) if isinstance(value, list) else value

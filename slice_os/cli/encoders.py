@@ -15,7 +15,7 @@ from slice_os.cli.output import echo_json, echo_table
 @click.option("--check", is_flag=True, help="Also compare the model file with its hash.")
 @json_option
 def encoder_info(folder: Path | None, check: bool, as_json: bool) -> None:
-    """Show an encoder's name, dimension and family, by default of the one inside slice-os."""
+    """Show an encoder's name, dimension and weights hash, by default of the one inside slice-os."""
     from slice_os import encoder_info as info_of
 
     info = info_of(folder, check=check)

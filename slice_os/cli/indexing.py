@@ -272,7 +272,7 @@ def status(location: str, as_json: bool) -> None:
             ("index", f"{state.location} ({state.backend})"),
             (
                 "encoder",
-                f"{state.meta.encoder} (family {state.meta.family[:12]}, "
+                f"{state.meta.encoder} (weights {state.meta.weights_hash[:12]}, "
                 f"{state.meta.dimension} dimensions)",
             ),
             ("documents", state.documents),

@@ -36,7 +36,7 @@ VERBS = {
     "rollback": "cli.lifecycle",
     "generations": "cli.lifecycle",
     "doctor": "cli.diagnosing",
-    "verify": "cli.diagnosing",
+    "check": "cli.diagnosing",
     "backup": "cli.backups",
     "restore": "cli.backups",
     "templates": "cli.clusters",
@@ -157,7 +157,7 @@ def _ask(prompt: str) -> str:
 Examples:
   slice-os index conversations/ contracts/ --index demo.slice
   slice-os search "the customer wants to cancel" --index demo.slice
-  slice-os mine phrases.txt --index demo.slice --degree 0.8 --output matches.csv
+  slice-os mine phrases.txt --index demo.slice --min-degree 0.8 --output matches.csv
 
 \b
 Shell completion (bash; likewise zsh_source, fish_source):

@@ -32,9 +32,9 @@ from slice_os.types import Match
 @click.command(
     epilog="""\b
 Examples:
-  slice-os mine phrases.txt --index demo.slice --degree 0.8 --output matches.csv
+  slice-os mine phrases.txt --index demo.slice --min-degree 0.8 --output matches.csv
   slice-os mine --phrase "wants to cancel" --not "does not want to cancel" --index demo.slice --nl
-  slice-os mine phrases.txt --index demo.slice --judge my-judge --degree 0.6
+  slice-os mine phrases.txt --index demo.slice --judge my-judge --min-degree 0.6
   slice-os mine phrases.csv --per-document --top 20 --sort degree --index demo.slice
 """
 )
@@ -50,7 +50,7 @@ Examples:
     "NAME= may be left out if there is one name. May be repeated.",
 )
 @click.option(
-    "--degree",
+    "--min-degree",
     type=click.FloatRange(0, 1),
     default=0.8,
     show_default=True,
@@ -100,7 +100,7 @@ def mine(
     rescore: bool,
     phrases: tuple[str, ...],
     counter_examples: tuple[str, ...],
-    degree: float,
+    min_degree: float,
     output: Path | None,
     as_json: bool,
     as_lines: bool,
@@ -137,7 +137,7 @@ def mine(
     ):
         for match in index.mine(
             named,
-            degree=degree,
+            min_degree=min_degree,
             rescore=rescore,
             on_progress=lambda done: bar.update(done - bar.n),
             on_unknown=unknown.append,
@@ -150,7 +150,7 @@ def mine(
     if as_json:
         found = {} if output else {"matches": collected}
         left_out = {"unknown": unknown} if unknown else {}
-        report = {"degree": degree, "counts": counts, "output": output and str(output)}
+        report = {"min_degree": min_degree, "counts": counts, "output": output and str(output)}
         echo_json({**report, **left_out, **found})
     else:
         width = max(len(shorten(name, 60)) for name in counts)

@@ -29,7 +29,7 @@ from slice_os.types import Excerpt, Hit
 Examples:
   slice-os search "the customer wants to cancel" --index demo.slice
   slice-os search "limitation of liability" --filter "year>=2015" --size 3 --json --index demo.slice
-  slice-os search "wants to cancel" --degree 0.85 --size 100 --index demo.slice
+  slice-os search "wants to cancel" --min-degree 0.85 --size 100 --index demo.slice
   slice-os search 'refund "credit card" -fee' --must-not "late fee" --index demo.slice
   slice-os search "wants to cancel" --group --size 5 --context 1 --index demo.slice
   slice-os search "wants to cancel" --judge my-judge --sort degree --index demo.slice
@@ -62,7 +62,7 @@ Examples:
     "the passage. rrf, min_max and lexical ignore it.",
 )
 @click.option(
-    "--degree",
+    "--min-degree",
     type=click.FloatRange(0, 1),
     default=0.0,
     help="Only hits of at least this degree, among the best 1,000 passages; 'mine' finds all.",
@@ -101,7 +101,7 @@ def search(
     device: str,
     threads: int | None,
     judge: str | None,
-    degree: float,
+    min_degree: float,
     offset: int,
     group: bool,
     context: int,
@@ -129,7 +129,7 @@ def search(
             query,
             offset=offset,
             rescore=0 if no_rescore else rescore,
-            min_degree=degree,
+            min_degree=min_degree,
             group=group,
             **asked,
         )

@@ -29,7 +29,7 @@ class Encoder(ABC):
     default. `close` it, or use it as a context manager.
 
     Attributes:
-        info: Its name, dimension and family; vectors of one family may share an index.
+        info: Its name, dimension and weights hash; vectors of the same weights may share an index.
         device: Where it runs.
         head: Its phrase head; None: a span's vector in context is taken for that of its words.
     """
@@ -174,7 +174,7 @@ def open_encoder(
 
 
 def encoder_info(encoder: EncoderLike = None, *, check: bool = False) -> EncoderInfo:
-    """Return the name, dimension and family of an encoder, by default of the packaged one.
+    """Return the name, dimension and weights hash of an encoder, by default of the packaged one.
 
     Of an encoder folder only the description is read; with `check`, `model.onnx` is read too and
     compared with its hash.

@@ -23,13 +23,13 @@ _AGAIN = "export it again with slice-os export"
 
 @dataclass(frozen=True, slots=True)
 class EncoderInfo(Plain):
-    """An encoder's name, dimension and family: of an encoder folder, what `encoder.json` says.
+    """What an encoder is; of an encoder folder, what `encoder.json` says.
 
     Args:
         name: What people call the encoder.
         version: The version of these weights.
-        family: Hash of the trained weights, equal for every precision. Vectors of one family may
-            share an index.
+        weights_hash: Hash of the trained weights, equal for every precision. Vectors of the same
+            weights may share an index.
         precision: "fp32", "fp16" or "int8".
         dimension: Length of every vector.
         max_tokens: The longest input, special tokens included; 0 where there is no limit.
@@ -48,7 +48,7 @@ class EncoderInfo(Plain):
 
     name: str
     version: str
-    family: str
+    weights_hash: str
     precision: str
     dimension: int
     max_tokens: int = 0

@@ -42,10 +42,10 @@ class Calibration:
     to it changes next to nothing.
 
     Attributes:
-        family: Of the encoder whose degrees these are; a judge has no meaning for another's.
+        weights_hash: Of the encoder whose degrees these are; a judge has no meaning for another's.
     """
 
-    family: str
+    weights_hash: str
     slope: float
     intercept: float
 
@@ -73,7 +73,7 @@ class Calibration:
         path = folder / CALIBRATION
         try:
             said = json.loads(path.read_text(encoding="utf-8"))
-            return cls(str(said["family"]), float(said["slope"]), float(said["intercept"]))
+            return cls(str(said["weights_hash"]), float(said["slope"]), float(said["intercept"]))
         except OSError as exc:
             raise EncoderError(
                 f"{folder} holds no judge ({CALIBRATION} is missing): give the folder that "
@@ -112,7 +112,7 @@ class ModelJudge(Judge):
 
     def check(self, encoder: Encoder) -> None:
         """Raise EncoderMismatchError if it was trained on the degrees of another encoder."""
-        if self.calibration.family != encoder.info.family:
+        if self.calibration.weights_hash != encoder.info.weights_hash:
             raise EncoderMismatchError(
                 f"The judge {self.info.name} judges degrees of another encoder than "
                 f"{encoder.info.name}: leave it out, or train one for it (docs/training.md)."

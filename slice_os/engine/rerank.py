@@ -50,7 +50,7 @@ class Ranked:
 
     @property
     def degree(self) -> float:
-        """The indexed degree of its best span."""
+        """The in-context degree of its best span."""
         best = best_of_each([self.stored.packed], [self.word_scores], self.lengths)
         return degree(float(best[0]))
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from slice_os.encoders import load_encoder
+from slice_os.encoders import EncoderInfo, load_encoder
 from slice_os.engine.search import encode_queries
-from slice_os.errors import EncoderMismatchError, LocationError, QueryError
+from slice_os.errors import LocationError, QueryError
 from slice_os.storage import backend_for
 from slice_os.storage.cluster.dialect import Dialect, load_dialect
 from slice_os.storage.cluster.query import hybrid_query, normalization_pipeline, rrf_pipeline
@@ -35,7 +35,7 @@ def build_request(
     weight: float | None = None,
     filters: Mapping[str, object] | Iterable[str | Filter] | None = None,
     size: int = 10,
-    degree: float = 0.8,
+    min_degree: float = 0.8,
     encoder: str | Path | None = None,
     dialect: str = "opensearch",
 ) -> dict[str, Any] | list[dict[str, Any]]:
@@ -45,7 +45,7 @@ def build_request(
     ``"exact words"`` and ``-word`` in the text, `must`, `must_not` and `literal` are as in
     `Index.search`. `location` names an index whose settings (vector type, dimensions, tolerance)
     the body fits; None stands for the defaults of a server of the kind that `dialect` says.
-    `degree` is the threshold of the mode ``mining``. With the fusions ``rrf`` and ``min_max`` the
+    `min_degree` is for the mode ``mining``. With the fusions ``rrf`` and ``min_max`` the
     body holds its search pipeline and needs the neural-search plugin; of another dialect it is a
     retriever, and needs a licence.
 
@@ -62,7 +62,7 @@ def build_request(
     with load_encoder(encoder) as loaded:
         layout, kind = Layout(), load_dialect(dialect)
         if location:
-            layout, kind = _fitting(location, loaded.info.family, mode, fused, conditions)
+            layout, kind = _fitting(location, loaded.info, mode, fused, conditions)
         vector = encode_queries(loaded, [text])[0]
     common: dict[str, Any] = {"size": size, "filters": conditions}
     vectors: dict[str, Any] = {
@@ -77,7 +77,7 @@ def build_request(
         return kind.exact_query(vector, **common, **vectors)
     if mode == "mining":
         return kind.mining_query(
-            vector, degree, tolerance=layout.tolerance, spans=3, **common, **vectors
+            vector, min_degree, tolerance=layout.tolerance, spans=3, **common, **vectors
         )
     vectors["k"] = max(size, NEAREST)
     if kind.hybrid_query is None and not fused:
@@ -95,7 +95,7 @@ def build_request(
 
 
 def _fitting(
-    location: str, family: str, mode: str, fused: bool, conditions: Sequence[Condition]
+    location: str, info: EncoderInfo, mode: str, fused: bool, conditions: Sequence[Condition]
 ) -> tuple[Layout, type[Dialect]]:
     """Return the layout and the dialect of an index."""
     from slice_os.storage.cluster.read import ClusterBackend
@@ -109,11 +109,7 @@ def _fitting(
             f"There is no index at {location}: leave --index out, or index to it first."
         )
     try:
-        if backend.meta.family != family:
-            raise EncoderMismatchError(
-                f"The index {location} was made by the encoder {backend.meta.encoder} (family "
-                f"{backend.meta.family[:12]}), not by one of family {family[:12]}: give its folder."
-            )
+        backend.meta.check_encoder(location, info)
         if fused and not backend.has_hybrid:
             raise QueryError(
                 f"The cluster of {location} cannot run a hybrid query, as not all its nodes have "

@@ -3,7 +3,7 @@
 A copy is an index folder: it opens, searches and verifies as it is, and a second one needs only the
 segments that are new. It holds one state of the index: the database is copied in one read
 transaction, and the copy names the segments, files that never change. It is filled under another
-name, checked as `slice_os.verify` does, and renamed at the end.
+name, checked as `slice_os.check` does, and renamed at the end.
 """
 
 from __future__ import annotations
@@ -305,7 +305,7 @@ def _check(folder: Path, source: Path) -> None:
 
 def _damaged(folder: Path) -> IndexDamagedError:
     return IndexDamagedError(
-        f"The index {folder} is damaged, and nothing was made of it: 'slice-os verify --index "
+        f"The index {folder} is damaged, and nothing was made of it: 'slice-os check --index "
         f"{folder}' says what is."
     )
 

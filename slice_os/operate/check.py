@@ -19,7 +19,7 @@ SAMPLE = 100
 ANEW = "restore a backup ('slice-os restore'), or index to a new location."
 
 
-def verify(
+def check(
     location: str | Path,
     *,
     sample: int | None = SAMPLE,

@@ -10,10 +10,9 @@ from itertools import groupby, islice
 
 from slice_os.encoders import Encoder
 from slice_os.encoders.phrase_head import PhraseHead
-from slice_os.errors import EncoderMismatchError
 from slice_os.ingest import LOOKED_UP, index_documents, problem_with
 from slice_os.run_stats import Throttle
-from slice_os.storage.contract import Backend, IndexMeta, StoredDocument, StoredPassage
+from slice_os.storage.contract import Backend, StoredDocument, StoredPassage
 from slice_os.text import joined
 from slice_os.text import with_neighbours as sharing
 from slice_os.types import Document, Reject
@@ -29,15 +28,6 @@ class StoredCopy(Document):
     def hash(self) -> str:
         """What tells whether the document has changed: its white space is not all stored."""
         return self.known_hash
-
-
-def check_encoder(encoder: Encoder, meta: IndexMeta) -> None:
-    """Raise EncoderMismatchError unless a generation is for an encoder."""
-    if encoder.info.family != meta.family:
-        raise EncoderMismatchError(
-            f"The generation is for the encoder {meta.encoder} (family {meta.family[:12]}), not "
-            f"for {encoder.info.name} (family {encoder.info.family[:12]}): give that encoder."
-        )
 
 
 class Copier:
@@ -70,7 +60,7 @@ class Copier:
         head: PhraseHead | None = None,
     ) -> None:
         if encoder is not None:
-            check_encoder(encoder, target.meta)
+            target.meta.check_encoder(target.location, encoder.info)
         self._live, self._target, self._encoder, self._head = live, target, encoder, head
         self._max_rate, self._on_done, self._on_reject = max_rate, on_done, on_reject
         self._throttle, self._taken = Throttle(max_rate), _Taken()

@@ -96,7 +96,7 @@ def _examine_folder(
     }
     fit(notes, state.meta, info)
     complete(notes, state.documents, incomplete)
-    lost = condition.damaged if state.meta.family == info.family else {}
+    lost = condition.damaged if state.meta.weights_hash == info.weights_hash else {}
     postings = not condition.postings and not condition.database
     if mend and (lost or postings):
         with load_encoder(encoder) if lost else nullcontext() as loaded:

@@ -120,18 +120,18 @@ def fit(notes: Notes, meta: IndexMeta, info: EncoderInfo) -> None:
     notes.facts |= {
         "format": meta.format,
         "encoder": meta.encoder,
-        "family": meta.family,
+        "weights_hash": meta.weights_hash,
         "dimension": meta.dimension,
         "max_words": meta.max_words,
         "passage_words": meta.passage_words,
     }
-    if meta.family == info.family:
+    if meta.weights_hash == info.weights_hash:
         notes.find("ok", f"The encoder {info.name} fits the index.")
         return
     notes.find(
         "error",
-        f"The index was made by the encoder {meta.encoder} (family {meta.family[:12]}, "
-        f"{meta.dimension} dimensions), not by {info.name} (family {info.family[:12]}, "
+        f"The index was made by the encoder {meta.encoder} (weights {meta.weights_hash[:12]}, "
+        f"{meta.dimension} dimensions), not by {info.name} (weights {info.weights_hash[:12]}, "
         f"{info.dimension} dimensions)",
         "give that encoder's folder with --encoder, or index to a new location.",
     )

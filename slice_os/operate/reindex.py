@@ -15,7 +15,7 @@ from slice_os.corpus import Corpus
 from slice_os.encoders import EncoderInfo, EncoderLike, encoder_info, open_encoder
 from slice_os.errors import LocationError
 from slice_os.ingest import LOOKED_UP, claim_roots
-from slice_os.operate.copying import Copier, check_encoder
+from slice_os.operate.copying import Copier
 from slice_os.operate.estimate import ReindexPlan, plan
 from slice_os.operate.lease import Lease, find_build
 from slice_os.operate.sample_checks import check
@@ -119,7 +119,7 @@ def reindex(
             meta = replace(
                 meta,
                 encoder=info.name,
-                family=info.family,
+                weights_hash=info.weights_hash,
                 dimension=info.dimension,
                 phrase_head=info.phrase_head,
             )
@@ -153,7 +153,7 @@ def reindex(
             Lease(target, chosen, build, noted=to is None) as lease,
         ):
             if opened is not None:
-                check_encoder(opened, meta)
+                meta.check_encoder(live.location, opened.info)
             documents = live.status().documents
             rejected: set[str] = set()
 
@@ -210,7 +210,7 @@ def _described(encoder: EncoderLike, meta: IndexMeta) -> EncoderInfo | None:
     The packaged encoder's phrase head may have changed since.
     """
     info = encoder_info(encoder)
-    return info if encoder is not None or info.family == meta.family else None
+    return info if encoder is not None or info.weights_hash == meta.weights_hash else None
 
 
 def _source(live: Backend, meta: IndexMeta, wanted: Source | None, has_corpus: bool) -> Source:

@@ -150,7 +150,7 @@ def check(
 ) -> float | None:
     """Return the overlap of the ten best, None for another encoder; CheckError if a check fails."""
     check_words(live, target, None if from_words else encoder)
-    same = live.meta.family == target.meta.family
+    same = live.meta.weights_hash == target.meta.weights_hash
     if queries and encoder is not None:
         ours = encoded(queries, target, encoder)
         theirs = ours if same else []

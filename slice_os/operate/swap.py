@@ -33,7 +33,7 @@ def words_suffice(live: IndexMeta, target: IndexMeta, *, any_head: bool = False)
 
     With `any_head` the phrase head may be another: its norms follow from the words.
     """
-    same = ["family", "dimension", "max_words", "passage_words"]
+    same = ["weights_hash", "dimension", "max_words", "passage_words"]
     same += [] if any_head else ["phrase_head"]
     return all(getattr(live, name) == getattr(target, name) for name in same)
 
@@ -95,7 +95,11 @@ def make_live(
         live.swap(lease.number)
         try:
             with closing(open_live(live.location, live.connection)) as now:
-                ours = queries if now.meta.family == live.meta.family else drawn_queries(now)[:1]
+                ours = (
+                    queries
+                    if now.meta.weights_hash == live.meta.weights_hash
+                    else drawn_queries(now)[:1]
+                )
                 overlap(now, ours, now, ours)
         except BaseException:
             target.swap(former)

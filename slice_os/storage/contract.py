@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from slice_os.encoders import EncoderInfo
+from slice_os.errors import EncoderMismatchError
 from slice_os.run_stats import Effort
 from slice_os.spans import Aim, PackedPassage
 from slice_os.text.filters import Condition, Filter
@@ -35,7 +37,7 @@ class IndexMeta:
     """Immutable index metadata."""
 
     encoder: str
-    family: str
+    weights_hash: str
     dimension: int
     max_words: int = 20
     passage_words: int = 110
@@ -44,6 +46,16 @@ class IndexMeta:
     """The fields of metadata that a hit brings along, None for all; filters know all of them."""
     phrase_head: str = ""
     """The hash of the phrase head whose norms are stored (`EncoderInfo.phrase_head`)."""
+
+    def check_encoder(self, location: str, info: EncoderInfo) -> None:
+        """Raise EncoderMismatchError unless the index was made by an encoder of these weights."""
+        if self.weights_hash != info.weights_hash:
+            raise EncoderMismatchError(
+                f"The index {location} was made by the encoder {self.encoder} (weights "
+                f"{self.weights_hash[:12]}), not by {info.name} (weights "
+                f"{info.weights_hash[:12]}): give that encoder's folder, or index to a new "
+                "location."
+            )
 
     def stored(self, metadata: Metadata) -> Metadata:
         """Return what a hit brings along of metadata."""
@@ -284,7 +296,7 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def check(self, settings: Mapping[str, Any]) -> None:
+    def check_settings(self, settings: Mapping[str, Any]) -> None:
         """Raise LocationError unless the index was made with these settings.
 
         Those that may change, as the replicas of a cluster, are made what they should be.

@@ -174,7 +174,7 @@ def test_an_index_of_another_encoder(cluster, client):
     with_it.close()
     try:
         (what,) = said(doctor(place), "error")
-        assert "made by the encoder big (family ffffffffffff, 8 dimensions)" in what
+        assert "made by the encoder big (weights_hash ffffffffffff, 8 dimensions)" in what
     finally:
         client.indices.delete(index=f"{place.rpartition('/')[2]}-000001")
 

@@ -74,7 +74,7 @@ def filled(node, folder):
 
 def mined(location, **options):
     with slice_os.open(location) as index:
-        found = index.mine(PHRASES, degree=0.8, **options)
+        found = index.mine(PHRASES, min_degree=0.8, **options)
         return {(m.phrase, m.document, m.passage, m.start): m.degree for m in found}
 
 

@@ -211,7 +211,7 @@ class Scene:
         with slice_os.open(self.place) as index:
             writer.check(index, (lost, end) if verb == "rollback" else None)
             self._check_corpus(index)
-        found = slice_os.verify(self.place, sample=None)
+        found = slice_os.check(self.place, sample=None)
         assert found.healthy, found.findings
         with slice_os.open(self.place) as index:
             index.delete([f"w{n}" for n in WORKED])

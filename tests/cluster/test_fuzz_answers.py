@@ -67,7 +67,7 @@ def test_answers(cluster, name, monkeypatch):
             assert isinstance(hit.text, str)
 
     def mine(index, **options):
-        for match in index.mine("cancel my subscription", degree=0.7, **options):
+        for match in index.mine("cancel my subscription", min_degree=0.7, **options):
             assert 0.7 <= match.degree <= 1
 
     def passed(index):
@@ -92,7 +92,7 @@ def test_answers(cluster, name, monkeypatch):
         lambda index: index.list(size=5),
         lambda index: index.get("d3"),
         lambda index: slice_os.generations(index.location),
-        lambda index: slice_os.verify(index.location, sample=3),
+        lambda index: slice_os.check(index.location, sample=3),
         lambda index: slice_os.doctor(index.location),
         lambda index: list(slice_os.read_index(index.location)),
     ]
@@ -111,4 +111,4 @@ def test_answers(cluster, name, monkeypatch):
     slice_os.index(corpus, place)
     with slice_os.open(place) as index:
         assert len(list(index.passages())) == passages
-    assert slice_os.verify(place, sample=None).healthy
+    assert slice_os.check(place, sample=None).healthy

@@ -49,7 +49,7 @@ def test_an_applied_template_shapes_the_index_that_is_made(cluster, name):
         assert details["vectors"].startswith("float")
         assert details["tolerance"] == 0.5
         assert index.search("cancel my subscription")[0].document == "a"
-        assert [m.document for m in index.mine(["cancel my subscription"], degree=0.6)]
+        assert [m.document for m in index.mine(["cancel my subscription"], min_degree=0.6)]
     assert request("GET", f"{place}/_settings")[f"{name}-000001"]["settings"]["index"][
         "number_of_shards"
     ] == "2"  # fmt: skip
@@ -59,7 +59,7 @@ def test_an_applied_template_shapes_the_index_that_is_made(cluster, name):
     template = request("GET", f"{cluster.url}/_index_template/{name}")
     made = template["index_templates"][0]["index_template"]
     body = {part: made[part] for part in ("index_patterns", "priority", "template")}
-    body["template"]["mappings"]["_meta"]["slice_os"]["encoder"]["family"] = "another"
+    body["template"]["mappings"]["_meta"]["slice_os"]["encoder"]["weights_hash"] = "another"
     body["index_patterns"] = [f"{name}b-0*"]
     request("PUT", f"{cluster.url}/_index_template/{name}b", body)
     with pytest.raises(EncoderMismatchError, match=rf"template {name}b is for .*apply one for it"):

@@ -58,7 +58,7 @@ def errors(place, **options):
     """Return what verify and doctor call errors; they agree that there are some or none."""
     found = {
         one.what
-        for diagnosis in (slice_os.verify(place, sample=None), slice_os.doctor(place, **options))
+        for diagnosis in (slice_os.check(place, sample=None), slice_os.doctor(place, **options))
         for one in diagnosis.findings
         if one.severity == "error"
     }
@@ -96,7 +96,7 @@ def test_reindex_by_the_cluster_into_what_it_makes_itself(client, place):
     body = {"source": {"index": name}, "dest": {"index": f"{name}-000002"}}
     client.reindex(body=body, refresh=True)
     point(client, place, f"{name}-000002")
-    for act in (answers, slice_os.verify, lambda place: slice_os.index([], place)):
+    for act in (answers, slice_os.check, lambda place: slice_os.index([], place)):
         with pytest.raises(SliceOSError, match="was not made by slice-os"):
             act(place)
     (what,) = [one.what for one in slice_os.doctor(place).findings if one.severity == "error"]
@@ -126,7 +126,7 @@ def test_closed_and_opened(client, place):
     for verb in (
         ["search", "cancel", "--index", place],
         ["status", "--index", place],
-        ["verify", "--index", place],
+        ["check", "--index", place],
     ):
         done = CliRunner().invoke(main, verb)
         assert done.exit_code == 1
@@ -161,7 +161,7 @@ def test_an_alias_on_two_indexes(client, place):
     name = name_of(place)
     faults.make_like(client, f"{name}-000002", f"{name}-000001")
     client.indices.put_alias(index=f"{name}-000002", name=name)
-    for act in (answers, slice_os.verify, lambda place: slice_os.index([], place)):
+    for act in (answers, slice_os.check, lambda place: slice_os.index([], place)):
         with pytest.raises(SliceOSError, match="names 2 indexes"):
             act(place)
     (what,) = {one.what for one in slice_os.doctor(place).findings if one.severity == "error"}
@@ -188,7 +188,7 @@ def test_what_was_changed_by_hand_is_named(client, place):
         "query": {"bool": {"filter": [{"term": {"document": "d10"}}, {"term": {"passage": 3}}]}}
     }
     client.delete_by_query(index=name, body=missing, refresh=True)
-    found = slice_os.verify(place, sample=None)
+    found = slice_os.check(place, sample=None)
     said = {
         one.what.partition(":")[0]: one.what for one in found.findings if one.severity == "error"
     }
@@ -200,7 +200,7 @@ def test_what_was_changed_by_hand_is_named(client, place):
     ]
     assert "d2" in named["Documents whose text or offsets are not what was indexed"]
     assert {one.what for one in slice_os.doctor(place, deep=True).findings} >= set(said.values())
-    done = CliRunner().invoke(main, ["verify", "--index", place, "--all"])
+    done = CliRunner().invoke(main, ["check", "--index", place, "--all"])
     assert done.exit_code == 3
     with slice_os.open(place) as index:
         index.delete([f"d{n}" for n in (1, 2, 3, 4, 5, 6, 7, 10)])
@@ -209,11 +209,11 @@ def test_what_was_changed_by_hand_is_named(client, place):
 
 
 def test_a_sample_is_drawn(place):
-    found = slice_os.verify(place, sample=7)
+    found = slice_os.check(place, sample=7)
     assert found.healthy
     assert any("of documents: 7." in one.what for one in found.findings)
     told = []
-    slice_os.verify(place, sample=None, on_progress=told.append)
+    slice_os.check(place, sample=None, on_progress=told.append)
     assert told == sorted(told)
     assert told[-1] == 1
 
@@ -221,7 +221,7 @@ def test_a_sample_is_drawn(place):
 def commands(place, snapshots):
     """Return the commands that docs/operations.md shows for a cluster, for this one."""
     section = OPERATIONS.read_text(encoding="utf-8").split("### An index in a cluster")[1]
-    blocks = re.findall(r"```bash\n(.*?)```", section.split("## Verify")[0], re.S)
+    blocks = re.findall(r"```bash\n(.*?)```", section.split("## Check")[0], re.S)
     host, _, name = place.rpartition("/")
     for text in blocks:
         text = text.replace("https://host:9200", host).replace("/mnt/backups", snapshots)

@@ -146,7 +146,7 @@ def test_runs_that_write_go_on_with_the_next_generation(location, client, name, 
             one.id for one in many
         )
         assert index.add(many).unchanged == 150
-    found = slice_os.verify(location, sample=None)
+    found = slice_os.check(location, sample=None)
     assert found.healthy, found.findings
     assert slice_os.rollback(location).number == 2
     with slice_os.open(location) as index, pytest.raises(GoneError, match="no longer names"):
@@ -159,12 +159,14 @@ def test_runs_that_write_go_on_with_the_next_generation(location, client, name, 
 def test_another_encoder_is_named_to_a_run_that_goes_on(location, client, name):
     """The alias is moved to a generation of another encoder."""
     other = slice_os.encoder_info(None)
-    meta = replace(IndexMeta(other.name, other.family, other.dimension), family="f" * 32)
+    meta = replace(
+        IndexMeta(other.name, other.weights_hash, other.dimension), weights_hash="f" * 32
+    )
 
     def move(report):
         with slice_os.open(location) as index:
             live = index._backend
-            if live.meta.family != meta.family:
+            if live.meta.weights_hash != meta.weights_hash:
                 live.next_generation(meta, {})
                 with live.hold():
                     live.swap(2)
@@ -233,7 +235,7 @@ def test_documents_that_were_being_written_at_the_swap_are_made_whole_when_one_g
         assert index.get("d6") is None
         every = [(one.passage.document, one.passage.number) for one in index.passages()]
         assert len(every) == len(set(every)) == 89
-    found = slice_os.verify(location, sample=None)
+    found = slice_os.check(location, sample=None)
     assert found.healthy, found.findings
     assert slice_os.generations(location)[0].build == {}
 

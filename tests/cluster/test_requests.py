@@ -108,7 +108,7 @@ def test_the_number_of_documents_is_counted_without_a_refresh(place, asked):
 
 FUNCTIONS = (
     slice_os.reindex, slice_os.swap, slice_os.rollback, slice_os.generations,
-    slice_os.prune_generations, slice_os.doctor, slice_os.verify, slice_os.read_index,
+    slice_os.prune_generations, slice_os.doctor, slice_os.check, slice_os.read_index,
 )  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def test_a_client_that_is_given_is_the_one_that_asks(place, cluster, tmp_path):
         for use in (
             lambda: slice_os.generations(nowhere, client=client),
             lambda: slice_os.doctor(nowhere, client=client),
-            lambda: slice_os.verify(nowhere, client=client),
+            lambda: slice_os.check(nowhere, client=client),
             lambda: list(slice_os.read_index(nowhere, client=client)),
             lambda: slice_os.reindex(nowhere, client=client),
             lambda: slice_os.reindex(nowhere, to=tmp_path / "copy.slice", client=client),

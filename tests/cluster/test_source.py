@@ -31,7 +31,7 @@ COUNT = 8
 WORDS = [f"word{n}" for n in range(100)]
 SETTINGS = Layout()
 INFO = encoder_info(None)
-META = IndexMeta(INFO.name, INFO.family, local.DIMENSION)
+META = IndexMeta(INFO.name, INFO.weights_hash, local.DIMENSION)
 KNOWN_ISSUES = Path(__file__).parents[2] / "docs" / "known-issues.md"
 
 

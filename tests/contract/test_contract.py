@@ -63,7 +63,7 @@ def test_degrees_are_true_in_every_mode(index, encoder, mode, fusion):
     hits = index.search(QUERY, mode=mode, fusion=fusion, size=50, rescore=0)
     for hit in hits:
         shown = all_spans[hit.document, hit.passage, hit.spans[0].start, hit.spans[0].end]
-        assert hit.spans[0].indexed_degree == pytest.approx(shown, abs=0.002)
+        assert hit.spans[0].in_context_degree == pytest.approx(shown, abs=0.002)
         assert hit.degree == hit.spans[0].degree
     assert [h.score for h in hits] == sorted((h.score for h in hits), reverse=True)
     if mode != "lexical":
@@ -126,7 +126,9 @@ def test_hits_say_where_and_why(index):
         for span in hit.spans:
             assert hit.text[span.start : span.end] == span.text
             assert 0 <= span.degree <= 1
-            assert sum(span.contributions) == pytest.approx(2 * span.indexed_degree - 1, abs=1e-4)
+            assert sum(span.contributions) == pytest.approx(
+                2 * span.in_context_degree - 1, abs=1e-4
+            )
             assert len(span.contributions) == len(span.text.split())
         assert hit.degree == max(span.degree for span in hit.spans)
         ranges = sorted((span.start, span.end) for span in hit.spans)
@@ -138,7 +140,7 @@ def test_a_rescored_degree_is_made_of_the_context_and_the_words_alone(index, enc
     for hit in index.search(QUERY, size=3, rescore=3):
         for span in hit.spans:
             alone = float(query @ encoder.encode([plain(span.text)])[0])
-            in_context = 2 * span.indexed_degree - 1
+            in_context = 2 * span.in_context_degree - 1
             wanted = weights.combine(np.float64(in_context), np.float64(alone))
             assert span.degree == pytest.approx(degree(float(wanted)), abs=1e-4)
             assert span.degree >= degree(alone) - 1e-6
@@ -284,7 +286,7 @@ def test_filters(index):
         assert found
         assert found <= {"licence", "ship"}
     assert index.search("ship", filters={"year": 1900}) == []
-    matches = list(index.mine(["ship"], degree=0.0, filters=["year=2021"]))
+    matches = list(index.mine(["ship"], min_degree=0.0, filters=["year=2021"]))
     assert {match.document for match in matches} == {"ship"}
 
 
@@ -304,7 +306,7 @@ def shown_degrees(encoder, phrase):
 def test_mining_finds_what_an_exhaustive_scan_finds(index, encoder):
     phrases = {"end": "end my subscription", "boat": "the boat went down", "price": "too expensive"}
     for threshold in (0.75, 0.85):
-        mined = list(index.mine(phrases, degree=threshold))
+        mined = list(index.mine(phrases, min_degree=threshold))
         assert [m.degree >= threshold - 1e-6 for m in mined] == [True] * len(mined)
         for name, phrase in phrases.items():
             spans = shown_degrees(encoder, phrase)
@@ -336,17 +338,17 @@ def test_the_graph_names_some_of_the_passages(index, monkeypatch):
     monkeypatch.setattr(Scan, "graph_pays", lambda self: True)
     key = lambda match: (match.name, match.document, match.start, match.degree)  # noqa: E731
     phrases = ["end my subscription", "the boat went down"]
-    every = set(map(key, index.mine(phrases, degree=0.75)))
-    assert set() < set(map(key, index.mine(phrases, degree=0.75, graph=True))) <= every
+    every = set(map(key, index.mine(phrases, min_degree=0.75)))
+    assert set() < set(map(key, index.mine(phrases, min_degree=0.75, graph=True))) <= every
 
 
 def test_mining_many_phrases_is_mining_each(index):
     phrases = [f"{word} number {n}" for n in range(140) for word in ("seat", "ship")]
-    together = {m.to_dict().values().__str__() for m in index.mine(phrases, degree=0.68)}
+    together = {m.to_dict().values().__str__() for m in index.mine(phrases, min_degree=0.68)}
     some = phrases[:3] + phrases[-3:]
-    apart = {m.to_dict().values().__str__() for p in some for m in index.mine([p], degree=0.68)}
+    apart = {m.to_dict().values().__str__() for p in some for m in index.mine([p], min_degree=0.68)}
     assert apart <= together
-    assert len({m.phrase for m in index.mine(phrases, degree=0.0)}) == len(phrases)
+    assert len({m.phrase for m in index.mine(phrases, min_degree=0.0)}) == len(phrases)
 
 
 SAID = {
@@ -398,21 +400,21 @@ def test_any_phrase_of_a_name_matches_unless_a_counter_example_is_nearer(said, r
 
 def test_the_best_matches(said):
     sought = {"leave": LEAVE, "use": "I have no use for it"}
-    every = list(said.mine(sought, degree=0.7))
-    by_degree = list(said.mine(sought, degree=0.7, sort="degree"))
+    every = list(said.mine(sought, min_degree=0.7))
+    by_degree = list(said.mine(sought, min_degree=0.7, sort="degree"))
     assert by_degree == sorted(every, key=lambda m: -m.degree)
-    top = list(said.mine(sought, degree=0.7, top=2))
+    top = list(said.mine(sought, min_degree=0.7, top=2))
     for name in sought:
         best = [m.degree for m in by_degree if m.name == name][:2]
         assert [m.degree for m in top if m.name == name] == best
-    each = list(said.mine(sought, degree=0.7, per_document=True))
+    each = list(said.mine(sought, min_degree=0.7, per_document=True))
     assert {(m.name, m.document) for m in each} == {(m.name, m.document) for m in every}
     assert len(each) == len({(m.name, m.document) for m in each}) < len(every)
     for match in each:
         assert match.degree == max(
             m.degree for m in every if (m.name, m.document) == (match.name, match.document)
         )
-    (best,) = said.mine({"leave": LEAVE}, degree=0.7, per_document=True, top=1, sort="degree")
+    (best,) = said.mine({"leave": LEAVE}, min_degree=0.7, per_document=True, top=1, sort="degree")
     assert best.degree == max(m.degree for m in every if m.name == "leave")
     for bad in ({"top": 0}, {"sort": "name"}, {"counter_examples": {"go": "x"}}):
         with pytest.raises(QueryError):
@@ -426,21 +428,21 @@ def test_mining_tells_what_share_is_done(index, graph, monkeypatch):
     monkeypatch.setattr(Scan, "graph_pays", lambda self: graph)
     for least in (0.6, 1.0):  # with matches and without
         told: list[float] = []
-        list(index.mine(["a seat", "a ship"], degree=least, on_progress=told.append))
+        list(index.mine(["a seat", "a ship"], min_degree=least, on_progress=told.append))
         assert told == sorted(told)
         assert told[-1] == 1.0
 
 
 def test_mining_that_is_left_early_ends(index):
-    matches = index.mine(["a seat"] + [f"seat {n}" for n in range(600)], degree=0.5)
+    matches = index.mine(["a seat"] + [f"seat {n}" for n in range(600)], min_degree=0.5)
     assert next(matches).phrase
     matches.close()
-    assert list(index.mine(["a seat"], degree=0.6))
+    assert list(index.mine(["a seat"], min_degree=0.6))
 
 
 def test_mining_at_degree_1_finds_the_very_words(index):
     phrases = ["end my subscription", "money could be sent", "month's bill is far too"]
-    found = {m.phrase: m.text for m in index.mine(phrases, degree=1, rescore=True)}
+    found = {m.phrase: m.text for m in index.mine(phrases, min_degree=1, rescore=True)}
     assert found == {phrase: phrase for phrase in phrases}
 
 
@@ -464,7 +466,7 @@ def test_what_the_encoder_has_no_words_for_is_no_query_but_of_bm25(index, query)
         with pytest.raises(QueryError, match=r"holds no word that the encoder knows.*lexical"):
             index.search(query, mode=mode)
     with pytest.raises(QueryError, match="holds no word that the encoder knows"):
-        list(index.mine([query], degree=0.5))
+        list(index.mine([query], min_degree=0.5))
     assert index.search(query, mode="lexical") == []
 
 
@@ -495,7 +497,7 @@ def test_what_cannot_be_asked_is_one_sentence(index, location, new_location):
             index.search("ship", **bad)
     for degree_ in (-1, 1.5, float("nan")):
         with pytest.raises(QueryError):
-            list(index.mine(["ship"], degree=degree_))
+            list(index.mine(["ship"], min_degree=degree_))
     with pytest.raises(LocationError, match="There is no index"):
         slice_os.open(new_location()).search("ship")
     with pytest.raises(LocationError, match="too short"):
@@ -530,7 +532,7 @@ def test_only_what_changed_is_encoded(new_location):
         assert own.delete(filters={"year": 2019}) == 1
         assert own.status().passages == 0
         assert own.search("ship") == []
-        assert list(own.mine(["ship"], degree=0)) == []
+        assert list(own.mine(["ship"], min_degree=0)) == []
 
 
 def test_duplicates_and_wordless_documents_are_rejected_not_lost(new_location):
@@ -649,10 +651,10 @@ def test_a_short_sentence_is_found_for_a_long_phrase(new_location):
     text = "Cancel my subscription! The weather in Paris has been lovely all week, and so was food."
     slice_os.index([slice_os.Document("a", text)], location)
     with slice_os.open(location) as index:
-        found = list(index.mine([phrase], degree=0.5))
+        found = list(index.mine([phrase], min_degree=0.5))
         best = max(found, key=lambda match: match.degree)
         assert best.text == "Cancel my subscription!"
-        assert best in list(index.mine([phrase], degree=best.degree - 1e-4))
+        assert best in list(index.mine([phrase], min_degree=best.degree - 1e-4))
 
 
 def test_two_makers_of_one_index_share_it(new_location):
@@ -668,7 +670,7 @@ def test_two_makers_of_one_index_share_it(new_location):
 def test_another_encoder_is_refused_with_both_names(location, tmp_path):
     other = shutil.copytree(DEFAULT_FOLDER, tmp_path / "other")
     info = json.loads((other / "encoder.json").read_text())
-    info |= {"name": "other-encoder", "family": "f" * 64}
+    info |= {"name": "other-encoder", "weights_hash": "f" * 64}
     (other / "encoder.json").write_text(json.dumps(info))
     with pytest.raises(EncoderMismatchError, match=r"slice-english-v2.*other-encoder"):
         slice_os.open(location, encoder=other).search("ship")
@@ -757,7 +759,7 @@ def test_mining_goes_by_exact_words_too(worded, graph, rescore, monkeypatch):
     monkeypatch.setattr(Scan, "graph_pays", lambda self: graph)
 
     def found(phrase, **wording):
-        mined = worded.mine([phrase], degree=0.75, rescore=rescore, **wording)
+        mined = worded.mine([phrase], min_degree=0.75, rescore=rescore, **wording)
         return {match.document for match in mined}
 
     every = found("want the money back")
@@ -767,9 +769,9 @@ def test_mining_goes_by_exact_words_too(worded, graph, rescore, monkeypatch):
     assert found('want the "money back" -"late fee"') == every - LATE_FEE
     # One phrase's words are not another's.
     phrases = {"fee": 'money back "late fee"', "mail": 'money back "e-mail"'}
-    mined = {(m.name, m.document) for m in worded.mine(phrases, degree=0.75, rescore=rescore)}
+    mined = {(m.name, m.document) for m in worded.mine(phrases, min_degree=0.75, rescore=rescore)}
     assert mined == {("mail", "mail"), *(("fee", name) for name in LATE_FEE)}
-    assert list(worded.mine(['"nowhere" money back'], degree=0.5)) == []
+    assert list(worded.mine(['"nowhere" money back'], min_degree=0.5)) == []
 
 
 def test_what_exact_words_cannot_be(worded):

@@ -299,7 +299,7 @@ def test_another_encoder_is_asked_for(location):
     with slice_os.open(location) as index:
         other = IndexMeta("other", "f" * 32, 8)
         with pytest.raises(EncoderMismatchError, match="generation is for the encoder other"):
-            copying.check_encoder(index.encoder, other)
+            other.check_encoder(location, index.encoder.info)
 
 
 def test_killed_at_random_moments_by_signals(location):

@@ -78,7 +78,7 @@ def test_mining_finds_the_same(both, way, monkeypatch):
         ours, theirs = (
             {
                 (m.phrase, m.document, m.passage, m.start, m.end): m.degree
-                for m in index.mine(phrases, degree=degree)
+                for m in index.mine(phrases, min_degree=degree)
             }
             for index in (local, remote)
         )

@@ -18,7 +18,7 @@ def place(tmp_path):
 @pytest.mark.parametrize(
     "use",
     [
-        slice_os.generations, slice_os.doctor, slice_os.verify, slice_os.reindex, slice_os.swap,
+        slice_os.generations, slice_os.doctor, slice_os.check, slice_os.reindex, slice_os.swap,
         slice_os.rollback, slice_os.prune_generations,
     ],
     ids=lambda one: one.__name__,

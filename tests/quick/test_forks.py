@@ -21,7 +21,7 @@ PHRASES = ["wants to cancel", "the ship sank"]
 
 def answers(index):
     hits = [(h.document, h.degree) for p in PHRASES for h in index.search(p, size=9)]
-    return hits + [(m.document, m.degree) for m in index.mine(PHRASES, degree=0.7)]
+    return hits + [(m.document, m.degree) for m in index.mine(PHRASES, min_degree=0.7)]
 
 index = None
 

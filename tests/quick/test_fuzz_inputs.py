@@ -58,7 +58,7 @@ def index(tmp_path_factory):
     with slice_os.open(location) as opened:
         yield opened
         assert len(opened) == 9
-    assert slice_os.verify(location).healthy
+    assert slice_os.check(location).healthy
 
 
 def test_queries(index):
@@ -82,7 +82,7 @@ def test_phrases(index):
     for _ in range(CASES // 4):
         phrases = {text(rng): [text(rng) for _ in range(rng.randrange(3))] for _ in range(2)}
         degree = rng.choice([0.5, 0.8, 1.0, 0.0, -1, 2, float("nan")])
-        found = asked(lambda p=phrases, d=degree: list(index.mine(p, degree=d, top=5)))
+        found = asked(lambda p=phrases, d=degree: list(index.mine(p, min_degree=d, top=5)))
         for match in found or ():
             assert index.get(match.document).text[match.document_start : match.document_end]
 

@@ -29,7 +29,7 @@ def spans(
     encoder: str | None,
     device: str,
     threads: int | None,
-    degree: float,
+    min_degree: float,
     rescore: bool,
     as_json: bool,
 ) -> None:
@@ -45,7 +45,7 @@ def spans(
         open_index(location, encoder=encoder, device=device, threads=threads) as index,
         mining_share() as told,
     ):
-        report = evaluate_spans(file, index, degree=degree, rescore=rescore, progress=told)
+        report = evaluate_spans(file, index, min_degree=min_degree, rescore=rescore, progress=told)
     warn_of_missing(report.missing)
     if as_json:
         echo_json(report.to_dict())

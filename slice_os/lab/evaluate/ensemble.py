@@ -38,7 +38,7 @@ class Ensemble(Encoder):
         self.info = EncoderInfo(
             name=" + ".join(info.name for info in infos),
             version="1",
-            family="+".join(info.family for info in infos),
+            weights_hash="+".join(info.weights_hash for info in infos),
             precision="fp32",
             dimension=sum(info.dimension for info in infos),
         )

@@ -125,7 +125,11 @@ def _about(passages: Sequence[Passage], vocabulary: Vocabulary, encoder: Encoder
     return {
         "texts": _hash(part for one in passages for part in (one.document, one.text)),
         "vocabulary": _hash(vocabulary.items),
-        "encoder": {"family": info.family, "precision": info.precision, "size": info.dimension},
+        "encoder": {
+            "weights_hash": info.weights_hash,
+            "precision": info.precision,
+            "size": info.dimension,
+        },
     }
 
 

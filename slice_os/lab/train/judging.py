@@ -68,10 +68,11 @@ def read_judge_rows(path: Path, without: Sequence[str] = ()) -> list[Row]:
     return rows
 
 
-def calibrated(pairs: Sequence[ScoredPair], degrees: Float32, family: str) -> Calibration:
+def calibrated(pairs: Sequence[ScoredPair], degrees: Float32, weights_hash: str) -> Calibration:
     """Return what makes the verified degrees of rated pairs nearest to people's ratings.
 
-    Cross-entropy with the ratings is minimised, without a judge: z is 0. `family` is the encoder's.
+    Cross-entropy with the ratings is minimised, without a judge: z is 0. `weights_hash` is of the
+    encoder.
     """
     rated = torch.tensor([pair.likeness for pair in pairs])
     said = torch.from_numpy(degrees)
@@ -89,7 +90,7 @@ def calibrated(pairs: Sequence[ScoredPair], degrees: Float32, family: str) -> Ca
 
     optimizer.step(loss)  # type: ignore[no-untyped-call]
     slope, shift = (10 * weights[0]).item(), weights[1].item()
-    return Calibration(family, slope, shift - slope * centre)
+    return Calibration(weights_hash, slope, shift - slope * centre)
 
 
 def alone(encoder: Encoder, pairs: Sequence[tuple[str, str]]) -> Float32:
@@ -121,7 +122,7 @@ class Judging(Objective):
         self._rows = read_judge_rows(root / settings.rows, settings.without)
         self._pairs = read_pairs(root / settings.pairs, settings.most)
         self._said = alone(encoder, [(pair.first, pair.second) for pair in self._pairs])
-        self.calibration = calibrated(self._pairs, self._said, encoder.info.family)
+        self.calibration = calibrated(self._pairs, self._said, encoder.info.weights_hash)
 
     def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, Tensor]:
         """Return the weighted losses of rows and pairs drawn with `rng`."""

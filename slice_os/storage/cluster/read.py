@@ -143,16 +143,17 @@ class ClusterBackend(Backend):
                     layout = replace(layout, dimensions=None)
                 rendered = render_template(address.name, meta, layout, dialect_of(client))
                 body |= rendered["template"]
-            elif not applied["family"]:
+            elif not applied["weights_hash"]:
                 raise LocationError(
                     f"The template {address.name} names no encoder: 'slice-os templates apply "
                     f"--index {address}' puts one there that does."
                 )
-            elif applied["family"] != meta.family:
+            elif applied["weights_hash"] != meta.weights_hash:
                 raise EncoderMismatchError(
-                    f"The template {address.name} is for the encoder {applied['name']} (family "
-                    f"{applied['family'][:12]}), not for {meta.encoder} (family "
-                    f"{meta.family[:12]}): apply one for it, or give the other encoder's folder."
+                    f"The template {address.name} is for the encoder {applied['name']} (weights "
+                    f"{applied['weights_hash'][:12]}), not for {meta.encoder} (weights "
+                    f"{meta.weights_hash[:12]}): apply one for it, or give the other encoder's "
+                    "folder."
                 )
             made = _make(client, index, body)
             try:
@@ -192,7 +193,7 @@ class ClusterBackend(Backend):
         """The tolerance that the stored spans of 99 % of the passages keep."""
         return usual_tolerance(self._cluster, self.layout)
 
-    def check(self, settings: Mapping[str, Any]) -> None:
+    def check_settings(self, settings: Mapping[str, Any]) -> None:
         Layout.of(settings)
         for name, wanted in settings.items():
             has = getattr(self.layout, name)
@@ -496,7 +497,7 @@ def _applied(client: Client) -> dict[str, Any] | None:
     if "encoder" not in ours:
         return None
     encoder: dict[str, Any] = typed(ours, encoder=dict)[0]
-    typed(encoder, name=str, family=str)
+    typed(encoder, name=str, weights_hash=str)
     return encoder
 
 

@@ -110,7 +110,7 @@ def describe(meta: IndexMeta, settings: Layout) -> dict[str, Any]:
         "format": FORMAT,
         "encoder": {
             "name": meta.encoder,
-            "family": meta.family,
+            "weights_hash": meta.weights_hash,
             "dimension": meta.dimension,
             "phrase_head": meta.phrase_head,
         },
@@ -161,11 +161,11 @@ def read_meta(
         encoder, vector = said["encoder"], said["vector"]
         field = mappings["properties"]["spans"]["properties"]["vector"]
         dimension, kind, engine = dialect.read_vector(field)
-        name, family, size = typed(encoder, name=str, family=str, dimension=int)
+        name, weights_hash, size = typed(encoder, name=str, weights_hash=str, dimension=int)
         words, most, version = typed(said, max_words=int, passage_words=int, format=int)
         store = None if said.get("store") is None else tuple(said["store"])
         head = str(encoder.get("phrase_head", ""))
-        meta = IndexMeta(name, family, size, words, most, version, store, head)
+        meta = IndexMeta(name, weights_hash, size, words, most, version, store, head)
         layout = Layout(
             number(said["tolerance"]),
             vector["type"],
@@ -176,7 +176,7 @@ def read_meta(
             int({**settings["index"], **said.get("loading", {})}["number_of_replicas"]),
             declared(mappings["properties"].get("fields", {}).get("properties", {})),
         )
-        known = bool(encoder["family"])
+        known = bool(encoder["weights_hash"])
         ours = load_template(dialect.template)["template"]["mappings"]
         if meta.format < FORMAT:
             mappings = {**mappings, "properties": {**ADDED, **mappings["properties"]}}

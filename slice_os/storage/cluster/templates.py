@@ -31,7 +31,7 @@ def show_template(
     encoder: str | Path | None = None,
     cluster: ClusterSettings | None = None,
 ) -> dict[str, Any]:
-    """Return a template for the generations of `alias`, with an encoder's family and dimension.
+    """Return a template for the generations of `alias`, as an encoder needs it.
 
     It is the body of ``PUT _index_template/NAME``; its ``template`` that of ``PUT NAME-000001``.
 
@@ -55,7 +55,7 @@ def _rendered(
 
     parse_location(f"http://localhost/{alias}")  # refuses what names no index
     info = encoder_info(encoder)
-    meta = IndexMeta(info.name, info.family, info.dimension, phrase_head=info.phrase_head)
+    meta = IndexMeta(info.name, info.weights_hash, info.dimension, phrase_head=info.phrase_head)
     return render_template(alias, meta, Layout.of(cluster or {}), dialect)
 
 

@@ -184,7 +184,7 @@ class LocalBackend(Backend, Forkable):
         self._segments = mapped
         return mapped
 
-    def check(self, settings: Mapping[str, Any]) -> None:
+    def check_settings(self, settings: Mapping[str, Any]) -> None:
         _no_cluster(self.location, {"settings": settings})
 
     def status(self) -> IndexStatus:

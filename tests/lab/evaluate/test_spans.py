@@ -78,7 +78,7 @@ def test_measures_agree_with_a_naive_computation():
 def test_marked_spans_are_found(place):
     with slice_os.open(place / "i.slice") as index:
         report = evaluate_spans(place / "gold.jsonl", index, rescore=True)
-        plain = evaluate_spans(place / "gold.jsonl", index, degree=0.7)
+        plain = evaluate_spans(place / "gold.jsonl", index, min_degree=0.7)
     assert (report.gold, report.documents) == (3, 3)
     assert report.overlap == 1
     assert 0.5 < report.best_span_f1 <= 1

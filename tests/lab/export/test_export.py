@@ -49,7 +49,7 @@ def test_every_architecture_agrees_with_torch(checkpoint, tmp_path, kind):
 def test_smaller_precisions(checkpoint, tmp_path, precision):
     full = export(checkpoint(), tmp_path / "fp32")
     info = export(checkpoint(), tmp_path / "out", precision)
-    assert info.family == full.family
+    assert info.weights_hash == full.weights_hash
     assert info.graph_bytes < full.graph_bytes
     with load_encoder(tmp_path / "out", threads=1) as encoder:
         vectors = encoder.encode(sentences())
@@ -65,10 +65,10 @@ def test_the_same_checkpoint_gives_the_same_bytes(checkpoint, tmp_path):
 
 
 def test_family_is_of_the_weights(checkpoint, make, tmp_path):
-    one = load_checkpoint(checkpoint()).family
-    assert one != load_checkpoint(checkpoint(seed=1)).family
-    assert one != load_checkpoint(checkpoint("mpnet")).family
-    assert one == load_checkpoint(make(tmp_path, "bert")).family
+    one = load_checkpoint(checkpoint()).weights_hash
+    assert one != load_checkpoint(checkpoint(seed=1)).weights_hash
+    assert one != load_checkpoint(checkpoint("mpnet")).weights_hash
+    assert one == load_checkpoint(make(tmp_path, "bert")).weights_hash
 
 
 def test_half_precision_weights_are_computed_in_full(make, tmp_path):
@@ -107,7 +107,9 @@ def test_a_card_without_front_matter_tells_nothing(checkpoint, tmp_path, text):
 def test_a_sentence_transformers_folder(checkpoint, tmp_path):
     shutil.copytree(checkpoint(), tmp_path / "st/0_Transformer")
     (tmp_path / "st/modules.json").write_text(json.dumps([{"path": "0_Transformer"}]))
-    assert load_checkpoint(tmp_path / "st").family == load_checkpoint(checkpoint()).family
+    assert (
+        load_checkpoint(tmp_path / "st").weights_hash == load_checkpoint(checkpoint()).weights_hash
+    )
 
 
 def refused(match, folder, out, *args, **settings):

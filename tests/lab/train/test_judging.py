@@ -76,7 +76,7 @@ def test_a_judge_learns_and_is_exported(recipe, tmp_path):
     assert set(report.measures) == {"rated", "above", "mean", "step"}
     slice_os.export(report.checkpoint, tmp_path / "judge")
     kept = json.loads((tmp_path / "judge" / CALIBRATION).read_text("utf-8"))
-    assert kept["family"] == slice_os.encoder_info().family
+    assert kept["weights_hash"] == slice_os.encoder_info().weights_hash
 
     asked = [
         ("the Queen", Placed("the Queen of Hearts", "never the", "said")),
@@ -110,7 +110,7 @@ def test_its_calibration_is_that_of_rated_pairs(recipe, tmp_path):
     pairs = read_pairs(tmp_path / "pairs.tsv")
     with slice_os.load_encoder() as encoder:
         degrees = alone(encoder, [(one.first, one.second) for one in pairs])
-        found = calibrated(pairs, degrees, encoder.info.family)
+        found = calibrated(pairs, degrees, encoder.info.weights_hash)
     gold = np.array([one.likeness for one in pairs])
 
     def loss(slope, intercept):
@@ -144,6 +144,6 @@ def test_a_folder_that_is_no_judge_is_said(tmp_path, checkpoint):
     slice_os.export(checkpoint("bert"), tmp_path / "encoder")
     with pytest.raises(EncoderError, match=r"holds no judge \(judge.json is missing\)"):
         slice_os.load_judge(tmp_path / "encoder")
-    (tmp_path / "encoder" / CALIBRATION).write_text('{"family": "x"}')
+    (tmp_path / "encoder" / CALIBRATION).write_text('{"weights_hash": "x"}')
     with pytest.raises(EncoderError, match="lacks or misstates a field"):
         ModelJudge(tmp_path / "encoder")

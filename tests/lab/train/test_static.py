@@ -68,7 +68,7 @@ def test_the_recipe_makes_an_encoder_of_the_examples(recipe, tmp_path):
     assert losses[-1] < losses[0]  # it learns its teacher's similarities
     info = slice_os.encoder_info(report.checkpoint, check=True)
     assert (info.precision, info.dimension, info.licence) == ("int8", 16, "Apache-2.0")
-    assert len(info.family) == 32
+    assert len(info.weights_hash) == 32
     with load_encoder(report.checkpoint) as encoder:
         alone, inside = encoder.encode_words(["rabbit hole", "Down the Rabbit-Hole, again"])
         np.testing.assert_allclose(inside.vectors[2], alone.vectors.sum(axis=0), atol=1e-6)
@@ -76,7 +76,7 @@ def test_the_recipe_makes_an_encoder_of_the_examples(recipe, tmp_path):
         index.add([slice_os.Document(str(k), text) for k, text in enumerate(sentences()[:20])])
         assert index.search(sentences()[7], size=1)[0].document == "7"
         words = " ".join(sentences()[3].split()[:5])
-        assert "3" in {match.document for match in index.mine([words], degree=0.99)}
+        assert "3" in {match.document for match in index.mine([words], min_degree=0.99)}
     # What is finished is not made again.
     assert slice_os.train(path, tmp_path / "run") == report
 

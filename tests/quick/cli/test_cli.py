@@ -26,7 +26,7 @@ TEXTS = {
 }
 HIT = ["document", "passage", "title", "text", "score", "degree", "spans", "metadata",
        "document_start", "document_end"]  # fmt: skip
-SPAN = ["start", "end", "text", "degree", "indexed_degree", "contributions", "opposition"]
+SPAN = ["start", "end", "text", "degree", "in_context_degree", "contributions", "opposition"]
 MATCH = ["name", "phrase", "document", "passage", "start", "end", "text", "degree",
          "document_start", "document_end"]  # fmt: skip
 
@@ -229,10 +229,10 @@ def test_exact_words_on_the_command_line(location):
     assert len(found("search", 'the "nowhere" bill', "--literal")) == 3
     only = run("search", "--index", location, "--nl", "--", '-plan "ship" sank').stdout
     assert json.loads(only)["document"].endswith("rows.jsonl#r1")
-    mined = ("mine", "--phrase", "the bill is high", "--degree", 0)
+    mined = ("mine", "--phrase", "the bill is high", "--min-degree", 0)
     assert found(*mined, "--must-not", "plan") == {"deal.txt", "rows.jsonl#r1"}
-    assert found("mine", "--phrase", 'a "ship" sank', "--degree", 0) == {"rows.jsonl#r1"}
-    assert len(found("mine", "--phrase", 'a "bill"', "--degree", 0, "--literal")) == 3
+    assert found("mine", "--phrase", 'a "ship" sank', "--min-degree", 0) == {"rows.jsonl#r1"}
+    assert len(found("mine", "--phrase", 'a "bill"', "--min-degree", 0, "--literal")) == 3
     body = json.loads(run("query", 'late "my plan" -fee').stdout)
     assert '{"match_phrase": {"text.exact": "my plan"}}' in json.dumps(body)
     assert '"must_not": [{"match_phrase": {"text.exact": "fee"}}]' in json.dumps(body)
@@ -291,7 +291,7 @@ def test_search_by_document_and_with_what_stands_around(location):
 def test_mine_to_files_and_to_the_terminal(location, tmp_path):
     phrases = tmp_path / "phrases.csv"
     phrases.write_text("name,phrase\nleave,wants to cancel\nend,terminate this agreement\n")
-    arguments = ["mine", phrases, "--index", location, "--degree", 0.7]
+    arguments = ["mine", phrases, "--index", location, "--min-degree", 0.7]
     out = run(*arguments, "--output", tmp_path / "m.csv").stdout
     with (tmp_path / "m.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
@@ -382,14 +382,16 @@ def test_mistakes_are_one_sentence_that_names_the_fix(arguments, says, location)
 def test_a_text_cannot_steer_the_terminal(tmp_path):
     (tmp_path / "a.txt").write_text("A \x1b]0;title\x07 bell and \x1b[31m red words.")
     run("index", tmp_path / "a.txt", "--index", tmp_path / "i.slice")
-    for verb in (["search", "red words"], ["mine", "--phrase", "red words", "--degree", 0]):
+    for verb in (["search", "red words"], ["mine", "--phrase", "red words", "--min-degree", 0]):
         shown = run(*verb, "--index", tmp_path / "i.slice").stdout
         assert "red words" in shown
         assert not {"\x1b", "\x07"} & set(shown)
 
 
 def test_a_full_output_is_one_sentence(location):
-    command = f"{SLICE_OS[0]} mine --phrase the --degree 0 --json --index {location} > /dev/full"
+    command = (
+        f"{SLICE_OS[0]} mine --phrase the --min-degree 0 --json --index {location} > /dev/full"
+    )
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "bug" not in done.stderr
@@ -400,7 +402,8 @@ def test_usage_mistakes(location):
     assert "Did you mean 'search'?" in run("serach", "x", code=2).stderr
     assert "--index" in run("search", "x", code=2).stderr
     assert (
-        "0<=x<=1" in run("mine", "--phrase", "x", "--degree", 7, "--index", location, code=2).stderr
+        "0<=x<=1"
+        in run("mine", "--phrase", "x", "--min-degree", 7, "--index", location, code=2).stderr
     )
 
 
@@ -447,7 +450,7 @@ def test_an_interrupt_loses_nothing(tmp_path, kind):
 
 
 def test_a_closed_pipe_is_no_error(location):
-    command = f"{SLICE_OS[0]} mine --phrase the --degree 0 --nl --index {location} | head -n 1"
+    command = f"{SLICE_OS[0]} mine --phrase the --min-degree 0 --nl --index {location} | head -n 1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
     )
@@ -505,7 +508,7 @@ def test_mining_as_it_is_used(location, tmp_path):
     file.write_text("\n".join(rows))
 
     def mined(*options):
-        lines = run("mine", file, "--index", location, "--degree", 0.6, "--nl", *options).stdout
+        lines = run("mine", file, "--index", location, "--min-degree", 0.6, "--nl", *options).stdout
         return [json.loads(line) for line in lines.splitlines()]
 
     every = mined()
@@ -522,11 +525,11 @@ def test_mining_as_it_is_used(location, tmp_path):
     assert any("cancel" in m["text"] for m in every if m["name"] == "leave")
     assert not any("cancel" in m["text"] for m in against if m["name"] == "leave")
     assert [m for m in against if m["name"] == "ship"] == [m for m in every if m["name"] == "ship"]
-    shown = run("mine", file, "--index", location, "--degree", 0.9).stdout
+    shown = run("mine", file, "--index", location, "--min-degree", 0.9).stdout
     assert "leave (terminate this agreement)" in shown
     said = run("mine", file, "--index", location, "--not", "ships=x", code=1).stderr
     assert "does not say whose it is: write NAME=TEXT, NAME one of 'leave', 'ship'" in said
-    alone = ("mine", "--phrase", "stop my plan", "--index", location, "--degree", 0.8, "--json")
+    alone = ("mine", "--phrase", "stop my plan", "--index", location, "--min-degree", 0.8, "--json")
     assert "talk.txt" in run(*alone).stdout
     assert "talk.txt" not in run(*alone, "--not", "cancel my plan").stdout
 
@@ -548,7 +551,7 @@ def test_what_is_no_number_is_null(capsys):
 def test_phrases_that_the_encoder_does_not_know_are_left_out_and_counted(location, tmp_path):
     file = tmp_path / "phrases.csv"
     file.write_text("name,phrase\nend,cancel my plan\nchinese,取消订阅\nface,\U0001f600\n")
-    result = run("mine", file, "--degree", "0.7", "--index", location, code=3)
+    result = run("mine", file, "--min-degree", "0.7", "--index", location, code=3)
     assert "cancel my plan" in result.output
     assert (
         "2 phrases left out, of which the encoder knows no word: 取消订阅, \U0001f600."
@@ -563,7 +566,7 @@ def test_phrases_that_the_encoder_does_not_know_are_left_out_and_counted(locatio
 
 
 def test_phrases_from_stdin(location):
-    result = run("mine", "-", "--degree", "0.7", "--index", location, stdin="cancel my plan\n")
+    result = run("mine", "-", "--min-degree", "0.7", "--index", location, stdin="cancel my plan\n")
     assert "talk.txt" in result.output
 
 
@@ -612,7 +615,7 @@ def test_arguments_that_are_no_utf_8_or_too_large_are_no_bugs(location, tmp_path
     output = tmp_path / "matches.csv"
     asked = (
         ("search", odd, "--json"),
-        ("mine", "--phrase", odd, "--degree", "0.5", "--output", output),
+        ("mine", "--phrase", odd, "--min-degree", "0.5", "--output", output),
         ("list", "--offset", "1000000000"),
     )
     for arguments in asked:

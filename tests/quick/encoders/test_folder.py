@@ -30,7 +30,7 @@ def test_the_packaged_encoder():
     assert (info.name, info.precision, info.dimension) == ("slice-english-v2", "int8", 384)
     assert (info.max_tokens, info.pooling, info.span_range) == (256, "mean", (1, 20))
     assert (info.languages, info.licence) == (("en",), "Apache-2.0")
-    assert len(info.family) == 32
+    assert len(info.weights_hash) == 32
     assert sum(path.stat().st_size for path in DEFAULT_FOLDER.iterdir()) < 37e6
 
 

@@ -32,7 +32,7 @@ def folder(checkpoint, tmp_path_factory):
     """Return the folder of a judge of the packaged encoder's degrees."""
     folder = tmp_path_factory.mktemp("judge") / "judge"
     slice_os.export(checkpoint("bert"), folder)
-    Calibration(slice_os.encoder_info().family, 11.0, -8.8).save(folder)
+    Calibration(slice_os.encoder_info().weights_hash, 11.0, -8.8).save(folder)
     return folder
 
 
@@ -93,7 +93,7 @@ def test_a_search_shows_the_judged_degrees(folder, location, reads):
                     pair = QUERY, reads(hit.document, one.start, one.end)
                     (wanted,) = judge.degrees([pair], np.float32([old.degree]))
                     assert one.degree == pytest.approx(wanted)
-                    assert one.indexed_degree == old.indexed_degree
+                    assert one.in_context_degree == old.in_context_degree
                 assert hit.degree == hit.spans[0].degree
     assert len(hits) == 3
     assert [hit.degree for hit in hits] == sorted((hit.degree for hit in hits), reverse=True)
@@ -106,10 +106,10 @@ def test_mining_finds_what_the_judge_lets_pass(folder, location, reads):
         slice_os.open(location, judge=folder) as index,
         slice_os.load_judge(folder) as judge,
     ):
-        every = list(index.mine(QUERY, degree=0, rescore=True))
+        every = list(index.mine(QUERY, min_degree=0, rescore=True))
         own = {
             (m.document, m.start, m.end): m.degree
-            for m in plain.mine(QUERY, degree=0, rescore=True)
+            for m in plain.mine(QUERY, min_degree=0, rescore=True)
         }
         assert every
         for match in every:
@@ -119,7 +119,7 @@ def test_mining_finds_what_the_judge_lets_pass(folder, location, reads):
                 (wanted,) = judge.degrees([pair], np.float32([verified]))
                 assert match.degree == pytest.approx(wanted, abs=1e-6)
         at = sorted(match.degree for match in every)[len(every) // 2]
-        reached = list(index.mine(QUERY, degree=at))
+        reached = list(index.mine(QUERY, min_degree=at))
         found = [
             any(
                 one.document == match.document and one.start < match.end and match.start < one.end
@@ -133,7 +133,8 @@ def test_mining_finds_what_the_judge_lets_pass(folder, location, reads):
         assert unjudged[0] == unjudged[1]
         against = {QUERY: "does not want to cancel"}
         kept = {
-            m.document for m in index.mine(QUERY, degree=0, rescore=True, counter_examples=against)
+            m.document
+            for m in index.mine(QUERY, min_degree=0, rescore=True, counter_examples=against)
         }
         assert kept <= {match.document for match in every}
 
@@ -148,8 +149,8 @@ def test_the_verbs_take_a_judge(folder, location):
     with slice_os.open(location, judge=folder) as index:
         wanted = [hit.degree for hit in index.search(QUERY)]
         assert [hit["degree"] for hit in run("search", QUERY)["hits"]] == wanted
-        wanted = [match.degree for match in index.mine(QUERY, degree=0.1, rescore=True)]
-    found = run("mine", "--phrase", QUERY, "--degree", "0.1")["matches"]
+        wanted = [match.degree for match in index.mine(QUERY, min_degree=0.1, rescore=True)]
+    found = run("mine", "--phrase", QUERY, "--min-degree", "0.1")["matches"]
     assert [one["degree"] for one in found] == wanted
 
 

@@ -40,7 +40,7 @@ def test_a_kind_that_is_registered_indexes_and_searches(trigrams, tmp_path):
         assert index.status().documents == 3
         best = index.search("she cancels the subscriptions", mode="dense")[0]
         assert best.document == "cancel"
-        (match,) = index.mine("partys may terminated", degree=0.8)
+        (match,) = index.mine("partys may terminated", min_degree=0.8)
         assert match.text == "party may terminate"
     with (
         slice_os.open(tmp_path / "a.slice") as index,
@@ -94,7 +94,7 @@ def test_every_kind_keeps_the_interface(location):
         assert encoder_info(location) == encoder_info(encoder) == encoder.info
         dimension = encoder.info.dimension
         assert str(encoder.info.name) in repr(encoder)
-        assert encoder.info.family
+        assert encoder.info.weights_hash
         many, one = encoder.encode(texts), encoder.encode(texts[0])
         assert (many.shape, one.shape) == ((3, dimension), (dimension,))
         assert many.dtype == one.dtype == np.float32

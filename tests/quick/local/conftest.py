@@ -16,6 +16,6 @@ def folder(tmp_path):
 
 @pytest.fixture
 def index(folder):
-    backend = LocalBackend.create(str(folder), IndexMeta("random", "family", DIMENSION))
+    backend = LocalBackend.create(str(folder), IndexMeta("random", "weights_hash", DIMENSION))
     yield backend
     backend.close()

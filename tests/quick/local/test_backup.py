@@ -70,7 +70,7 @@ def test_a_backup_is_an_index_of_the_same(filled, tmp_path):
     assert (state.location, state.documents) == (str(tmp_path / "b.slice"), COUNT)
     assert told[-1] == 1
     assert content(tmp_path / "b.slice") == content(filled)
-    found = slice_os.verify(tmp_path / "b.slice")
+    found = slice_os.check(tmp_path / "b.slice")
     assert (found.healthy, len(found.findings)) == (True, 1)
     assert not (tmp_path / "b.slice.part").exists()
     write(tmp_path / "b.slice", 2)  # it is an index like another
@@ -108,7 +108,7 @@ def test_backups_while_somebody_writes_and_merges(filled, tmp_path):
     assert not failed
     assert seen == sorted(seen)
     assert len(set(seen)) > 3
-    assert all(slice_os.verify(tmp_path / f"{turn}.slice").healthy for turn in range(12))
+    assert all(slice_os.check(tmp_path / f"{turn}.slice").healthy for turn in range(12))
 
 
 def test_links_take_no_room(filled, tmp_path):
@@ -165,7 +165,7 @@ def test_a_killed_backup_looks_like_none_and_the_next_goes_on(large, tmp_path):
             run("backup", target, "--index", large)
         assert content(target) == whole
         assert not part.exists()
-        assert slice_os.verify(target).healthy
+        assert slice_os.check(target).healthy
     assert early > 1
 
 
@@ -174,7 +174,7 @@ def test_a_killed_restore_leaves_the_index_that_was_there_or_the_backup(large, t
     slice_os.backup(large, tmp_path / "b.slice")
     new = content(large)
     live = tmp_path / "live.slice"
-    with closing(LocalBackend.create(str(live), IndexMeta("random", "family", DIMENSION))):
+    with closing(LocalBackend.create(str(live), IndexMeta("random", "weights_hash", DIMENSION))):
         write(live, 7)
     old, rng, early = content(live), random.Random(2), 0
     with closing(LocalBackend(live)) as reader:
@@ -197,11 +197,11 @@ def test_a_killed_restore_leaves_the_index_that_was_there_or_the_backup(large, t
             early += kill(reached, "restore", tmp_path / "b.slice", "--index", live, "--overwrite")
             assert content(live) in (old, new)
             assert search(reader, mode="dense", size=3)
-            assert slice_os.verify(live).healthy
+            assert slice_os.check(live).healthy
     assert early > 1
     slice_os.restore(tmp_path / "b.slice", live, overwrite=True)
     assert content(live) == new
-    found = slice_os.verify(live)
+    found = slice_os.check(live)
     assert (found.healthy, len(found.findings)) == (True, 1)
     assert len(segments(live)) == len(segments(large))
     assert not list(live.glob("*.new"))
@@ -222,7 +222,7 @@ def test_restore_refuses_to_overwrite_unless_told(filled, tmp_path):
     with pytest.raises(LocationError, match="is the backup itself"):
         slice_os.restore(filled, filled, overwrite=True)
     other = tmp_path / "other.slice"
-    LocalBackend.create(str(other), IndexMeta("another", "family", DIMENSION)).close()
+    LocalBackend.create(str(other), IndexMeta("another", "weights_hash", DIMENSION)).close()
     with pytest.raises(LocationError, match="another encoder or other settings"):
         slice_os.restore(tmp_path / "b.slice", other, overwrite=True)
     (tmp_path / "notes").mkdir()
@@ -275,7 +275,7 @@ def test_what_is_damaged_is_not_copied_and_copies_replace_it(filled, tmp_path):
         next((filled / "segments").iterdir()).unlink()
         slice_os.restore(tmp_path / "b.slice", filled, overwrite=True)
         assert content(filled) == whole
-        assert slice_os.verify(filled).healthy
+        assert slice_os.check(filled).healthy
     assert content(tmp_path / "b.slice") == whole
 
 

@@ -98,4 +98,4 @@ def test_documents_that_change_are_found_by_what_they_are_now(tmp_path):
         with pytest.raises(QueryError, match="they have year"):
             index.search("text", filters=["tags=y"])
         assert index.search("text", filters=["year=2021"]) == []
-    assert slice_os.verify(place).healthy
+    assert slice_os.check(place).healthy

@@ -78,7 +78,7 @@ def test_a_reindex_that_does_not_fit_leaves_what_is_live(disk, tmp_path):
     assert slice_os.prune_generations(place, unfinished=True)
     for number in range(3):
         assert run("delete", f"some/{number}.txt", "--index", place)[0] == 0
-    assert slice_os.verify(place).healthy
+    assert slice_os.check(place).healthy
 
 
 def test_a_file_that_may_not_grow_is_said(tmp_path):
@@ -108,10 +108,10 @@ def test_a_backup_and_a_restore_of_more_than_fits_leave_what_was_there(disk, tmp
     assert run("backup", disk / "b.slice", "--index", small)[0] == 0  # in its place
     code, said = run("restore", large, "--index", disk / "b.slice", "--overwrite")
     assert (code, said.count("\n"), "is full" in said) == (1, 1, True)
-    assert slice_os.verify(disk / "b.slice").healthy
+    assert slice_os.check(disk / "b.slice").healthy
     with slice_os.open(disk / "b.slice") as index:
         assert len(index) == 1
     assert run("index", tmp_path / "few", "--index", disk / "b.slice")[0] == 0
     assert not (disk / "b.slice" / "index.sqlite.new").exists()
-    found = slice_os.verify(disk / "b.slice")
+    found = slice_os.check(disk / "b.slice")
     assert (found.healthy, len(found.findings)) == (True, 1)

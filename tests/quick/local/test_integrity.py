@@ -259,7 +259,7 @@ def test_an_index_made_by_another_encoder_is_not_repaired(folder, index, filled)
     assert len(said) == 2
     assert "was made by the encoder random" in said[0]
     assert "Damaged segments: 1 of 6" in said[1]
-    assert IndexMeta("random", "family", DIMENSION) == index.meta
+    assert IndexMeta("random", "weights_hash", DIMENSION) == index.meta
 
 
 def test_passages_that_share_words_are_mended_as_they_were(tmp_path):
@@ -289,7 +289,7 @@ def test_another_process_that_ends_leaves_the_log_to_those_that_are_open(tmp_pat
             after = {file.name: file.stat().st_ino for file in folder.iterdir()}
             assert "index.sqlite-wal" in before
             assert after == before
-            assert slice_os.verify(folder).healthy
+            assert slice_os.check(folder).healthy
             assert index.get("b").text == f"Version {number} of another text."
         if Path("/proc/self/fd").exists():
             opened = [os.path.realpath(one) for one in Path("/proc/self/fd").iterdir()]

@@ -237,7 +237,7 @@ def test_an_index_that_may_only_be_read(tmp_path):
     with tempfile.TemporaryDirectory() as place:  # pytest's own folders are closed to others
         Path(place).chmod(0o755)
         folder = Path(place) / "a ?#%.slice"
-        made = LocalBackend.create(str(folder), IndexMeta("random", "family", DIMENSION))
+        made = LocalBackend.create(str(folder), IndexMeta("random", "weights_hash", DIMENSION))
         with made.writer() as out:
             put(out, "a", SENTENCES[:2])
         made.close()

@@ -25,14 +25,14 @@ def test_each_text_is_encoded_once_and_many_passages_at_once(tmp_path, monkeypat
             monkeypatch.setattr(mine, "BATCH", batch)
             runs.clear()
             index._vectors = None
-            found = list(index.mine("cancelled an order", degree=0.8))
+            found = list(index.mine("cancelled an order", min_degree=0.8))
             assert {match.document for match in found} == {str(n) for n in range(30) if n % 3 < 2}
             _, *spans = runs  # the phrase itself comes first
             texts = [text for some in spans for text in some]
             assert texts
             assert len(set(texts)) == len(texts)
             runs.clear()
-            assert list(index.mine("cancelled an order", degree=0.8)) == found
+            assert list(index.mine("cancelled an order", min_degree=0.8)) == found
             assert len(runs) == 1  # what was encoded is remembered
 
 
@@ -58,7 +58,7 @@ def test_typography_and_case_do_not_change_a_degree(tmp_path):
     with slice_os.open(tmp_path / "index.slice") as index:
         index.add([slice_os.Document("a", "I just don't want the refund that was offered to me.")])
         degrees = {
-            max(match.degree for match in index.mine(f"{form} want a refund{end}", degree=0.7))
+            max(match.degree for match in index.mine(f"{form} want a refund{end}", min_degree=0.7))
             for form in forms
             for end in ("", ".", "!", "\u201d")
         }

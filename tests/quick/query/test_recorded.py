@@ -108,7 +108,7 @@ def test_hits_are_read(number):
         ]
         if hit.document in dense:
             assert hit.degree == pytest.approx(dense[hit.document], abs=1e-6)
-            assert hit.spans[0].indexed_degree == hit.degree
+            assert hit.spans[0].in_context_degree == hit.degree
         else:
             assert (hit.degree, hit.spans) == (0.0, ())
 

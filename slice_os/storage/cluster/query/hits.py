@@ -91,7 +91,7 @@ def read_hits(response: Mapping[str, Any], body: Mapping[str, Any] | None = None
     Of a `body` that is given, a ``hybrid`` query is refused that stands within another query: its
     scores are plain sums, which the answer does not show.
 
-    The spans and their indexed degrees come from the inner hits; the hit's degree is that of the
+    The spans and their in-context degrees come from the inner hits; the hit's degree is that of the
     best. A hit without inner hits (found by its words alone, or a body with ``spans=0``) has no
     spans and the degree 0.0: that degree is *not known*. Where the answer is sorted and so has no
     score, the score is the degree. Without ``_source`` the document is the cluster's ``_id``, and

@@ -54,7 +54,7 @@ def alter(folder, statement):
 def verdict(folder):
     """Return what verify says is wrong, or the error that it ends with."""
     try:
-        found = slice_os.verify(folder)
+        found = slice_os.check(folder)
     except SliceOSError as exc:
         return str(exc)
     return " ".join(
@@ -73,7 +73,7 @@ def content(folder):
 
 def test_one_flipped_byte_is_found_or_changes_nothing_that_is_read(filled):
     alter(filled, "VACUUM")  # half of the file is free
-    found, whole = slice_os.verify(filled), content(filled)
+    found, whole = slice_os.check(filled), content(filled)
     assert found.healthy
     assert [one.severity for one in found.findings] == ["ok"]
     files = [file for file in filled.rglob("*") if file.is_file() and file.stat().st_size]
@@ -97,7 +97,7 @@ def test_one_flipped_byte_is_found_or_changes_nothing_that_is_read(filled):
         file.write_bytes(data)
     assert len(said) > 3
     assert in_database > FLIPS / 10
-    assert slice_os.verify(filled).healthy
+    assert slice_os.check(filled).healthy
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_what_is_damaged_is_named(filled, statement, named):
     statement = statement.replace("key = 1", f"key = {key}").replace("id = 1", f"id = {postings}")
     alter(filled, statement)
     assert named in verdict(filled)
-    said = run("verify", "--index", filled, code=3)
+    said = run("check", "--index", filled, code=3)
     assert named in said
     assert "ERROR" in said
     assert not slice_os.doctor(filled, deep=True).healthy
@@ -163,11 +163,11 @@ def test_two_passages_that_changed_places_are_found(filled):
 
 
 def test_postings_are_made_anew(filled, index):
-    before = slice_os.verify(filled).facts
+    before = slice_os.check(filled).facts
     alter(filled, "INSERT INTO postings (postings) VALUES ('delete-all')")
     assert "doctor --repair" in verdict(filled)
     assert slice_os.doctor(filled, repair=True).findings
-    found = slice_os.verify(filled)
+    found = slice_os.check(filled)
     assert (found.healthy, found.facts) == (True, before)
     assert len(found.findings) == 1
 
@@ -190,9 +190,9 @@ def test_an_index_in_use_is_verified(filled):
         assert out.begin(Document("half", SENTENCES[0]))
         put_passage(out, "half", 0, 0, SENTENCES[0])
         out.commit()
-        found = slice_os.verify(filled)
+        found = slice_os.check(filled)
         assert (found.healthy, len(found.findings)) == (True, 1)
-    found = slice_os.verify(filled)
+    found = slice_os.check(filled)
     assert (found.healthy, len(found.findings)) == (True, 1)
     alter(filled, "UPDATE passages SET text = 'x' WHERE pending")
     assert "(half)" in verdict(filled)
@@ -206,7 +206,7 @@ def test_the_log_is_emptied_by_the_first_run_without_a_reader_in_the_middle(fill
         with index.writer() as out:
             put(out, "more", SENTENCES)
         assert log.stat().st_size
-        assert slice_os.verify(filled).healthy
+        assert slice_os.check(filled).healthy
         reading.close()
         with index.writer():
             pass
@@ -214,14 +214,14 @@ def test_the_log_is_emptied_by_the_first_run_without_a_reader_in_the_middle(fill
 
 
 def test_the_verb(filled, tmp_path):
-    said = json.loads(run("verify", "--index", filled, "--json"))
+    said = json.loads(run("check", "--index", filled, "--json"))
     assert said["healthy"] is True
     assert said["facts"]["documents"] == 11
-    assert "All files of the index are what was written" in run("verify", "--index", filled)
-    assert "There is no index" in run("verify", "--index", tmp_path / "none", code=1)
+    assert "All files of the index are what was written" in run("check", "--index", filled)
+    assert "There is no index" in run("check", "--index", tmp_path / "none", code=1)
     with pytest.raises(LocationError, match="There is no index"):
-        slice_os.verify(tmp_path / "none")
+        slice_os.check(tmp_path / "none")
     told = []
-    slice_os.verify(filled, on_progress=told.append)
+    slice_os.check(filled, on_progress=told.append)
     assert told == sorted(told)
     assert told[-1] == 1
