@@ -25,10 +25,10 @@ from slice_os.engine.phrases import Named, Texts, gather
 from slice_os.errors import EncoderMismatchError, GoneError, LocationError, MovedError, QueryError
 from slice_os.host import Forkable
 from slice_os.ingest import LOOKED_UP, IndexReport, Prune, claim_roots, index_documents
+from slice_os.options import MineOptions, SearchOptions, WordingOptions, takes
 from slice_os.storage import Backend, IndexMeta, backend_for, connection
-from slice_os.storage.contract import IndexStatus, Mode, Order, StoredPassage
-from slice_os.storage.fusion import DEFAULT_FUSION, LATE
-from slice_os.text import parse_query
+from slice_os.storage.contract import IndexStatus, StoredPassage
+from slice_os.text import Query, parse_query
 from slice_os.text.filters import Filter, parse_filters, unknown_field
 from slice_os.types import Document, DocumentInfo, Excerpt, Match, Reject
 
@@ -289,77 +289,36 @@ class Index(Forkable):
                 raise unknown_field(self.location, field, backend.fields())
         return conditions
 
-    def search(
-        self,
-        query: str,
-        *,
-        must: str | Sequence[str] = (),
-        must_not: str | Sequence[str] = (),
-        literal: bool = False,
-        mode: Mode = "hybrid",
-        fusion: str = DEFAULT_FUSION,
-        weight: float | None = None,
-        filters: Filters = None,
-        size: int = 10,
-        offset: int = 0,
-        all_lengths: bool = False,
-        rescore: int = 1,
-        late: float = LATE,
-        min_degree: float = 0.0,
-        group: bool = False,
-        sort: Order | None = None,
-    ) -> Hits:
+    @takes(SearchOptions)
+    def search(self, query: str, **options: Any) -> Hits:
         """Return the best passages for a query; see `slice_os.engine.search_passages`.
 
         ``"exact words"`` in the query must stand in a passage or its title, ``-word`` must not;
         `must` and `must_not` say the same, `literal` takes the query as it is. See
         `slice_os.text.parse_query`.
+
+        >>> for hit in index.search("wants to cancel", size=3):
+        ...     print(f"{hit.degree:.2f}", hit.spans[0].text)
+
+        Raises:
+            QueryError: the query holds no word, or an option is out of its range.
         """
-        (hits,) = self.search_many(
-            [query],
-            must=must,
-            must_not=must_not,
-            literal=literal,
-            mode=mode,
-            fusion=fusion,
-            weight=weight,
-            filters=filters,
-            size=size,
-            offset=offset,
-            all_lengths=all_lengths,
-            rescore=rescore,
-            late=late,
-            min_degree=min_degree,
-            group=group,
-            sort=sort,
-        )
+        (hits,) = self.search_many([query], **options)
         return hits
 
-    def search_many(
-        self,
-        queries: Iterable[str],
-        *,
-        must: str | Sequence[str] = (),
-        must_not: str | Sequence[str] = (),
-        literal: bool = False,
-        filters: Filters = None,
-        **options: Any,
-    ) -> builtins.list[Hits]:
-        """Return what `search` returns for each of some queries, in far less time for many.
-
-        `options` are those of `search`, the same for all.
-        """
-        asked = [
-            parse_query(query, must=must, must_not=must_not, literal=literal) for query in queries
-        ]
-        judge = self.judge if options.get("rescore", True) else None
+    @takes(SearchOptions)
+    def search_many(self, queries: Iterable[str], **options: Any) -> builtins.list[Hits]:
+        """Return what `search` returns for each of some queries, in far less time for many."""
+        chosen = SearchOptions.of(**options)
+        parsed = [_parse(query, chosen, chosen.literal) for query in queries]
+        judge = self.judge if chosen.rescore else None
 
         def search(backend: Backend) -> builtins.list[Hits]:
-            conditions = self._filters(filters, backend)
+            filters = self._filters(chosen.filters, backend)
             hits: list[Hits] = []
-            while some := asked[len(hits) : len(hits) + TOGETHER]:  # more take too much memory
+            while batch := parsed[len(hits) : len(hits) + TOGETHER]:  # more take too much memory
                 hits += search_passages(
-                    backend, self._alone, some, filters=conditions, judge=judge, **options
+                    backend, self._alone, batch, chosen, filters=filters, judge=judge
                 )
             return hits
 
@@ -373,56 +332,51 @@ class Index(Forkable):
         if any(hits):
             return hits
         # What was remembered may be outdated.
-        self._filters(filters, now := self._existing())
+        self._filters(chosen.filters, now := self._existing())
         return hits if now is backend else search(now)
 
+    @takes(MineOptions)
     def mine(
         self,
         phrases: str | Named,
         *,
         counter_examples: Mapping[str, Texts] | None = None,
-        min_degree: float = 0.8,
-        must: str | Sequence[str] = (),
-        must_not: str | Sequence[str] = (),
-        literal: bool = False,
-        filters: Filters = None,
-        all_lengths: bool = False,
-        rescore: bool = True,
-        graph: bool = False,
-        top: int | None = None,
-        per_document: bool = False,
-        sort: Order | None = None,
         on_progress: Callable[[float], object] = _ignore,
         on_unknown: Callable[[str], object] = _ignore,
+        **options: Any,
     ) -> Iterator[Match]:
         """Yield every match of the phrases; see `slice_os.engine.mine_phrases`.
 
         `phrases` are texts, or by name a text or several, any of which matches. Where one of a
         name's `counter_examples` is nearer than its phrases there is no match. `top`,
         `per_document` and `sort` choose among the matches and wait for all of them
-        (`slice_os.engine.mine`); else they come as they are found.
+        (`slice_os.engine.select`); else they come as they are found.
 
         Passages without the words that `must` names, or with those of `must_not`, are left out; a
-        phrase may hold the operators of `search`, unless it is `literal`.
+        phrase may hold the operators of `search`, unless it is `literal`. `on_unknown` is told each
+        phrase of which the encoder knows no word: it is left out.
+
+        >>> for match in index.mine(["wants to cancel"], min_degree=0.85):
+        ...     print(match.document, match.text)
+
+        Raises:
+            QueryError: a phrase is empty, all are unknown, or an option is out of its range.
         """
-        wording = parse_query("", must=must, must_not=must_not).wording
+        chosen = MineOptions.of(**options)
+        wording = _parse("", chosen, literal=False).wording
         backend = self._existing()
         matches = mine_phrases(
             backend,
             self.encoder,
             gather(phrases, counter_examples),
             self._alone,
-            threshold=min_degree,
-            literal=literal,
-            filters=[*self._filters(filters, backend), *wording],
-            all_lengths=all_lengths,
-            rescore=rescore,
-            judge=self.judge if rescore else None,
-            graph=graph,
+            chosen,
+            filters=[*self._filters(chosen.filters, backend), *wording],
+            judge=self.judge if chosen.rescore else None,
             on_progress=on_progress,
             on_unknown=on_unknown,
         )
-        return select(matches, top=top, per_document=per_document, sort=sort)
+        return select(matches, top=chosen.top, per_document=chosen.per_document, sort=chosen.sort)
 
     def __len__(self) -> int:
         """Return how many documents the index holds, complete ones; 0 if there is no index yet."""
@@ -507,6 +461,11 @@ class Index(Forkable):
     def status(self) -> IndexStatus:
         """Return the size and state of the index."""
         return self._existing().status()
+
+
+def _parse(text: str, options: WordingOptions, literal: bool) -> Query:
+    """Return a query with the words that have to stand, or not to stand, in a passage."""
+    return parse_query(text, must=options.must, must_not=options.must_not, literal=literal)
 
 
 def _or_address(location: str) -> str:

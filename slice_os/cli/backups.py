@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    "backup",
     epilog="""\b
 Examples:
   slice-os backup backups/monday.slice --index demo.slice
   slice-os search "wants to cancel" --index backups/monday.slice
-"""
+""",
 )
 @click.argument("to", type=click.Path(path_type=Path))
 @index_option
@@ -31,7 +32,7 @@ Examples:
     "both.",
 )
 @json_option
-def backup(to: Path, location: str, link: bool, as_json: bool) -> None:
+def backup_command(to: Path, location: str, link: bool, as_json: bool) -> None:
     """Copy an index in a folder to a new folder, TO.
 
     The generation that is live; it may be searched and written to meanwhile. The copy is checked,
@@ -44,11 +45,12 @@ def backup(to: Path, location: str, link: bool, as_json: bool) -> None:
 
 
 @click.command(
+    "restore",
     epilog="""\b
 Examples:
   slice-os restore backups/monday.slice --index demo.slice
   slice-os restore backups/monday.slice --index demo.slice --overwrite
-"""
+""",
 )
 @click.argument("backup", type=click.Path(path_type=Path))
 @index_option
@@ -58,7 +60,7 @@ Examples:
     help="Replace the index that is there, in one step at the end; searches go on.",
 )
 @json_option
-def restore(backup: Path, location: str, overwrite: bool, as_json: bool) -> None:
+def restore_command(backup: Path, location: str, overwrite: bool, as_json: bool) -> None:
     """Make an index in a folder of a backup.
 
     BACKUP is checked first, and stays as it is.

@@ -41,6 +41,7 @@ REJECTED = 3
 
 
 @click.command(
+    "index",
     epilog="""\b
 Examples:
   slice-os index conversations/ contracts/*.txt --index demo.slice
@@ -52,7 +53,7 @@ Examples:
   slice-os index corpus/ --index https://host:9200/calls --max-rate 50 --log-format json \\
     --metrics /var/lib/node_exporter/slice_os.prom
   slice-os index --from-index https://host:9200/old --index https://host:9200/new
-"""
+""",
 )
 @click.argument("paths", nargs=-1)
 @click.option(
@@ -78,7 +79,7 @@ Examples:
 )
 @run_options
 @json_option
-def index(
+def index_command(
     paths: tuple[str, ...],
     from_index: str | None,
     location: str,
@@ -255,10 +256,10 @@ def _advance(run: Run, bar: tqdm[NoReturn], bytes_read: int, now: IndexReport) -
     bar.update(bytes_read * min(share, 1) - bar.n)
 
 
-@click.command(epilog="\b\nExample:\n  slice-os status --index demo.slice --json\n")
+@click.command("status", epilog="\b\nExample:\n  slice-os status --index demo.slice --json\n")
 @index_option
 @json_option
-def status(location: str, as_json: bool) -> None:
+def status_command(location: str, as_json: bool) -> None:
     """Show the size and state of an index."""
     from slice_os import open as open_index
 
@@ -291,18 +292,19 @@ def _told(value: object) -> object:
 
 
 @click.command(
+    "delete",
     epilog="""\b
 Examples:
   slice-os delete conversations/0012.txt --index demo.slice
   slice-os delete --filter "year<2020" --yes --index demo.slice
-"""
+""",
 )
 @click.argument("documents", nargs=-1)
 @index_option
 @filter_option
 @click.option("--yes", is_flag=True, help="Do not ask before deleting by filter.")
 @json_option
-def delete(
+def delete_command(
     documents: tuple[str, ...], location: str, filters: tuple[str, ...], yes: bool, as_json: bool
 ) -> None:
     """Delete documents by id, or those that meet a filter."""

@@ -31,6 +31,7 @@ accept_option = click.option(
 
 
 @click.command(
+    "reindex",
     epilog="""\b
 Examples:
   slice-os reindex --index https://host:9200/calls --encoder my-encoder/
@@ -38,7 +39,7 @@ Examples:
   slice-os reindex --index https://host:9200/calls --tolerance 0.85 --no-swap
   slice-os reindex corpus/ --index my.slice
   slice-os reindex --index my.slice --to https://host:9200/calls
-"""
+""",
 )
 @click.argument("paths", nargs=-1)
 @index_option
@@ -76,7 +77,7 @@ Examples:
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and how long it takes.")
 @run_options
 @json_option
-def reindex(
+def reindex_command(
     paths: tuple[str, ...],
     location: str,
     reading: dict[str, Any],
@@ -162,14 +163,14 @@ def _source(said: Mapping[str, Any]) -> str:
     return "the corpus" if said["source"] == "corpus" else f"stored {said['source']}"
 
 
-@click.command(epilog="\b\nExample:\n  slice-os swap --index https://host:9200/calls\n")
+@click.command("swap", epilog="\b\nExample:\n  slice-os swap --index https://host:9200/calls\n")
 @index_option
 @encoder_option
 @device_option
 @threads_option
 @accept_option
 @json_option
-def swap(location: str, as_json: bool, **options: Any) -> None:
+def swap_command(location: str, as_json: bool, **options: Any) -> None:
     """Make the generation live that 'reindex --no-swap' has built."""
     from slice_os import swap as make_live
 
@@ -177,13 +178,15 @@ def swap(location: str, as_json: bool, **options: Any) -> None:
     _say(location, made.number, as_json)
 
 
-@click.command(epilog="\b\nExample:\n  slice-os rollback --index https://host:9200/calls\n")
+@click.command(
+    "rollback", epilog="\b\nExample:\n  slice-os rollback --index https://host:9200/calls\n"
+)
 @index_option
 @encoder_option
 @device_option
 @threads_option
 @json_option
-def rollback(location: str, as_json: bool, **options: Any) -> None:
+def rollback_command(location: str, as_json: bool, **options: Any) -> None:
     """Make the former generation live again; what was written since the swap is not in it."""
     from slice_os import rollback as go_back
 
@@ -198,6 +201,7 @@ def _say(location: str, number: int, as_json: bool) -> None:
 
 
 @click.group(
+    "generations",
     invoke_without_command=True,
     epilog="""\b
 Examples:
@@ -208,7 +212,7 @@ Examples:
 @an_index(metavar="LOCATION", help="The index: a folder, or https://host:9200/name in a cluster.")
 @json_option
 @click.pass_context
-def generations(context: click.Context, location: str | None, as_json: bool) -> None:
+def generations_command(context: click.Context, location: str | None, as_json: bool) -> None:
     """List the generations of an index: live, building, ready, retired, rolled back."""
     from slice_os import generations as listed
 
@@ -243,7 +247,7 @@ def _builder(build: dict[str, Any]) -> str:
     return f"{build['by']} since {build['since']}{far}"
 
 
-@generations.command(
+@generations_command.command(
     epilog="\b\nExample:\n  slice-os generations prune --index my.slice --keep 0 --unfinished\n"
 )
 @index_option

@@ -68,12 +68,16 @@ def is_coloured() -> bool:
     return sys.stdout.isatty() if wanted is None else wanted
 
 
-def echo_hit(number: int, hit: Hit, around: Excerpt | None = None) -> None:
+def echo_hit(
+    number: int, hit: Hit, around: Excerpt | None = None, *, with_score: bool = False
+) -> None:
     """Print a hit: its degree, document and the sentence of its best span, the span marked.
 
-    With an excerpt `around` it, that instead of the sentence.
+    With an excerpt `around` it, that instead of the sentence. The score is shown where it ranks.
     """
-    _echo_head(number, hit.degree, f"{hit.document}#{hit.passage}", hit.title, hit.lowered)
+    score = click.style(f"score {hit.score:.3f}", dim=True) if with_score else ""
+    place = f"{hit.document}#{hit.passage}"
+    _echo_head(number, hit.degree, place, hit.title, hit.lowered, score)
     click.echo(textwrap.indent(_said(hit, around), INDENT))
 
 
@@ -86,10 +90,10 @@ def echo_document(number: int, found: Sequence[tuple[Hit, Excerpt | None]]) -> N
         click.echo(f"       {' '.join(filter(None, (f'{hit.degree:.3f}', hit.lowered, said)))}")
 
 
-def _echo_head(number: int, degree: float, place: str, title: str, lowered: str = "") -> None:
+def _echo_head(number: int, degree: float, place: str, title: str, *notes: str) -> None:
     degrees = click.style(f"{degree:.3f}", fg="green", bold=True)
-    said = (degrees, click.style(plain(place), bold=True), shorten(title, 60), lowered)
-    click.echo(f"{number:3d}.  {'  '.join(filter(None, said))}")
+    parts = (degrees, click.style(plain(place), bold=True), shorten(title, 60), *notes)
+    click.echo(f"{number:3d}.  {'  '.join(filter(None, parts))}")
 
 
 def _said(hit: Hit, around: Excerpt | None) -> str:

@@ -10,8 +10,7 @@ from slice_os.cli.options import (
     index_option,
     json_option,
     lines_option,
-    offset_option,
-    size_option,
+    paging_options,
 )
 from slice_os.cli.output import counted, echo_columns, echo_json, mark_in, plain, shorten
 
@@ -40,11 +39,10 @@ Examples:
 )
 @index_option
 @filter_option
-@size_option(default=100, help="Documents.")
-@offset_option(help="Documents to skip.")
+@paging_options("Documents")
 @json_option
 @lines_option
-def list_(
+def list_command(
     location: str,
     filters: tuple[str, ...],
     size: int,
@@ -78,12 +76,13 @@ def list_(
 
 
 @click.command(
+    "show",
     epilog="""\b
 Examples:
   slice-os show conversations/0012.txt --index demo.slice
   slice-os show conversations/0012.txt --at 1200 --context 2 --index demo.slice
   slice-os show conversations/0012.txt --at 1200-1214 --index demo.slice    # as 'mine' prints it
-"""
+""",
 )
 @click.argument("document")
 @index_option
@@ -95,7 +94,7 @@ Examples:
 )
 @context_option(1, help="With --at: passages to show before and after it.")
 @json_option
-def show(
+def show_command(
     document: str, location: str, at: tuple[int, int] | None, context: int, as_json: bool
 ) -> None:
     """Show a document's text, or the passages around an offset.

@@ -23,7 +23,7 @@ from slice_os import errors
 PACKAGE = Path(slice_os.__file__).parent
 ROOMS = [
     "errors", "files", "host", "run_stats", "types", "text", "corpus", "encoders", "spans",
-    "storage", "query", "ingest", "engine", "operate", "index", "calibrate", "__init__", "cli",
+    "storage", "options", "query", "ingest", "engine", "operate", "index", "calibrate", "__init__", "cli",
     "exporters", "lab", "__main__",
 ]  # fmt: skip
 HEAVY = ("torch", "transformers", "optimum", "onnxruntime", "onnx", "tokenizers", "opensearchpy")
