@@ -262,6 +262,10 @@ class Index(Forkable):
         a function that, called with their number and that of all, agrees. A document that cannot
         be indexed is handed to `on_reject`, which warns by default, and counted; the others are
         indexed. `max_rate` is the most passages a second that are encoded and written.
+
+        >>> report = index.add([("call-1", "I would like to cancel my subscription today.")])
+        >>> report.documents, report.unchanged
+        (0, 1)
         """
         documents = as_documents(documents)
         backend = self._opened(fresh=True)
@@ -284,7 +288,7 @@ class Index(Forkable):
     def _filters(self, filters: Filters, backend: Backend) -> builtins.list[Filter]:
         """Return filters; a QueryError names a field that no document has, and those like it."""
         conditions = parse_filters(filters)
-        for field in dict.fromkeys(name for one in conditions for name in one.fields):
+        for field in dict.fromkeys(name for condition in conditions for name in condition.fields):
             if not backend.has_field(field):
                 raise unknown_field(self.location, field, backend.fields())
         return conditions
@@ -297,8 +301,9 @@ class Index(Forkable):
         `must` and `must_not` say the same, `literal` takes the query as it is. See
         `slice_os.text.parse_query`.
 
-        >>> for hit in index.search("wants to cancel", size=3):
-        ...     print(f"{hit.degree:.2f}", hit.spans[0].text)
+        >>> hits = index.search("wants to cancel", size=1)
+        >>> hits[0].document, hits[0].spans[0].text
+        ('call-1', 'like to cancel')
 
         Raises:
             QueryError: the query holds no word, or an option is out of its range.
@@ -308,7 +313,11 @@ class Index(Forkable):
 
     @takes(SearchOptions)
     def search_many(self, queries: Iterable[str], **options: Any) -> builtins.list[Hits]:
-        """Return what `search` returns for each of some queries, in far less time for many."""
+        """Return what `search` returns for each of some queries, in far less time for many.
+
+        >>> [hits[0].document for hits in index.search_many(["cancel", "damaged parcel"], size=1)]
+        ['call-1', 'call-2']
+        """
         chosen = SearchOptions.of(**options)
         parsed = [_parse(query, chosen, chosen.literal) for query in queries]
         judge = self.judge if chosen.rescore else None
@@ -356,8 +365,9 @@ class Index(Forkable):
         phrase may hold the operators of `search`, unless it is `literal`. `on_unknown` is told each
         phrase of which the encoder knows no word: it is left out.
 
-        >>> for match in index.mine(["wants to cancel"], min_degree=0.85):
-        ...     print(match.document, match.text)
+        >>> for match in index.mine({"damage": ["it was damaged", "it came broken"]}):
+        ...     print(match.name, match.document, match.text)
+        damage call-2 was damaged.
 
         Raises:
             QueryError: a phrase is empty, all are unknown, or an option is out of its range.
@@ -392,6 +402,9 @@ class Index(Forkable):
 
         White space between passages is not stored: there are as many line ends, so that offsets
         hold.
+
+        >>> index.get("call-1").text
+        'I would like to cancel my subscription today.'
         """
         return get_document(self._existing(), document)
 
@@ -411,6 +424,9 @@ class Index(Forkable):
     ) -> builtins.list[DocumentInfo]:
         """Return `size` documents after the first `offset`, in the order of their ids.
 
+        >>> [(info.document, info.words) for info in index.list()]
+        [('call-1', 8), ('call-2', 9)]
+
         Raises:
             QueryError: a filter is not understood, or size or offset is out of its range.
         """
@@ -427,6 +443,9 @@ class Index(Forkable):
         That is the passage of the character `at`, an offset in the document as
         `Match.document_start` is, or the one of the number `passage`, as `Match.passage` is.
 
+        >>> index.show("call-2", at=0).text
+        'The parcel arrived late and the box was damaged.'
+
         Raises:
             QueryError: there is no such document, or no such character or passage in it.
         """
@@ -435,7 +454,11 @@ class Index(Forkable):
         return show_document(self._existing(), document, at, passage, context)
 
     def delete(self, documents: Iterable[str] = (), *, filters: Filters = None) -> int:
-        """Delete documents by id, or those whose metadata meets `filters`; return how many."""
+        """Delete documents by id, or those whose metadata meets `filters`; return how many.
+
+        >>> index.delete("no such document")
+        0
+        """
         backend = self._existing(fresh=True)
         documents = [documents] if isinstance(documents, str) else documents
         conditions = self._filters(filters, backend)
@@ -450,16 +473,24 @@ class Index(Forkable):
                 backend = self._existing(fresh=True)
 
     def holds(self, documents: Iterable[str]) -> set[str]:
-        """Return which of these ids are those of documents in the index, complete ones."""
+        """Return which of these ids are those of documents in the index, complete ones.
+
+        >>> index.holds(["call-1", "call-9"])
+        {'call-1'}
+        """
         backend, ids = self._existing(), iter(documents)
         held: set[str] = set()
-        while some := list(islice(ids, LOOKED_UP)):
-            found = backend.stored(some)
-            held |= {name for name, stored in found.items() if stored.hash is not None}
+        while batch := list(islice(ids, LOOKED_UP)):
+            stored = backend.stored(batch)
+            held |= {name for name, known in stored.items() if known.hash is not None}
         return held
 
     def status(self) -> IndexStatus:
-        """Return the size and state of the index."""
+        """Return the size and state of the index.
+
+        >>> index.status().documents
+        2
+        """
         return self._existing().status()
 
 

@@ -99,7 +99,12 @@ class WordingOptions(Options, frozen=True, kw_only=True):
 
 
 class SearchOptions(WordingOptions, frozen=True, kw_only=True):
-    """The parameters of a search."""
+    """The parameters of a search.
+
+    >>> from slice_os.options import SearchOptions
+    >>> SearchOptions.of(size=3, must="refund").to_dict()
+    {'must': ('refund',), 'size': 3}
+    """
 
     mode: Annotated[Mode, Meta(description="Spans and BM25 together, spans alone, BM25 alone.")] = (
         "hybrid"
