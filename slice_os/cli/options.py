@@ -10,7 +10,7 @@ from typing import Any, get_args
 import click
 from msgspec.inspect import BoolType, Field, FloatType, IntType, LiteralType
 
-from slice_os.cli.running import Run, json_log
+from slice_os.cli.output import Run, json_log
 from slice_os.encoders.devices import DEVICES
 from slice_os.options import MOST, Options, WordingOptions, bare, described, fields
 from slice_os.storage.cluster.settings import ClusterSettings, Engine

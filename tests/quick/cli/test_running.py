@@ -15,7 +15,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import slice_os
-from slice_os.cli.running import prometheus_text
+from slice_os.cli.output import prometheus_text
 from support.credentials import PASSWORD, SECRETS, USER
 from support.proxy import closed, proxied
 
@@ -168,7 +168,7 @@ def test_every_line_is_an_object():
     """Python's warnings, other libraries' and ours; what would not be shown as text is not."""
     code = """
 import logging, warnings
-from slice_os.cli.running import json_log, say
+from slice_os.cli.output import json_log, say
 with json_log():
     warnings.warn("an old way")
     logging.getLogger("other").warning("of %s", "another")

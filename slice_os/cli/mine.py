@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from slice_os.cli.indexing import REJECTED
 from slice_os.cli.options import (
     index_options,
     json_option,
@@ -21,7 +20,7 @@ from slice_os.cli.options import (
     lines_option,
     record_options,
 )
-from slice_os.cli.output import counted, echo_json, plain, progress_bar, shorten
+from slice_os.cli.output import REJECTED, counted, echo_json, plain, progress_bar, shorten
 from slice_os.encoders.judges import WORDS
 from slice_os.engine.phrases import Sought
 from slice_os.errors import QueryError, SliceOSError

@@ -1,4 +1,4 @@
-"""The verbs doctor and verify."""
+"""The verbs doctor and check."""
 
 from __future__ import annotations
 
