@@ -103,7 +103,7 @@ def _echo(diagnosis: Diagnosis, as_json: bool) -> None:
     if as_json:
         echo_json(diagnosis.to_dict())
     else:
-        echo_table([(name, plain(str(value))) for name, value in _rows(diagnosis.facts)])
+        echo_table(list(_rows(diagnosis.facts)))
         click.echo()
         for finding in diagnosis.findings:
             mark, colour = MARKS[finding.severity]

@@ -21,7 +21,7 @@ import click
 import msgspec
 
 from slice_os import __version__
-from slice_os.cli.output import is_json, say
+from slice_os.cli.output import is_json, plain, say
 from slice_os.errors import ClusterError, SliceOSError
 
 VERBS = {
@@ -104,7 +104,7 @@ class Verbs(LazyGroup):
             with _terminate_as_interrupt():
                 return super().invoke(ctx)
         except SliceOSError as exc:
-            raise click.ClickException(str(exc)) from exc
+            raise click.ClickException(plain(str(exc))) from exc
         except BrokenPipeError:  # the reader of our output, `head` for one, has had enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)

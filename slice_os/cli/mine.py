@@ -20,7 +20,7 @@ from slice_os.cli.options import (
     lines_option,
     record_options,
 )
-from slice_os.cli.output import REJECTED, counted, echo_json, plain, progress_bar, shorten
+from slice_os.cli.output import REJECTED, as_cell, counted, echo_json, plain, progress_bar, shorten
 from slice_os.encoders.judges import WORDS
 from slice_os.engine.phrases import Sought
 from slice_os.errors import QueryError, SliceOSError
@@ -179,7 +179,9 @@ def _matches_to(
             if output.suffix.lower() == ".csv":
                 table = csv.DictWriter(stream, [field.name for field in fields(Match)])
                 table.writeheader()
-                yield lambda match: table.writerow(match.to_dict())
+                yield lambda match: table.writerow(
+                    {name: as_cell(value) for name, value in match.to_dict().items()}
+                )
             else:
                 yield lambda match: _write_line(match, stream)
         part.replace(output)

@@ -35,7 +35,7 @@ HEADING = 80
 """Characters of a heading before a sentence of its section, at most."""
 UNMARKED = 320
 """Characters shown of a passage in which nothing is marked, at most."""
-_CONTROL = regex.compile(r"[\p{Cc}--[\n]]", regex.V1)
+_CONTROL = regex.compile(r"[[\p{Cc}\p{Bidi_Control}]--[\n]]", regex.V1)
 
 
 def echo_json(value: Any, *, indent: int | None = 2) -> None:
@@ -55,7 +55,7 @@ def echo_columns(
     header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)
 ) -> None:
     """Print rows below a header; the columns `left` are aligned left, the others right."""
-    lines = [header, *rows]
+    lines = [header, *([plain(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
         cells = (
@@ -184,8 +184,15 @@ def echo_table(rows: Sequence[tuple[str, object]]) -> None:
     """Print names and values in two columns."""
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
-        text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
+        is_count = isinstance(value, int) and not isinstance(value, bool)
+        text = f"{value:,}" if is_count else plain(str(value))
         click.echo(f"{name:<{width}}  {text}")
+
+
+def as_cell(value: Any) -> Any:
+    """Return a value for a .csv such that no spreadsheet takes a text for a formula."""
+    starts_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if starts_formula else value
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -258,7 +265,7 @@ def say(message: str, level: int = logging.WARNING, **fields: Any) -> None:
     if is_json():
         _log.log(level, "%s", message, extra={"fields": fields})
     else:
-        _write(message)
+        _write(plain(message))
 
 
 class Run:
