@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from slice_os.calibrate.gold import LEAST
+from slice_os.calibration.gold import LEAST
 from slice_os.cli.options import Decorator, an_index, encoder_option, json_option
 from slice_os.cli.output import counted, echo_columns, echo_json, progress_bar
 from slice_os.errors import EvaluationError
@@ -75,10 +75,10 @@ def calibrate_command(
     column sentence shows each match where it stands.
     """
     from slice_os import open as open_index
-    from slice_os.calibrate.calibration import calibrate as calibrate_labels
-    from slice_os.calibrate.calibration import check_wanted, plot_curve
-    from slice_os.calibrate.labels import draw_sample, is_labelled, labels_from_gold, read_labels
-    from slice_os.calibrate.plots import check_picture
+    from slice_os.calibration.labels import draw_sample, is_labelled, labels_from_gold, read_labels
+    from slice_os.calibration.plots import check_picture
+    from slice_os.calibration.thresholds import calibrate as calibrate_labels
+    from slice_os.calibration.thresholds import check_wanted, plot_curve
     from slice_os.engine.phrases import read_phrases
 
     if draw:
