@@ -78,7 +78,6 @@ class Corpus:
         self.types: Counter[str] = made.types
         self.ignored = sum(made.types.values())
         self.unfollowed, self.left_out = made.unfollowed, made.left_out
-        self.names_root = root is not None or id_prefix is not None
         self.under({})
         self._reset()
 
