@@ -31,9 +31,8 @@ from slice_os.lab.ranking import (
     shared_sentence_set,
 )
 from slice_os.lab.ranking.baselines import length_weights
-from slice_os.lab.ranking.degrees import DEGREES
-from slice_os.lab.ranking.stack import stack
-from slice_os.lab.ranking.subsequence import THRESHOLD
+from slice_os.lab.ranking.sets import DEGREES
+from slice_os.lab.ranking.subsequence import THRESHOLD, stack
 from slice_os.types import Float32
 
 TITLE = "Ranking by shared sentences"

@@ -41,11 +41,11 @@ VERBS = {
     "restore": "cli.backups",
     "templates": "cli.clusters",
     "query": "cli.clusters",
-    "evaluate": "lab.cli.evaluating",
+    "evaluate": "lab.cli.evaluate",
     "calibrate": "cli.calibrating",
-    "dataset": "lab.cli.building",
+    "dataset": "lab.cli.dataset",
     "train": "lab.cli.train",
-    "export": "lab.cli.export",
+    "export": "lab.cli.train",
     "encoder-info": "cli.encoders",
 }
 """Verb -> the module of slice_os that holds it, in the order that the help shows."""
@@ -69,11 +69,12 @@ class LazyGroup(click.Group):
         """Load a verb."""
         if cmd_name not in self._modules:
             return None
-        module = import_module(f"slice_os.{self._modules[cmd_name]}")
+        place, _, function = self._modules[cmd_name].partition(":")
+        module = import_module(f"slice_os.{place}")
         name = cmd_name.replace("-", "_")
         # The function of a verb that has the name of a builtin ends with an underscore.
-        found = getattr(module, name, None) or getattr(module, f"{name}_")
-        command: click.Command = found
+        names = (function or f"{name}_command", name, f"{name}_")
+        command: click.Command = next(getattr(module, n) for n in names if hasattr(module, n))
         return command
 
     def resolve_command(

@@ -1,7 +1,8 @@
-"""The verb topics."""
+"""The verbs topics and evaluate topics."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import click
 
 from slice_os.cli.indexing import REJECTED
 from slice_os.cli.options import (
+    Decorator,
     corpus_options,
     device_option,
     encoder_option,
@@ -27,14 +29,23 @@ WIDTH = 100
 SHOWN = 5
 """Rejects that are named."""
 
+least_option: Decorator = click.option(
+    "--least",
+    type=click.IntRange(min=2),
+    default=6,
+    show_default=True,
+    help="How often a word or phrase has to occur to describe topics.",
+)
+
 
 @click.command(
+    "topics",
     epilog="""\b
 Examples:
   slice-os topics conversations/ -k 20
   slice-os topics calls.jsonl -k 50 --html topics.html --phrases topics.csv --output runs/topics
   slice-os mine topics.csv --index calls.slice --per-document
-"""
+""",
 )
 @click.argument("paths", nargs=-1, required=True)
 @click.option(
@@ -54,13 +65,7 @@ Examples:
     show_default=True,
     help="How often each passage is learnt from.",
 )
-@click.option(
-    "--least",
-    type=click.IntRange(min=2),
-    default=6,
-    show_default=True,
-    help="How often a word or phrase has to occur to describe topics.",
-)
+@least_option
 @click.option(
     "--nearest",
     is_flag=True,
@@ -85,7 +90,7 @@ Examples:
     help="Write the topics' phrases to this .csv, a phrases file for 'mine'.",
 )
 @json_option
-def topics(
+def topics_command(
     paths: tuple[str, ...],
     reading: dict[str, Any],
     html: Path | None,
@@ -98,8 +103,7 @@ def topics(
     PATHS are files, folders, globs or - (stdin), as for 'index'. Topics of no passage are left out.
     What cannot be read is skipped and counted; the exit code is then 3. Needs the extra 'train'.
     """
-    from slice_os import read
-    from slice_os import topics as find_topics
+    from slice_os import read, topics
     from slice_os.lab.topics import write_page, write_phrases
 
     for file in filter(None, (html, phrases)):
@@ -110,9 +114,7 @@ def topics(
     rejected = Rejected()
     with stages() as show:
         try:
-            report = find_topics(
-                read(*paths, **reading, on_reject=rejected), progress=show, **options
-            )
+            report = topics(read(*paths, **reading, on_reject=rejected), progress=show, **options)
         except KeyboardInterrupt:
             if options["output"] is None:
                 say("With --output FOLDER, the next run would go on from here.")
@@ -128,12 +130,12 @@ def topics(
             ["topic", "passages", "share", "phrases"],
             [
                 [
-                    str(one.number),
-                    f"{one.passages:,}",
-                    f"{one.share:.3f}",
-                    shorten(", ".join(phrase.text for phrase in one.phrases), WIDTH),
+                    str(topic.number),
+                    f"{topic.passages:,}",
+                    f"{topic.share:.3f}",
+                    shorten(", ".join(phrase.text for phrase in topic.phrases), WIDTH),
                 ]
-                for one in report.topics
+                for topic in report.topics
             ],
             left=(3,),
         )
@@ -144,6 +146,98 @@ def topics(
         )
     if rejected.count:
         raise click.exceptions.Exit(REJECTED)
+
+
+@click.command(
+    "topics",
+    epilog="""\b
+Examples:
+  slice-os evaluate topics tickets.jsonl --label queue -k 20
+  slice-os evaluate topics multidogo.jsonl --id-global --label id --label-pattern '^[a-z]+' -k 6
+  slice-os evaluate topics news/ --label folder --rater glove.txt --seeds 5 --json
+""",
+)
+@click.argument("paths", nargs=-1, required=True)
+@click.option(
+    "-k",
+    "k",
+    type=click.IntRange(min=2),
+    multiple=True,
+    default=[50],
+    show_default=True,
+    help="How many topics; may be repeated.",
+)
+@click.option(
+    "--label",
+    metavar="FIELD",
+    help="The metadata field that holds a document's label, or id.  [default: no labels]",
+)
+@click.option(
+    "--label-pattern",
+    "pattern",
+    metavar="REGEX",
+    help="What of that field is the label.  [default: all of it]",
+)
+@encoder_option
+@click.option(
+    "--rater",
+    metavar="LOCATION",
+    help="An encoder that rates items and passages.  [default: that of the topics, which favours "
+    "them]",
+)
+@device_option
+@threads_option
+@corpus_options
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="How many seeds."
+)
+@least_option
+@json_option
+def evaluate_topics_command(
+    paths: tuple[str, ...],
+    reading: dict[str, Any],
+    k: tuple[int, ...],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Measure topics, with LDA's beside them (docs/topics.md).
+
+    NMI and purity compare the documents' topics with labels; NPMI is of a topic's ten first words
+    in the passages. Intrusion is how often an intruder among six items is found, by the passages
+    that hold them and by the rating encoder; relatedness how often that finds a passage nearer to
+    its topic's items than to another's. Means and deviations over seeds. Needs the extras 'train'
+    and 'ranking'.
+    """
+    from slice_os import evaluate_topics, read
+
+    rejected = Rejected()
+    with stages() as show:
+        corpus = read(*paths, **reading, on_reject=rejected)
+        measured = evaluate_topics(corpus, k, progress=show, **options)
+    if as_json:
+        echo_json([model.to_dict() for model in measured])
+    else:
+        names = [*measured[0].means]
+        echo_columns(
+            ["k", "model", *names],
+            [
+                [
+                    str(model.k),
+                    model.model,
+                    *(_mean(model.means[name], model.deviations[name]) for name in names),
+                ]
+                for model in measured
+            ],
+            left=(1,),
+        )
+    if rejected.count:
+        raise click.exceptions.Exit(REJECTED)
+
+
+def _mean(mean: float, deviation: float) -> str:
+    if math.isnan(mean):
+        return ""
+    return f"{mean:.0f}" if mean >= 2 else f"{mean:.3f} ± {deviation:.3f}"
 
 
 class Rejected:

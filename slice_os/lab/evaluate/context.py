@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from slice_os.calibrate.calibration import load_stats
-from slice_os.calibrate.lines import numbered_lines
-from slice_os.calibrate.rows import field, read_rows, score
+from slice_os.calibrate.rows import field, numbered_lines, read_rows, score
 from slice_os.encoders import EncoderLike, open_encoder
 from slice_os.encoders.judges import NO_JUDGE, JudgeLike, open_judge
 from slice_os.errors import EvaluationError

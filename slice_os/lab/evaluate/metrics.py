@@ -4,14 +4,44 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from slice_os.errors import EvaluationError, needs
-from slice_os.lab.evaluate.files import write_lines
-from slice_os.lab.evaluate.formats import Run
+from slice_os.files import write_whole
+from slice_os.lab.evaluate.collections import Run
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for results where there is none.
+
+    Raises:
+        EvaluationError: It cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise EvaluationError(
+            f"{folder} cannot be made ({exc.strerror or exc}): give another output folder."
+        ) from exc
+
+
+def write_lines(file: Path, lines: Iterable[str]) -> None:
+    """Write a text file, whole or not at all.
+
+    Raises:
+        EvaluationError: It cannot be written.
+    """
+    try:
+        write_whole(file, "".join(f"{line}\n" for line in lines))
+    except OSError as exc:
+        raise EvaluationError(
+            f"{file} cannot be written ({exc.strerror or exc}): give another output folder, or "
+            "make room."
+        ) from exc
+
 
 DEFAULT_MEASURES = ("nDCG@10", "MAP", "MRR", "Recall@100", "Success@1")
 PER_QUERY = "per_query.tsv"

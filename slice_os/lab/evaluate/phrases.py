@@ -16,11 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from slice_os.calibrate.calibration import load_stats
-from slice_os.calibrate.lines import numbered_lines
+from slice_os.calibrate.rows import numbered_lines
 from slice_os.encoders import Encoder, EncoderLike, open_encoder
 from slice_os.errors import EvaluationError, MissingExtraError
-from slice_os.lab.evaluate.diversity import NEAREST, neighbour_diversity
-from slice_os.lab.evaluate.phrase_sets import FILES, Choice, PhrasePair
+from slice_os.lab.evaluate.phrase_sets import (
+    FILES,
+    NEAREST,
+    Choice,
+    PhrasePair,
+    neighbour_diversity,
+)
 from slice_os.lab.evaluate.probe import probe, raw_vectors
 from slice_os.lab.evaluate.scorers import find_words, vector_between
 from slice_os.lab.evaluate.significance import correlate

@@ -16,8 +16,15 @@ import numpy.typing as npt
 
 from slice_os.encoders.opposition import stem as english_stem
 from slice_os.errors import QueryError, needs
-from slice_os.lab.ranking.stack import BLOCK_BYTES, Int64, Stack, check_query, cosine_blocks
-from slice_os.lab.ranking.subsequence import NOTHING, THRESHOLD
+from slice_os.lab.ranking.subsequence import (
+    BLOCK_BYTES,
+    NOTHING,
+    THRESHOLD,
+    Int64,
+    Stack,
+    check_query,
+    cosine_blocks,
+)
 from slice_os.text import K1, inverse_document_frequency, terms
 from slice_os.types import Float32
 

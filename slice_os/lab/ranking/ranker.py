@@ -12,10 +12,10 @@ from slice_os.encoders import Encoder, EncoderLike, load_encoder
 from slice_os.errors import QueryError, needs
 from slice_os.lab.ranking import baselines
 from slice_os.lab.ranking.baselines import BM25, Doc2Vec
-from slice_os.lab.ranking.stack import Stack
 from slice_os.lab.ranking.subsequence import (
     THRESHOLD,
     Score,
+    Stack,
     check_threshold,
     lcs_pairs,
     lcs_scores,

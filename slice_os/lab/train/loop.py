@@ -13,12 +13,11 @@ from accelerate import Accelerator
 
 from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
-from slice_os.lab.train.checkpointing import Checkpoints
-from slice_os.lab.train.development import DevelopmentSet
+from slice_os.lab.train.checkpoints import Checkpoints, DevelopmentSet
 from slice_os.lab.train.judging import JudgeDevelopment, Judging
-from slice_os.lab.train.loading import folder_of, objectives_of
 from slice_os.lab.train.recipe import Recipe
 from slice_os.lab.train.run import BEST, RunFolder, TrainingProgress, TrainingReport
+from slice_os.lab.train.start import folder_of, objectives_of
 from slice_os.lab.train.student import Student
 
 

@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 
 from slice_os.errors import EvaluationError
-from slice_os.lab.evaluate.annotating import read_sheets, write_sheet
-from slice_os.lab.evaluate.building import build_context
+from slice_os.lab.evaluate.build_context import build_context, read_sheets, write_sheet
 from slice_os.lab.evaluate.context import read_context
-from slice_os.lab.evaluate.endpoint import Endpoint
+from slice_os.lab.evaluate.language_model import Endpoint
 
 SLICE_OS = Path(sys.executable).with_name("slice-os")
 AROUND = "We met on Monday and spoke for an hour, and {} was what we heard before the rain came."

@@ -8,7 +8,7 @@ import pytest
 
 from slice_os.errors import EvaluationError
 from slice_os.lab.evaluate.collections import read_collection
-from slice_os.lab.evaluate.indexing import survey
+from slice_os.lab.evaluate.retrieval import survey
 from support.retrieval_set import (
     DOCUMENTS,
     JUDGEMENTS,

@@ -14,7 +14,7 @@ import scipy
 import slice_os
 from slice_os.encoders.info import DEFAULT_FOLDER
 from slice_os.errors import EncoderError, EvaluationError
-from slice_os.exporters.parity import sentences
+from slice_os.exporters.graph import sentences
 from slice_os.lab.evaluate import evaluate_context, plot_context
 from slice_os.lab.evaluate.context import read_context
 from slice_os.lab.evaluate.scorers import JUDGED, SCORERS, find_words

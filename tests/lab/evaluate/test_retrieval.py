@@ -11,9 +11,9 @@ import pytest
 import slice_os
 from slice_os.errors import EvaluationError, MissingExtraError
 from slice_os.lab.evaluate import evaluate_retrieval
-from slice_os.lab.evaluate.formats import read_run
+from slice_os.lab.evaluate.collections import read_run
 from slice_os.lab.evaluate.metrics import DEFAULT_MEASURES, Metrics
-from slice_os.lab.evaluate.searching import SETTINGS, Setting, parse_setting, rank_documents
+from slice_os.lab.evaluate.search_settings import SETTINGS, Setting, parse_setting, rank_documents
 from support.retrieval_set import (
     DOCUMENTS,
     QRELS,

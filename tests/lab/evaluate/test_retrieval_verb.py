@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from slice_os.cli.main import main
 from slice_os.lab.evaluate import evaluate_retrieval
-from slice_os.lab.evaluate.formats import read_run
+from slice_os.lab.evaluate.collections import read_run
 from slice_os.lab.evaluate.metrics import DEFAULT_MEASURES
 from support.retrieval_set import QUERIES
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from slice_os.errors import MissingExtraError, QueryError
 from slice_os.lab.ranking import baselines
 from slice_os.lab.ranking.baselines import BM25, Doc2Vec
-from slice_os.lab.ranking.stack import stack
+from slice_os.lab.ranking.subsequence import stack
 from slice_os.text import terms
 
 TEXTS = [

@@ -9,7 +9,7 @@ import pytest
 
 from slice_os.errors import EvaluationError
 from slice_os.lab.ranking import mean_reciprocal_rank, shared_sentence_set
-from slice_os.lab.ranking.degrees import DEGREES
+from slice_os.lab.ranking.sets import DEGREES
 
 
 def made(seed=0, same=120, other=400):

@@ -10,7 +10,7 @@ import pytest
 
 from slice_os.errors import EvaluationError
 from slice_os.lab.ranking import SentenceRanker, degree_set, measure_degrees
-from slice_os.lab.ranking.degrees import (
+from slice_os.lab.ranking.sets import (
     DEGREES,
     IRRELEVANT,
     RELEVANT,

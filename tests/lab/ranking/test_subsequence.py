@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from slice_os.errors import QueryError
 from slice_os.lab.ranking import lcs_pairs, lcs_scores
-from slice_os.lab.ranking.stack import cosine_blocks, stack
+from slice_os.lab.ranking.subsequence import cosine_blocks, stack
 
 
 def plain(query, document, threshold, score):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slice_os.lab.topics.measures import (
+from slice_os.lab.topics.comparing import (
     coherence,
     cooccurrence,
     intrusion,

@@ -10,7 +10,7 @@ import torch
 import slice_os
 from slice_os.encoders.info import DEFAULT_FOLDER
 from slice_os.errors import ExportError, TrainingError
-from slice_os.lab.train.development import DevelopmentSet
+from slice_os.lab.train.checkpoints import DevelopmentSet
 from slice_os.lab.train.distillation import SpanDistillation
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from slice_os.errors import TrainingError
 from slice_os.lab.train import Triple, read_triples
-from slice_os.lab.train.triples import LONGEST_ROW
+from slice_os.lab.train.labelled import LONGEST_ROW
 
 ROWS = [("what", f"this is it {n}", f"this is not {n}") for n in range(5)]
 TEXT = "".join("\t".join(row) + "\n" for row in ROWS)

@@ -12,11 +12,11 @@ import torch
 import slice_os
 from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
-from slice_os.exporters.parity import sentences
+from slice_os.exporters.graph import sentences
 from slice_os.lab.train import triplet_loss
+from slice_os.lab.train.labelled import PhraseTriplets
 from slice_os.lab.train.recipe import Triplets, read_recipe
 from slice_os.lab.train.student import Student
-from slice_os.lab.train.triplets import PhraseTriplets
 
 ROOT = Path(__file__).parents[3]
 

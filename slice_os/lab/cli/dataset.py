@@ -17,16 +17,17 @@ if TYPE_CHECKING:
 
 
 @click.group(
+    "dataset",
     epilog="""\b
 Example:
   slice-os dataset build-context stsb.tsv context.jsonl
-"""
+""",
 )
-def dataset() -> None:
+def dataset_command() -> None:
     """Build sets to evaluate on (docs/evaluation.md)."""
 
 
-@dataset.command(
+@dataset_command.command(
     "build-context",
     epilog="""\b
 Examples:
@@ -83,7 +84,7 @@ Examples:
     help="Seconds to wait for an answer.",
 )
 @json_option
-def build_context(
+def build_context_command(
     pairs: Path,
     out: Path,
     model: str | None,
@@ -108,23 +109,22 @@ def build_context(
     """
     from tqdm import tqdm
 
-    from slice_os.calibrate.lines import numbered_lines
-    from slice_os.lab.evaluate.annotating import read_sheets, write_sheet
-    from slice_os.lab.evaluate.building import build_context as build
-    from slice_os.lab.evaluate.endpoint import Endpoint
+    from slice_os.calibrate.rows import numbered_lines
+    from slice_os.lab.evaluate.build_context import build_context, read_sheets, write_sheet
+    from slice_os.lab.evaluate.language_model import Endpoint
 
     if sheets and all(sheet.exists() for sheet in sheets):
         kept = out.with_suffix(".confirmed.jsonl")
-        found = read_sheets(out, sheets, kept)
+        answers = read_sheets(out, sheets, kept)
         if as_json:
-            echo_json(asdict(found))
+            echo_json(asdict(answers))
         else:
             click.echo(
-                f"{kept}: {counted(found.confirmed, 'row')} confirmed; {found.refused} refused, "
-                f"{found.unanswered} not answered by all."
+                f"{kept}: {counted(answers.confirmed, 'row')} confirmed; "
+                f"{answers.refused} refused, {answers.unanswered} not answered by all."
             )
         return
-    asked = "\n".join(line for _, line in numbered_lines(prompt)) if prompt else None
+    prompt_text = "\n".join(line for _, line in numbered_lines(prompt)) if prompt else None
     endpoint = Endpoint(base_url, model, timeout=timeout)
     bar: tqdm[NoReturn] = tqdm(unit="pair", disable=None)
 
@@ -134,11 +134,11 @@ def build_context(
         bar.update(done - bar.n)
 
     with bar:
-        report = build(
+        report = build_context(
             pairs,
             out,
             endpoint,
-            prompt=asked,
+            prompt=prompt_text,
             words=words,
             attempts=attempts,
             workers=workers,
