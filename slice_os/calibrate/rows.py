@@ -131,3 +131,28 @@ def score(
             f"{path}, line {line}: {text!r} is not a score from {low:g} to {high:g}: correct it."
         )
     return number
+
+
+def read_unquoted(
+    path: Path, columns: tuple[str, str, str], bounds: tuple[float, float]
+) -> list[tuple[str, str, float]]:
+    """Return two texts and a score of each row of a tab-separated file with a header.
+
+    Quotes mean nothing, as in the files of STS-B, BiRD and PAWS.
+
+    Raises:
+        EvaluationError: The file cannot be read, has no row, or a row lacks one of these.
+    """
+    rows = []
+    header: list[str] = []
+    for line, text in numbered_lines(path):
+        values = text.split("\t")
+        if not header:
+            header = values
+            continue
+        row = dict(zip(header, values, strict=False))
+        first, second = (field(path, line, row, (name,)) for name in columns[:2])
+        rows.append((first, second, score(path, line, row, (columns[2],), bounds)))
+    if not rows:
+        raise EvaluationError(f"{path} holds no pair: give a file with rows below its header.")
+    return rows

@@ -57,7 +57,7 @@ Examples:
   slice-os evaluate context pairs.csv
   slice-os evaluate context pairs.csv --encoder my-encoder --scorer window --scorer rescored
   slice-os evaluate context pairs.tsv --encoder one/ --encoder other/ --scorer "single pass"
-  slice-os evaluate context pairs.tsv --scorer okapi --statistics wikitext-103.txt
+  slice-os evaluate context pairs.tsv --scorer okapi
   slice-os evaluate context pairs.csv --n-grams --plot scatter.png
 """,
 )
@@ -100,12 +100,6 @@ Examples:
     help="The longest span.",
 )
 @click.option(
-    "--statistics",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="A text a line, whose statistics okapi takes.  [default: the passages]",
-)
-@click.option(
     "--plot",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -122,7 +116,6 @@ def context_command(
     against: str | None,
     max_score: float,
     max_words: int,
-    statistics: Path | None,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -146,7 +139,6 @@ def context_command(
             against=against,
             max_score=max_score,
             max_words=max_words,
-            statistics=statistics,
             progress=show,
         )
     if plot:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import regex
 
-from slice_os.calibrate.rows import numbered_lines, open_bytes
+from slice_os.calibrate.rows import numbered_lines, open_bytes, read_unquoted
 from slice_os.encoders import Encoder
 from slice_os.errors import EvaluationError, needs
 
@@ -41,7 +41,8 @@ class Choice:
 
 def read_bird(path: Path) -> list[PhrasePair]:
     """Read BiRD (Asaadi et al. 2019): tab-separated, with ``term1``, ``term2`` and a score."""
-    return _some(path, _read_table(path, "BiRD", ("term1", "term2", "relatedness score")))
+    rows = read_unquoted(path, ("term1", "term2", "relatedness score"), (0, 1))
+    return [PhrasePair(*row) for row in rows]
 
 
 def read_turney(path: Path) -> list[Choice]:
@@ -98,34 +99,13 @@ def read_pic(path: Path) -> list[PhrasePair]:
 
 def read_paws(path: Path, max_words: int = 10) -> list[PhrasePair]:
     """Read PAWS (Zhang et al. 2019): TSV with sentence1, sentence2, label; short pairs alone."""
-    pairs = _read_table(path, "PAWS", ("sentence1", "sentence2", "label"))
-    short = [
-        pair
-        for pair in pairs
-        if max(len(pair.first.split()), len(pair.second.split())) <= max_words
+    rows = read_unquoted(path, ("sentence1", "sentence2", "label"), (0, 1))
+    pairs = [
+        PhrasePair(first, second, label)
+        for first, second, label in rows
+        if max(len(first.split()), len(second.split())) <= max_words
     ]
-    return _some(path, short)
-
-
-def _read_table(path: Path, name: str, columns: tuple[str, str, str]) -> list[PhrasePair]:
-    """Read a tab-separated file with a header; quotes mean nothing, scores are from 0 to 1."""
-    header: list[str] = []
-    pairs = []
-    for number, text in numbered_lines(path):
-        values = text.split("\t")
-        if not header:
-            header = values
-            continue
-        row = dict(zip(header, values, strict=False))
-        try:
-            first, second, score = (row[column] for column in columns)
-            pairs.append(PhrasePair(first, second, _number(score, 0, 1)))
-        except (KeyError, ValueError) as exc:
-            raise EvaluationError(
-                f"{path}, line {number}, has not the columns {', '.join(columns)} (0 to 1) of "
-                f"{name}: give the published file."
-            ) from exc
-    return pairs
+    return _some(path, pairs)
 
 
 def _number(text: str, low: float, high: float) -> float:

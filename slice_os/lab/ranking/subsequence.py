@@ -37,6 +37,17 @@ BLOCK_BYTES = 32 << 20
 _UNIT = 1 + 1e-3
 
 
+THRESHOLD = 0.4
+"""The least cosine of two sentences that match."""
+NOTHING = -1.0
+"""The cosine of a document in which nothing matches."""
+Score = Literal["cosine", "sum", "count"]
+_PADDED = 1.25
+"""The longest of the documents padded together has at most this many times the shortest's rows."""
+_FEW = 64
+"""Of fewer documents at once a call for each row costs more than it saves."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack:
     """The sentence vectors of all documents, one document after the other.
@@ -47,6 +58,22 @@ class Stack:
 
     vectors: Float32
     counts: Int64
+
+    @classmethod
+    def of(cls, documents: Sequence[npt.NDArray[Any]]) -> Stack:
+        """Return the stack of arrays ``[n, d]``, one a document.
+
+        Raises:
+            QueryError: There is no document, one has no sentence, or the dimensions differ.
+        """
+        if not len(documents):
+            raise QueryError("There is no document to rank: give at least one.")
+        if len({np.shape(document)[1:] for document in documents}) > 1:
+            raise QueryError("The documents' vectors differ in dimension: encode all by one model.")
+        counts = np.array([len(document) for document in documents], np.int64)
+        if counts.min() < 1:
+            raise QueryError(f"Document {int(counts.argmin())} has no sentence: leave it out.")
+        return cls(np.concatenate(documents).astype(np.float32, copy=False), counts)
 
     @property
     def starts(self) -> Int64:
@@ -59,73 +86,27 @@ class Stack:
         return self.vectors[start : start + int(self.counts[number])]
 
 
-def stack(
-    documents: Stack | npt.NDArray[Any] | Sequence[npt.NDArray[Any]],
-    counts: npt.NDArray[Any] | None = None,
-) -> Stack:
-    """Return `documents` as a `Stack`: rows ``[total, d]`` with `counts`, or an array for each.
-
-    Raises:
-        QueryError: There is no document, one has no sentence, or the shapes do not fit together.
-    """
-    if isinstance(documents, Stack):
-        return documents
-    if counts is None:
-        if len({np.shape(one)[1:] for one in documents}) > 1:
-            raise QueryError("The documents' vectors differ in dimension: encode all by one model.")
-        counts = np.array([len(one) for one in documents], np.int64)
-        documents = np.concatenate(documents) if len(documents) else np.empty((0, 0))
-    vectors = np.asarray(documents, np.float32)
-    rows = np.asarray(counts, np.int64)
-    if vectors.ndim != 2 or rows.ndim != 1 or rows.sum() != len(vectors):
-        raise QueryError(
-            f"Vectors of shape {vectors.shape} and {rows.sum()} sentences do not fit together: "
-            "give one row a sentence, and how many each document has."
-        )
-    if not len(rows):
-        raise QueryError("There is no document to rank: give at least one.")
-    if rows.min() < 1:
-        raise QueryError(f"Document {int(rows.argmin())} has no sentence: leave it out.")
-    return Stack(vectors, rows)
-
-
-def check_query(query: npt.NDArray[Any], dimension: int) -> Float32:
-    """Return the query as float32 ``[m, d]``.
-
-    Raises:
-        QueryError: It has no sentence, another dimension, or a value that is not finite.
-    """
-    vectors = np.asarray(query, np.float32)
-    if vectors.ndim != 2 or not len(vectors):
-        raise QueryError("The query has no sentence: give at least one, a row for each.")
-    if vectors.shape[1] != dimension:
-        raise QueryError(
-            f"The query has {vectors.shape[1]} dimensions, the documents {dimension}: encode both "
-            "by the same model."
-        )
-    if not np.isfinite(vectors).all():
-        raise QueryError("The query's vectors are not all finite: encode it again.")
-    return vectors
-
-
-def cosine_blocks(
-    query: npt.NDArray[Any], documents: Stack, block_bytes: int = BLOCK_BYTES
-) -> Iterator[tuple[slice, Float32]]:
+def cosine_blocks(query: Float32, documents: Stack) -> Iterator[tuple[slice, Float32]]:
     """Yield which documents, and the cosines of each query sentence with their rows.
 
-    Cosines are float32 ``[m, rows]``, at most `block_bytes` of them; a document that has more is
+    Cosines are float32 ``[m, rows]``, at most `BLOCK_BYTES` of them; a document that has more is
     a block of its own.
 
     Raises:
         QueryError: The query or the documents' vectors are not unit rows of one dimension.
     """
-    vectors = check_query(query, documents.vectors.shape[1])
+    dimension = documents.vectors.shape[1]
+    if query.ndim != 2 or not len(query) or query.shape[1] != dimension:
+        raise QueryError(
+            f"The query's vectors {query.shape} are not rows of {dimension} dimensions as the "
+            "documents' are: give one for each sentence, by the same model."
+        )
     ends = np.cumsum(documents.counts)
-    rows = max(1, block_bytes // (vectors.itemsize * len(vectors)))
+    rows = max(1, BLOCK_BYTES // (query.itemsize * len(query)))
     first, start = 0, 0
     while first < len(ends):
         last = max(first + 1, int(ends.searchsorted(start + rows, side="right")))
-        cosines = vectors @ documents.vectors[start : ends[last - 1]].T
+        cosines = query @ documents.vectors[start : ends[last - 1]].T
         if not (cosines.max() <= _UNIT and cosines.min() >= -_UNIT):
             raise QueryError(
                 f"A vector of the query or of documents {first} to {last - 1} is not finite or not "
@@ -133,16 +114,6 @@ def cosine_blocks(
             )
         yield slice(first, last), cosines
         first, start = last, int(ends[last - 1])
-
-
-THRESHOLD = 0.4
-NOTHING = -1.0
-"""The cosine of a document in which nothing matches."""
-Score = Literal["cosine", "sum", "count"]
-_PADDED = 1.25
-"""The longest of the documents padded together has at most this many times the shortest's rows."""
-_FEW = 64
-"""Of fewer documents at once a call for each row costs more than it saves."""
 
 
 class MatchedPair(NamedTuple):
@@ -155,12 +126,10 @@ class MatchedPair(NamedTuple):
 
 def lcs_scores(
     query: npt.NDArray[Any],
-    documents: Stack | npt.NDArray[Any] | Sequence[npt.NDArray[Any]],
-    counts: npt.NDArray[Any] | None = None,
+    documents: Stack | Sequence[npt.NDArray[Any]],
     threshold: float = THRESHOLD,
     *,
     score: Score = "sum",
-    block_bytes: int = BLOCK_BYTES,
 ) -> Float32:
     """Return the score of each document's best matching with the query, float32 ``[D]``.
 
@@ -172,21 +141,19 @@ def lcs_scores(
 
     Args:
         query: Unit vectors of the query's sentences in order, ``[m, d]``.
-        documents: Unit vectors of all documents' sentences, ``[total, d]``, or an array for each.
-        counts: How many rows each document has, ``[D]``, where `documents` is one array.
+        documents: Unit vectors of the documents' sentences, an array ``[n, d]`` for each.
         threshold: The least cosine of two sentences that match, above 0, at most 1.
         score: As above.
-        block_bytes: How many bytes of cosines to hold at once; about three times as much is used.
 
     Raises:
         QueryError: There is nothing to rank, the vectors do not fit together or are no unit
             vectors, or the threshold is not one.
     """
-    stacked = stack(documents, counts)
     check_threshold(threshold)
-    asked = np.asarray(query, np.float32)
+    stacked = documents if isinstance(documents, Stack) else Stack.of(documents)
+    query = np.asarray(query, np.float32)
     scores = np.empty(len(stacked.counts), np.float32)
-    for part, cosines in cosine_blocks(query, stacked, block_bytes):
+    for part, cosines in cosine_blocks(query, stacked):
         lengths = stacked.counts[part]
         starts = np.cumsum(lengths) - lengths
         weights = _weights(cosines, threshold, score)
@@ -194,7 +161,7 @@ def lcs_scores(
             table = _table(weights, starts[bucket], lengths[bucket])
             numbers = part.start + bucket
             if score == "cosine":
-                scores[numbers] = _cosines(table, asked, stacked, numbers)
+                scores[numbers] = _cosines(table, query, stacked, numbers)
             else:
                 scores[numbers] = table[-1, -1]
     return scores
@@ -215,11 +182,11 @@ def lcs_pairs(
         QueryError: As for `lcs_scores`.
     """
     check_threshold(threshold)
-    stacked = stack([document])
-    _, cosines = next(cosine_blocks(query, stacked))
+    stacked = Stack.of([document])
+    _, cosines = next(cosine_blocks(np.asarray(query, np.float32), stacked))
     table = _table(_weights(cosines, threshold, score), stacked.starts, stacked.counts)
-    found = [(int(i[0]), int(j[0])) for _, i, j in _matched(table, stacked.counts)]
-    return [MatchedPair(i, j, float(cosines[i, j])) for i, j in reversed(found)]
+    pairs = [(int(i[0]), int(j[0])) for _, i, j in _matched(table, stacked.counts)]
+    return [MatchedPair(i, j, float(cosines[i, j])) for i, j in reversed(pairs)]
 
 
 def check_threshold(threshold: float) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import io
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -15,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from slice_os.calibrate.rows import numbered_lines
 from slice_os.errors import TrainingError
 from slice_os.exporters.pooled import WordVectors
 from slice_os.lab.train.best_spans import best_spans
@@ -24,12 +22,6 @@ from slice_os.lab.train.sampling import FILLERS, Passages, ScoredPair, place
 from slice_os.lab.train.student import Objective, Student
 from slice_os.spans import length_window
 from slice_os.text import count_words
-
-LONGEST_ROW = 1 << 20
-"""Bytes. MS MARCO's longest row has some thousands; a file that is no text may have no line end."""
-
-_FORM = "query<TAB>positive<TAB>negative, as in MS MARCO's triples.train.small.tsv"
-_FIELDS = ("query", "positive passage", "negative passage")
 
 
 class Triple(NamedTuple):
@@ -41,39 +33,23 @@ class Triple(NamedTuple):
 
 
 def read_triples(path: str | Path) -> Iterator[Triple]:
-    """Yield the triples of a file with rows ``query<TAB>positive<TAB>negative``, UTF-8.
+    """Yield the triples of a file with rows ``query<TAB>positive<TAB>negative``.
 
     A name that ends in ``.gz`` is unpacked. Rows are read as they are asked for, so memory does not
     grow with the file. Errors come when the row that has them is asked for.
 
     Raises:
-        TrainingError: The file is missing, empty or not text; a row has not three fields with
-            text in UTF-8.
+        EvaluationError: The file is missing, empty or not text.
+        TrainingError: A row has not three fields with text.
     """
-    number = 0
-    try:
-        with _open(Path(path)) as file:
-            while row := file.readline(LONGEST_ROW):
-                number += 1
-                if len(row) == LONGEST_ROW:
-                    raise TrainingError(
-                        f"{path}, line {number}, is longer than {LONGEST_ROW:,} bytes: give a text "
-                        f"file with rows {_FORM}."
-                    )
-                yield _triple(row, f"{path}, line {number},", number)
-    except FileNotFoundError as exc:
-        raise TrainingError(f"There are no triples at {path}: check the path.") from exc
-    except (EOFError, zlib.error, gzip.BadGzipFile) as exc:
-        raise TrainingError(
-            f"{path} cannot be unpacked past line {number} ({exc}): download or pack it again."
-        ) from exc
-    except OSError as exc:
-        raise TrainingError(
-            f"{path} cannot be read past line {number} ({exc.strerror or exc}): give a file that "
-            "can be."
-        ) from exc
-    if not number:
-        raise TrainingError(f"{path} is empty: give a file with rows {_FORM}.")
+    for number, row in numbered_lines(Path(path)):
+        fields = row.split("\t")
+        if len(fields) != 3 or not all(map(str.strip, fields)):
+            raise TrainingError(
+                f"{path}, line {number}, is not query<TAB>positive<TAB>negative, as in MS MARCO's "
+                "triples.train.small.tsv: correct it or remove it."
+            )
+        yield Triple(*fields)
 
 
 class TripleBatches:
@@ -95,49 +71,21 @@ class TripleBatches:
         """Return this process's share of as many rows as all processes take.
 
         Raises:
-            TrainingError: The file holds no triple, or a row is none.
+            EvaluationError: The file cannot be read, or holds no triple.
+            TrainingError: A row is none.
         """
         rows = self._batch * self._processes
         batch = list(islice(self._rows, rows))
         while len(batch) < rows:
             self._rows = read_triples(self._path)
-            more = list(islice(self._rows, rows - len(batch)))
-            if not more:
-                raise TrainingError(f"{self._path} holds no triple: give another file.")
-            batch += more
+            batch += islice(self._rows, rows - len(batch))
         # In one piece: a process that accumulates has the same triples side by side in a batch.
         start = self._process * self._batch
         return batch[start : start + self._batch]
 
 
-def _open(path: Path) -> io.BufferedIOBase:
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
-
-
-def _triple(row: bytes, place: str, number: int) -> Triple:
-    """Return the triple of a row, or raise; `place` begins a sentence about it."""
-    if b"\0" in row:
-        raise TrainingError(
-            f"{place} holds zero bytes, so it is not UTF-8 text: give rows {_FORM}."
-        )
-    try:
-        text = row.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as exc:
-        raise TrainingError(
-            f"{place} is not UTF-8 at byte {exc.start + 1}: convert the file to UTF-8 or remove "
-            "the line."
-        ) from exc
-    fields = text.removesuffix("\n").removesuffix("\r").split("\t")
-    if len(fields) != len(_FIELDS):
-        raise TrainingError(
-            f"{place} has {len(fields)} columns instead of 3: make it {_FORM}, or remove the line."
-        )
-    for name, field in zip(_FIELDS, fields, strict=True):
-        if not field.strip():
-            raise TrainingError(f"{place} has an empty {name}: fill it in or remove the line.")
-    return Triple(*fields)
-
-
+MASK = "[MASK]"
+"""What stands for a phrase in a file of contexts."""
 RUNNING = 0.3
 """The share of running text among the sentences around a pair's."""
 
@@ -223,12 +171,12 @@ class LabelledPairs(Objective):
         return fillers
 
 
-MASK = "[MASK]"
-"""What stands for a phrase in a file of contexts."""
-
-
 class PhraseTriplets(Objective):
-    """The loss over phrases with paraphrases, over phrases with contexts, or over both."""
+    """Phrase-BERT's loss over phrases with paraphrases, with contexts, or over both.
+
+    Wang et al. (2021), Phrase-BERT: Improved Phrase Embeddings from BERT with an Application to
+    Corpus Exploration, section 3. A text's vector is the mean of its tokens', of any length.
+    """
 
     def __init__(
         self, settings: Triplets, root: Path, process: int = 0, processes: int = 1

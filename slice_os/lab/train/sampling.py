@@ -5,13 +5,13 @@ So a killed run resumes with the batches that it would have had.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from slice_os.calibrate.rows import read_unquoted
 from slice_os.corpus import read
 from slice_os.errors import CorpusError, TrainingError
 from slice_os.text import split
@@ -88,40 +88,14 @@ def read_pairs(path: Path, most: float = 5.0) -> list[ScoredPair]:
     """Read a TSV file with the columns ``score``, ``sentence1`` and ``sentence2``.
 
     Args:
-        path: The file, UTF-8 with a header.
+        path: The file, with a header; quotes mean nothing.
         most: The maximum score.
 
     Raises:
-        TrainingError: The file is not such a file; the line is named.
+        EvaluationError: The file is not such a file; the line is named.
     """
-    wanted = ("score", "sentence1", "sentence2")
-    pairs = []
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-            if missing := [name for name in wanted if name not in (rows.fieldnames or ())]:
-                raise TrainingError(
-                    f"{path} has no column {missing[0]}: its first line must name score, "
-                    "sentence1 and sentence2, separated by tabs."
-                )
-            for row in rows:
-                try:
-                    likeness = float(row["score"]) / most
-                except (TypeError, ValueError):
-                    likeness = -1.0
-                if not 0 <= likeness <= 1 or not row["sentence1"] or not row["sentence2"]:
-                    raise TrainingError(
-                        f"{path}, line {rows.line_num}: a score from 0 to {most:g} and two "
-                        f"sentences are needed, not {row['score']!r} and its fields: correct it."
-                    )
-                pairs.append(ScoredPair(row["sentence1"], row["sentence2"], likeness))
-    except OSError as exc:
-        raise TrainingError(f"{path} cannot be read ({exc.strerror}): check the path.") from exc
-    except (UnicodeDecodeError, csv.Error) as exc:
-        raise TrainingError(f"{path} is not a UTF-8 TSV file ({exc}): convert it.") from exc
-    if not pairs:
-        raise TrainingError(f"{path} holds no pair: give another file.")
-    return pairs
+    rows = read_unquoted(path, ("sentence1", "sentence2", "score"), (0, most))
+    return [ScoredPair(first, second, score / most) for first, second, score in rows]
 
 
 def place(rng: np.random.Generator, target: str, fillers: Sequence[str]) -> str:
