@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from slice_os.cli.indexing import REJECTED
 from slice_os.cli.options import POSITIVE, json_option
 from slice_os.cli.output import counted, echo_json
+from slice_os.lab.cli import PATH, count_option, path_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,8 +37,8 @@ Examples:
   slice-os evaluate context context.jsonl
 """,
 )
-@click.argument("pairs", type=click.Path(path_type=Path))
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("pairs", type=PATH)
+@click.argument("out", type=PATH)
 @click.option("--model", envvar="OPENAI_MODEL", show_envvar=True, help="The model's name.")
 @click.option(
     "--base-url", envvar="OPENAI_BASE_URL", show_envvar=True, help="An OpenAI-compatible endpoint."
@@ -48,34 +49,18 @@ Examples:
     nargs=2,
     help="Minimum and maximum words of a passage.  [default: any]",
 )
-@click.option(
+@path_option(
     "--prompt",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
     help="What to ask, with {paraphrase}, and perhaps {phrase}, {letter}, {low} and {high}.",
 )
-@click.option(
+@path_option(
     "--annotate",
     "sheets",
     multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
     help="A .csv for people to confirm the similarity, one a person; read back if it is there.",
 )
-@click.option(
-    "--attempts",
-    type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    help="Requests for each passage until one passes the check.",
-)
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    help="Requests at the same time.",
-)
+@count_option("--attempts", 3, "Requests for each passage until one passes the check.")
+@count_option("--workers", 4, "Requests at the same time.")
 @click.option(
     "--timeout",
     type=POSITIVE,
@@ -89,13 +74,11 @@ def build_context_command(
     out: Path,
     model: str | None,
     base_url: str | None,
-    words: tuple[int, int] | None,
     prompt: Path | None,
     sheets: tuple[Path, ...],
-    attempts: int,
-    workers: int,
     timeout: float,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Have a language model write a passage around each paraphrase of PAIRS, into OUT.
 
@@ -134,16 +117,7 @@ def build_context_command(
         bar.update(done - bar.n)
 
     with bar:
-        report = build_context(
-            pairs,
-            out,
-            endpoint,
-            prompt=prompt_text,
-            words=words,
-            attempts=attempts,
-            workers=workers,
-            progress=show,
-        )
+        report = build_context(pairs, out, endpoint, prompt=prompt_text, progress=show, **options)
     for sheet in sheets:
         if not sheet.exists():
             click.echo(f"{sheet}: {counted(write_sheet(out, sheet), 'row')} to confirm.", err=True)

@@ -10,6 +10,7 @@ import click
 from slice_os.cli.main import LazyGroup
 from slice_os.cli.options import POSITIVE, device_option, encoder_option, json_option, judge_option
 from slice_os.cli.output import counted, echo_columns, echo_json, text_bar
+from slice_os.lab.cli import count_option, file_argument, folder_argument, path_option
 from slice_os.lab.evaluate.scorers import DEFAULT_SCORERS, SCORERS
 from slice_os.spans import MAX_WORDS
 
@@ -27,8 +28,6 @@ TASKS = {
     "topics": "lab.cli.topics:evaluate_topics_command",
 }
 """Task -> the module of slice_os that holds its command, and the command's name if another."""
-
-file_argument = click.argument("file", type=click.Path(path_type=Path))
 
 
 @click.group(
@@ -86,25 +85,10 @@ Examples:
     help="The scorer to compare the others with by Williams' test.  [default: single pass]",
 )
 @click.option(
-    "--max-score",
-    type=POSITIVE,
-    default=5.0,
-    show_default=True,
-    help="The maximum gold score.",
+    "--max-score", type=POSITIVE, default=5.0, show_default=True, help="The maximum gold score."
 )
-@click.option(
-    "--max-words",
-    type=click.IntRange(min=1),
-    default=MAX_WORDS,
-    show_default=True,
-    help="The longest span.",
-)
-@click.option(
-    "--plot",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Plot scores by gold score.",
-)
+@count_option("--max-words", MAX_WORDS, "The longest span.")
+@path_option("--plot", help="Plot scores by gold score.")
 @json_option
 def context_command(
     file: Path,
@@ -316,7 +300,7 @@ Examples:
   slice-os evaluate phrases phrases/ --vocabulary vocabulary.txt
 """,
 )
-@click.argument("folder", type=click.Path(path_type=Path))
+@folder_argument
 @encoder_option
 @device_option
 @click.option(

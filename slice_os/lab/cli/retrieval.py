@@ -16,6 +16,7 @@ from slice_os.cli.options import (
     threads_option,
 )
 from slice_os.cli.output import counted, echo_columns, echo_json
+from slice_os.lab.cli import file_argument, folder_argument, path_option
 
 if TYPE_CHECKING:
     from slice_os.lab.evaluate.metrics import RetrievalReport
@@ -35,7 +36,7 @@ Examples:
   slice-os evaluate retrieval cisi/ --setting dense --run other.run --baseline other.run
 """,
 )
-@click.argument("folder", type=click.Path(path_type=Path))
+@folder_argument
 @click.option(
     "--index",
     metavar="LOCATION",
@@ -53,12 +54,10 @@ Examples:
     metavar="MODE[:FUSION][:WEIGHT][:late=SHARE][:all-lengths]",
     help="A search to measure; may be repeated.  [default: lexical, dense and eleven more]",
 )
-@click.option(
+@path_option(
     "--run",
     "runs",
     multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
     help="A TREC run file to measure beside them; may be repeated.",
 )
 @click.option(
@@ -78,9 +77,8 @@ Examples:
     "--depth", default=100, show_default=True, metavar="N", help="Documents in a ranking."
 )
 @click.option("--split", metavar="NAME", help="Which qrels of a BEIR folder.  [default: test]")
-@click.option(
+@path_option(
     "--output",
-    type=click.Path(path_type=Path),
     metavar="FOLDER",
     help="Write a run file for each setting, per_query.tsv and report.json.",
 )
@@ -183,7 +181,7 @@ Examples:
   slice-os evaluate spans gold.csv --index demo.slice --no-rescore --json
 """,
 )
-@click.argument("file", type=click.Path(path_type=Path))
+@file_argument
 @index_options
 @degree_option
 @rescore_option

@@ -12,7 +12,6 @@ import click
 
 from slice_os.cli.indexing import REJECTED
 from slice_os.cli.options import (
-    Decorator,
     corpus_options,
     device_option,
     encoder_option,
@@ -22,6 +21,7 @@ from slice_os.cli.options import (
 from slice_os.cli.output import counted, echo_columns, echo_json, progress_bar, shorten
 from slice_os.cli.running import say
 from slice_os.errors import CorpusError
+from slice_os.lab.cli import count_option, path_option
 from slice_os.types import Reject
 
 WIDTH = 100
@@ -29,12 +29,8 @@ WIDTH = 100
 SHOWN = 5
 """Rejects that are named."""
 
-least_option: Decorator = click.option(
-    "--least",
-    type=click.IntRange(min=2),
-    default=6,
-    show_default=True,
-    help="How often a word or phrase has to occur to describe topics.",
+least_option = count_option(
+    "--least", 6, "How often a word or phrase has to occur to describe topics.", least=2
 )
 
 
@@ -48,45 +44,30 @@ Examples:
 """,
 )
 @click.argument("paths", nargs=-1, required=True)
-@click.option(
-    "-k", "k", type=click.IntRange(min=2), default=50, show_default=True, help="How many topics."
-)
+@count_option("-k", 50, "How many topics.", least=2)
 @encoder_option
 @device_option
 @threads_option
 @corpus_options
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=42, show_default=True, help="Of what is random."
-)
-@click.option(
-    "--epochs",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="How often each passage is learnt from.",
-)
+@count_option("--seed", 42, "Of what is random.", least=0)
+@count_option("--epochs", 20, "How often each passage is learnt from.")
 @least_option
 @click.option(
     "--nearest",
     is_flag=True,
     help="Describe topics by the phrases nearest to them, as published, however rare or alike.",
 )
-@click.option(
+@path_option(
     "--output",
-    type=click.Path(path_type=Path),
     metavar="FOLDER",
     help="Keep vectors and topics here; the same command, or one of another -k, goes on from them.",
 )
-@click.option(
+@path_option(
     "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
     help="Write one page that loads nothing: a map, phrases, passages with the words marked.",
 )
-@click.option(
+@path_option(
     "--phrases",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
     help="Write the topics' phrases to this .csv, a phrases file for 'mine'.",
 )
 @json_option
@@ -188,9 +169,7 @@ Examples:
 @device_option
 @threads_option
 @corpus_options
-@click.option(
-    "--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="How many seeds."
-)
+@count_option("--seeds", 3, "How many seeds.")
 @least_option
 @json_option
 def evaluate_topics_command(

@@ -10,6 +10,7 @@ import click
 
 from slice_os.cli.options import json_option
 from slice_os.cli.output import echo_json
+from slice_os.lab.cli import PATH, path_option
 
 if TYPE_CHECKING:
     from slice_os.lab.train import TrainingProgress
@@ -24,17 +25,15 @@ Examples:
   slice-os export runs/first/best my-encoder --precision int8
 """,
 )
-@click.argument("recipe", type=click.Path(path_type=Path))
-@click.option(
+@click.argument("recipe", type=PATH)
+@path_option(
     "--output",
-    type=click.Path(path_type=Path),
     metavar="FOLDER",
     required=True,
     help="The run's folder; an interrupted run continues from it.",
 )
-@click.option(
+@path_option(
     "--data",
-    type=click.Path(path_type=Path),
     metavar="FOLDER",
     help="What the recipe's paths are relative to.  [default: the recipe's folder]",
 )
@@ -104,8 +103,8 @@ Examples:
   slice-os export checkpoints/my-minilm my-encoder --axes tickets/ --axes manuals.jsonl
 """,
 )
-@click.argument("checkpoint", type=click.Path(path_type=Path))
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("checkpoint", type=PATH)
+@click.argument("out", type=PATH)
 @click.option(
     "--precision",
     type=click.Choice(["fp32", "fp16", "int8"]),
@@ -117,7 +116,7 @@ Examples:
 @click.option(
     "--axes",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Texts like those to be searched, to rotate the vectors so that the first dimensions "
     "matter most (for an index with --dimensions; degrees stay as they are), or an encoder folder "
     "whose rotation to use. May be repeated.",
@@ -125,7 +124,7 @@ Examples:
 @click.option(
     "--head-texts",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Texts like those to be mined, to fit the phrase head to: with many it predicts better "
     "what a span's words say alone. May be repeated.  [default: 60 packaged passages]",
 )

@@ -74,9 +74,6 @@ class Endpoint:
             ),
         )
 
-    def __repr__(self) -> str:
-        return f"<Endpoint {self.model}>"
-
     def complete(self, prompt: str) -> str:
         """Return the model's answer to `prompt`; an answer without text is "".
 
@@ -101,12 +98,12 @@ class Endpoint:
                 "goes on from here."
             )
         try:
-            said: Any = json.loads(answer.data)["choices"][0]["message"]["content"]
+            text: Any = json.loads(answer.data)["choices"][0]["message"]["content"]
         except (ValueError, KeyError, IndexError, TypeError) as exc:
             raise EvaluationError(
                 f"{self._url} does not answer as an OpenAI-compatible endpoint: check {BASE_URL}."
             ) from exc
-        return said if isinstance(said, str) else ""
+        return text if isinstance(text, str) else ""
 
 
 def _reason(data: bytes) -> str:
@@ -212,7 +209,7 @@ class Answers:
                 ThreadPoolExecutor(workers) as pool,
             ):
                 try:
-                    for done in as_completed([pool.submit(ask, one) for one in questions]):
+                    for done in as_completed([pool.submit(ask, each) for each in questions]):
                         done.result()
                 finally:  # Ctrl-C, or a server that refuses: answers under way are still kept
                     pool.shutdown(wait=True, cancel_futures=True)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import regex
 
-from slice_os.calibrate.rows import numbered_lines, open_bytes, read_unquoted
+from slice_os.calibrate.rows import field, numbered_lines, open_bytes, read_unquoted, score
 from slice_os.encoders import Encoder
 from slice_os.errors import EvaluationError, needs
 
@@ -47,7 +47,7 @@ def read_bird(path: Path) -> list[PhrasePair]:
 
 def read_turney(path: Path) -> list[Choice]:
     """Read Turney (2012): ``bigram | answer | component | component | ...`` a line."""
-    found = []
+    choices = []
     for number, text in numbered_lines(path):
         fields = [part.strip() for part in text.split("|")]
         if len(fields) < 5 or not all(fields):
@@ -55,23 +55,19 @@ def read_turney(path: Path) -> list[Choice]:
                 f"{path}, line {number}, is not a bigram, its answer, two components and other "
                 "words, separated by |: give the published file."
             )
-        found.append(Choice(fields[0], tuple(fields[1:])))
-    return _some(path, found)
+        choices.append(Choice(fields[0], tuple(fields[1:])))
+    return choices
 
 
 def read_ppdb(path: Path) -> list[PhrasePair]:
     """Read PPDB pairs: ``phrase|||phrase|||score`` a line, scores from 1 to 5."""
     pairs = []
-    for number, text in numbered_lines(path):
-        fields = [part.strip() for part in text.split("|||")]
-        try:
-            first, second, score = fields
-            pairs.append(PhrasePair(first, second, _number(score, 0, 5)))
-        except ValueError as exc:
-            raise EvaluationError(
-                f"{path}, line {number}, is not phrase|||phrase|||score (to 5): correct it."
-            ) from exc
-    return _some(path, pairs)
+    for line, text in numbered_lines(path):
+        columns = ("phrase", "paraphrase", "score")
+        row = dict(zip(columns, text.split("|||"), strict=False))
+        first, second = (field(path, line, row, (name,)) for name in columns[:2])
+        pairs.append(PhrasePair(first, second, score(path, line, row, columns[2:], (0, 5))))
+    return pairs
 
 
 def read_pic(path: Path) -> list[PhrasePair]:
@@ -79,18 +75,15 @@ def read_pic(path: Path) -> list[PhrasePair]:
     try:
         with open_bytes(path) as stream:
             rows = json.loads(stream.read())["data"]
-        return _some(
-            path,
-            [
-                PhrasePair(
-                    row["phrase1"],
-                    row["phrase2"],
-                    float({"positive": 1, "negative": 0}[str(row["label"]).lower()]),
-                    (row["sentence1"], row["sentence2"]),
-                )
-                for row in rows
-            ],
-        )
+        return [
+            PhrasePair(
+                row["phrase1"],
+                row["phrase2"],
+                float({"positive": 1, "negative": 0}[str(row["label"]).lower()]),
+                (row["sentence1"], row["sentence2"]),
+            )
+            for row in rows
+        ]
     except (ValueError, KeyError, TypeError) as exc:
         raise EvaluationError(
             f"{path} is not PiC-PS's JSON ({type(exc).__name__}: {exc}): give the published file."
@@ -100,25 +93,11 @@ def read_pic(path: Path) -> list[PhrasePair]:
 def read_paws(path: Path, max_words: int = 10) -> list[PhrasePair]:
     """Read PAWS (Zhang et al. 2019): TSV with sentence1, sentence2, label; short pairs alone."""
     rows = read_unquoted(path, ("sentence1", "sentence2", "label"), (0, 1))
-    pairs = [
+    return [
         PhrasePair(first, second, label)
         for first, second, label in rows
         if max(len(first.split()), len(second.split())) <= max_words
     ]
-    return _some(path, pairs)
-
-
-def _number(text: str, low: float, high: float) -> float:
-    number = float(text)
-    if not low <= number <= high:
-        raise ValueError(text)
-    return number
-
-
-def _some(path: Path, found: list[Any]) -> list[Any]:
-    if not found:
-        raise EvaluationError(f"{path} holds nothing to measure: give the published file.")
-    return found
 
 
 FILES: Mapping[str, tuple[str, Callable[[Path], list[Any]]]] = {

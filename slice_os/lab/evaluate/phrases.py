@@ -93,6 +93,10 @@ def evaluate_phrases(
         for name, (file, read) in FILES.items()
         if (folder / file).is_file()
     }
+    if empty := [FILES[name][0] for name, rows in sets.items() if not rows]:
+        raise EvaluationError(
+            f"{folder / empty[0]} holds nothing to measure: give the published file."
+        )
     if not sets:
         files = ", ".join(file for file, _ in FILES.values())
         raise EvaluationError(f"{folder} holds none of {files}: give the folder that has them.")

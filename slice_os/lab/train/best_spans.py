@@ -55,14 +55,8 @@ def best_spans(
     Returns:
         Tensors ``[B]``; ``[Q, B]`` if `crossed`. Cosines are float32, or float64 if `words` are,
         also where autocast is on.
-
-    Raises:
-        ValueError: The shapes do not belong together, or a range is empty, has a step or begins
-            below 1.
     """
-    _check(queries, words, counts, crossed)
     windows = [lengths] * len(queries) if isinstance(lengths, range) else lengths
-    _check_windows(windows, len(queries))
     device = words.device
     bounds = torch.tensor(
         [[window[0] for window in windows], [window[-1] for window in windows]],
@@ -141,21 +135,3 @@ def _norms(words: Tensor, longest: int) -> Iterator[Tensor]:
             energies = energies[:, :-1] + last
         # Not <=, which would take infinite words for words that cancel.
         yield squares.masked_fill(squares < share * energies, 0.0).sqrt()
-
-
-def _check(queries: Tensor, words: Tensor, counts: Tensor, crossed: bool) -> None:
-    shapes = f"queries {tuple(queries.shape)}, words {tuple(words.shape)}"
-    if queries.ndim != 2 or words.ndim != 3 or queries.shape[1] != words.shape[2]:
-        raise ValueError(f"{shapes}: give [Q, d] and [B, N, d].")
-    if counts.shape != words.shape[:1]:
-        raise ValueError(f"{shapes}, counts {tuple(counts.shape)}: give a count for each passage.")
-    if not crossed and len(queries) != len(words):
-        raise ValueError(f"{shapes}: pairs need as many queries as passages.")
-
-
-def _check_windows(windows: Sequence[range], queries: int) -> None:
-    if len(windows) != queries:
-        raise ValueError(f"There are {len(windows)} ranges of lengths for {queries} queries.")
-    for window in windows:
-        if window.step != 1 or not window or window[0] < 1:
-            raise ValueError(f"{window} is not a range of span lengths.")

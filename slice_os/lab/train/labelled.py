@@ -16,7 +16,7 @@ from slice_os.calibrate.rows import numbered_lines
 from slice_os.errors import TrainingError
 from slice_os.exporters.pooled import WordVectors
 from slice_os.lab.train.best_spans import best_spans
-from slice_os.lab.train.losses import in_batch_loss, slice_loss, triplet_loss
+from slice_os.lab.train.losses import in_batch_loss, slice_loss
 from slice_os.lab.train.recipe import Pairs, Slice, Triplets
 from slice_os.lab.train.sampling import FILLERS, Passages, ScoredPair, place
 from slice_os.lab.train.student import Objective, Student
@@ -209,15 +209,14 @@ class PhraseTriplets(Objective):
             student.seen = student.seen + sum(len(text.split()) for text in texts)
             vectors.append(student.encode(texts, unit=False))
         anchor, positive, negative = vectors
-        return triplet_loss(anchor, positive, negative, self._settings.margin)
+        margin = self._settings.margin
+        return functional.triplet_margin_loss(anchor, positive, negative, margin=margin)
 
 
 def _masked(text: str, mask: str | None) -> str:
-    if MASK not in text:
-        return text
-    if mask is None:
+    if mask is None and MASK in text:
         raise TrainingError(
             "The base's tokenizer has no token for a masked word: take another base, or leave "
             "contexts out of [triplets]."
         )
-    return text.replace(MASK, mask)
+    return text.replace(MASK, mask or "")

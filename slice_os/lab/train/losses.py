@@ -1,4 +1,4 @@
-"""Losses over triples, SLICE's and Phrase-BERT's, and divergence from a teacher's similarities.
+"""SLICE's losses over triples, and divergence from a teacher's similarities.
 
 SLICE is Orbach et al. (2023), Span-Aggregatable, Contextualized Word Embeddings for Effective
 Phrase Mining; its loss is that of section 3.1. Of a passage it sees the cosine of the query with
@@ -38,77 +38,27 @@ def slice_loss(positive: Tensor, negative: Tensor, scale: float = SCALE) -> Tens
 
     Returns:
         A scalar, float32, or float64 if the cosines are.
-
-    Raises:
-        ValueError: The shapes differ, or there is no query.
     """
-    if positive.ndim != 1 or positive.shape != negative.shape or not len(positive):
-        raise ValueError(
-            f"Cosines {tuple(positive.shape)} and {tuple(negative.shape)}: give [Q] and [Q]."
-        )
     return functional.softplus(scale * (_degrees(negative) - _degrees(positive))).mean()
 
 
-def triplet_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0) -> Tensor:
-    """Return Phrase-BERT's loss (Wang et al. 2021, section 3.1), a mean over the batch.
-
-    Of each triplet of vectors p, p+ and p-, as they are, not scaled to unit length:
-
-        L = max(0, margin + |p - p+| - |p - p-|)
-
-    Args:
-        anchor: Float ``[B, d]``, phrases.
-        positive: Float ``[B, d]``, their paraphrases, or contexts that they stand in.
-        negative: Float ``[B, d]``, others.
-        margin: By how much a negative should be farther away, above 0.
-
-    Returns:
-        A scalar, float32, or float64 if the vectors are.
-
-    Raises:
-        ValueError: The shapes differ, or there is no triplet.
-    """
-    shapes = [tuple(one.shape) for one in (anchor, positive, negative)]
-    if len(set(shapes)) != 1 or anchor.ndim != 2 or not len(anchor):
-        raise ValueError(f"Vectors {', '.join(map(str, shapes))}: give three of [B, d].")
-    return functional.triplet_margin_loss(anchor, positive, negative, margin=margin)
-
-
-def in_batch_loss(
-    cosines: Tensor, scale: float = SCALE, *, negatives: Tensor | None = None
-) -> Tensor:
+def in_batch_loss(cosines: Tensor, scale: float = SCALE) -> Tensor:
     """Return `slice_loss` with every other passage of the batch as a negative.
 
-    Of each query q, that with more in its denominator:
+    Of each query q, with b the passages of the batch:
 
-        L = -scale s_qq + log(sum_b e^(scale s_qb) + sum_k e^(scale s_qk)),    s = (1 + cos) / 2
-
-    with b the passages of the batch and k the query's own negatives.
+        L = -scale s_qq + log(sum_b e^(scale s_qb)),    s = (1 + cos) / 2
 
     Args:
         cosines: Float ``[Q, B]``, ``Q <= B``: passage q answers query q; the others, also those
             past Q, are negatives of it.
         scale: The lambda of the formula.
-        negatives: Float ``[Q, K]``, cosines with K further negatives of each query's own.
 
     Returns:
         A scalar, float32, or float64 if the cosines are.
-
-    Raises:
-        ValueError: The shapes do not belong together, or there is no query.
     """
-    if cosines.ndim != 2 or not 1 <= len(cosines) <= cosines.shape[1]:
-        raise ValueError(f"Cosines {tuple(cosines.shape)}: give [Q, B], with 1 <= Q <= B.")
-    degrees = _degrees(cosines)
-    if negatives is not None:
-        if negatives.ndim != 2 or len(negatives) != len(cosines):
-            raise ValueError(
-                f"Negatives {tuple(negatives.shape)}: give [{len(cosines)}, K], "
-                "a row for each query."
-            )
-        degrees = torch.cat((degrees, _degrees(negatives)), dim=1)
     answers = torch.arange(len(cosines), device=cosines.device)
-    return functional.cross_entropy(scale * degrees, answers)
+    return functional.cross_entropy(scale * _degrees(cosines), answers)
 
 
 def matrix_loss(student: Tensor, teacher: Tensor, temperature: float = 0.05) -> Tensor:

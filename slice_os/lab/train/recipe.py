@@ -320,42 +320,29 @@ def read_recipe(path: str | Path) -> Recipe:
         ) from exc
     except ValueError as exc:
         raise TrainingError(f"{path} is not TOML ({exc}): correct it.") from exc
-    others = any((recipe.distillation, recipe.ranking, recipe.slice, recipe.triplets, recipe.pairs))
-    if not (others or recipe.static or recipe.judge):
-        raise TrainingError(
-            f"The recipe {path} has nothing to learn from: give it a table [distillation], "
-            "[ranking], [slice], [triplets], [[pairs]], [static] or [judge]."
-        )
-    if recipe.triplets and not recipe.triplets.files:
-        raise TrainingError(
-            f"The recipe {path} gives [triplets] no file: name its phrases, its contexts, or both."
-        )
-    if recipe.judge and (others or recipe.static):
-        raise TrainingError(
-            f"The recipe {path} makes a judge, which is a model of its own: leave out [judge], or "
-            "the other tables of what is learnt."
-        )
-    if others and recipe.static:
-        raise TrainingError(
-            f"The recipe {path} makes a static encoder, which learns from its base alone: leave "
-            "out [static], or the other tables of what is learnt."
-        )
-    if not recipe.text and (recipe.draws or recipe.static):
-        raise TrainingError(
-            f"The recipe {path} draws passages and names no text: give it a table [[text]]."
-        )
-    if (
-        recipe.ranking
-        and recipe.ranking.second
-        and not (recipe.distillation and recipe.distillation.second)
-    ):
-        raise TrainingError(
-            f"The recipe {path} gives [ranking] a share of a second teacher that it does not name: "
-            "name it as second in [distillation]."
-        )
-    low, high = recipe.passage_words
-    if low > high:
-        raise TrainingError(
-            f"The recipe {path} wants passages of {low} to {high} words: swap them."
-        )
+    if problem := _problem(recipe):
+        raise TrainingError(f"The recipe {path} {problem}.")
     return recipe
+
+
+def _problem(recipe: Recipe) -> str:
+    """Return what is wrong with tables that are each right, "" if nothing is."""
+    others = any((recipe.distillation, recipe.ranking, recipe.slice, recipe.triplets, recipe.pairs))
+    second = recipe.distillation.second if recipe.distillation else ""
+    low, high = recipe.passage_words
+    problems = {
+        "has nothing to learn from: give it a table [distillation], [ranking], [slice], "
+        "[triplets], [[pairs]], [static] or [judge]": not (others or recipe.static or recipe.judge),
+        "gives [triplets] no file: name its phrases, its contexts, or both": recipe.triplets
+        and not recipe.triplets.files,
+        "makes a judge, which is a model of its own: leave out [judge], or the other tables of "
+        "what is learnt": recipe.judge and (others or recipe.static),
+        "makes a static encoder, which learns from its base alone: leave out [static], or the "
+        "other tables of what is learnt": recipe.static and others,
+        "draws passages and names no text: give it a table [[text]]": not recipe.text
+        and (recipe.draws or recipe.static),
+        "gives [ranking] a share of a second teacher that it does not name: name it as second in "
+        "[distillation]": recipe.ranking and recipe.ranking.second and not second,
+        f"wants passages of {low} to {high} words: swap them": low > high,
+    }
+    return next((problem for problem, is_so in problems.items() if is_so), "")
