@@ -16,7 +16,7 @@ from slice_os.encoders.model_judge import CALIBRATION
 from slice_os.encoders.onnx import OnnxEncoder
 from slice_os.encoders.phrase_head import FILE as HEAD
 from slice_os.errors import ExportError
-from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint
+from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint, replace_folder
 from slice_os.exporters.graph import (
     PRECISIONS,
     check_parity,
@@ -41,10 +41,6 @@ def axes_of(checkpoint: Checkpoint, paths: Sequence[str | Path]) -> Float32:
     """Return the axes ``[d, d]`` of the encoder folder at `paths`, or of the spans of texts there.
 
     The values are those of half precision, so that every precision has the very same.
-
-    Raises:
-        ExportError: The folder's encoder has no axes, or the texts have too few words.
-        CorpusError: The texts cannot be read.
     """
     if len(paths) == 1 and (Path(paths[0]) / DESCRIPTION).is_file():
         axes = read_axes(Path(paths[0]))
@@ -78,9 +74,9 @@ def read_axes(folder: Path) -> Float32:
     """
     import onnx
 
-    for one in onnx.load(str(folder / GRAPH)).graph.initializer:
-        if one.name == NAME:
-            return onnx.numpy_helper.to_array(one).astype(np.float32)
+    for weights in onnx.load(str(folder / GRAPH)).graph.initializer:
+        if weights.name == NAME:
+            return onnx.numpy_helper.to_array(weights).astype(np.float32)
     raise ExportError(f"The vectors of the encoder {folder} are not turned: give texts instead.")
 
 
@@ -89,7 +85,7 @@ def turn(graph: Path, axes: Float32) -> None:
     import onnx
 
     model = onnx.load(str(graph))
-    outputs = {one.name: one for one in model.graph.output}
+    outputs = {output.name: output for output in model.graph.output}
     output = outputs.get("last_hidden_state", model.graph.output[0])
     before = f"{output.name}_before_turning"
     for node in model.graph.node:
@@ -184,7 +180,19 @@ def export(
         if axes:
             tell("finding the principal axes")
             matrix = axes_of(loaded, [axes] if isinstance(axes, str | Path) else axes)
-        plain = _write_files(loaded, work, precision, tell)
+        tokenizer = loaded.tokenizer.backend_tokenizer
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.save(str(folder / TOKENIZER))
+        tell("exporting the graph")
+        plain = write_plain(loaded, work / "plain")
+        if sum(path.stat().st_size for path in plain.parent.iterdir()) > _LARGEST:
+            raise ExportError(
+                "The checkpoint has more than 2 GB of weights, which one ONNX file cannot hold: "
+                "use a smaller model."
+            )
+        tell(f"writing {precision}")
+        write_precision(plain, folder / GRAPH, precision)
         if matrix is not None:
             turn(folder / GRAPH, matrix)
         info = EncoderInfo(
@@ -224,41 +232,9 @@ def export(
         shutil.copy(whole / HEAD, folder / HEAD)
         info = replace(info, phrase_head=head)
         info.dump(folder)
-        _move(folder, out, work)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    return info
-
-
-def _write_files(
-    loaded: Checkpoint, work: Path, precision: str, tell: Callable[[str], None]
-) -> Path:
-    """Write tokenizer and graph into ``work/encoder``; return the plain graph."""
-    tokenizer = loaded.tokenizer.backend_tokenizer
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    tokenizer.save(str(work / "encoder" / TOKENIZER))
-    tell("exporting the graph")
-    plain = write_plain(loaded, work / "plain")
-    if sum(path.stat().st_size for path in plain.parent.iterdir()) > _LARGEST:
-        raise ExportError(
-            "The checkpoint has more than 2 GB of weights, which one ONNX file cannot hold: use a "
-            "smaller model."
-        )
-    tell(f"writing {precision}")
-    write_precision(plain, work / "encoder" / GRAPH, precision)
-    return plain
-
-
-def _move(folder: Path, out: Path, work: Path) -> None:
-    """Put `folder` at `out`; what was there goes to `work`, and comes back if the move fails."""
-    old = work / "old"
-    try:
-        if out.exists():
-            out.rename(old)
-        folder.rename(out)
+        replace_folder(folder, out, work / "old")
     except OSError as exc:
         raise ExportError(f"{out} cannot be written ({exc}): choose another folder.") from exc
     finally:
-        if old.exists() and not out.exists():
-            old.rename(out)
+        shutil.rmtree(work, ignore_errors=True)
+    return info

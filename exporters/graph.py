@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,7 @@ _OPSET = 18
 
 
 def write_plain(checkpoint: Checkpoint, folder: Path) -> Path:
-    """Write the fp32 graph of `checkpoint` into `folder` and return its path.
-
-    Raises:
-        ExportError: The architecture has no ONNX export.
-        MissingExtraError: optimum is not installed.
-    """
+    """Write the fp32 graph of `checkpoint` into `folder` and return its path."""
     with quiet():
         with needs("Exporting an encoder", "export"):
             from optimum.exporters.onnx import onnx_export_from_model
@@ -53,53 +47,30 @@ def write_plain(checkpoint: Checkpoint, folder: Path) -> Path:
 
 def write_precision(plain: Path, out: Path, precision: str) -> None:
     """Write the fp32 graph `plain` to `out` in `precision`, one of `PRECISIONS`."""
-    if precision == "int8":
-        _write_int8(plain, out)
-    elif precision == "fp16":
-        _write_fp16(plain, out)
-    else:
-        import onnx
-
-        onnx.save(onnx.load(str(plain)), str(out))
-
-
-def _write_int8(plain: Path, out: Path) -> None:
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    with quiet():
-        # 7-bit weights: with 8 bits the sums of processors without VNNI overflow and saturate.
-        quantize_dynamic(
-            plain, out, per_channel=True, reduce_range=True, weight_type=QuantType.QInt8
-        )
-
-
-def _write_fp16(plain: Path, out: Path) -> None:
     import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
     with quiet():
-        # Outputs stay half precision: half as much to bring back from the GPU.
-        onnx.save(convert_float_to_float16(onnx.load(str(plain)), keep_io_types=False), str(out))
+        if precision == "int8":
+            # 7-bit weights: with 8 bits the sums of processors without VNNI overflow and saturate.
+            quantize_dynamic(
+                plain, out, per_channel=True, reduce_range=True, weight_type=QuantType.QInt8
+            )
+            return
+        graph = onnx.load(str(plain))
+        if precision == "fp16":
+            # Outputs stay half precision: half as much to bring back from the GPU.
+            graph = convert_float_to_float16(graph, keep_io_types=False)
+        onnx.save(graph, str(out))
 
 
 LENGTHS = (1, 3, 6, 20)
 _SENTENCES = Path(__file__).parent / "sentences.txt"
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The least mean and the least single cosine of span vectors with torch's."""
-
-    mean: float
-    least: float
-
-
-# docs/encoder.md says what was measured.
-BOUNDS = {
-    "fp32": Bound(0.9999, 0.999),
-    "fp16": Bound(0.999, 0.99),
-    "int8": Bound(0.975, 0.85),
-}
+BOUNDS = {"fp32": (0.9999, 0.999), "fp16": (0.999, 0.99), "int8": (0.975, 0.85)}
+"""The least mean and the least single cosine of span vectors with torch's (docs/encoder.md)."""
 
 
 def sentences() -> list[str]:
@@ -120,13 +91,7 @@ def measure_parity(
         wanted = [torch_words(checkpoint, text) for text in texts]
     if axes is not None:
         wanted = [words @ axes for words in wanted]
-    return _compare(encoder, texts, wanted)
-
-
-def _compare(
-    encoder: Encoder, texts: list[str], wanted: list[Float32]
-) -> dict[str, dict[str, float]]:
-    found: dict[str, list[Float32]] = {str(length): [] for length in LENGTHS}
+    cosines: dict[str, list[Float32]] = {str(length): [] for length in LENGTHS}
     whole = []
     for theirs, words in zip(wanted, encoder.encode_words(texts), strict=True):
         ours = words.vectors
@@ -136,9 +101,9 @@ def _compare(
                 f"checkpoint gives {theirs.shape}: save the checkpoint's tokenizer.json again."
             )
         for length in LENGTHS:
-            found[str(length)].append(_cosines(_spans(theirs, length), _spans(ours, length)))
+            cosines[str(length)].append(_cosines(_spans(theirs, length), _spans(ours, length)))
         whole.append(theirs.sum(axis=0))
-    figures = {name: np.concatenate(parts) for name, parts in found.items()}
+    figures = {name: np.concatenate(parts) for name, parts in cosines.items()}
     figures["all"] = np.concatenate(list(figures.values()))
     figures["text"] = _cosines(np.stack(whole), encoder.encode(texts))
     return {
@@ -150,13 +115,13 @@ def _compare(
 
 def check_parity(measured: dict[str, dict[str, float]], precision: str) -> None:
     """Raise `ExportError` where `measured` falls below the bounds of `precision`."""
-    bound = BOUNDS[precision]
+    least_mean, least_single = BOUNDS[precision]
     mean, least = measured["all"]["mean"], measured["all"]["min"]
     # Written so that a figure that is not a number fails too.
-    if not (mean >= bound.mean and least >= bound.least):
+    if not (mean >= least_mean and least >= least_single):
         raise ExportError(
             f"The {precision} export differs from the checkpoint: the mean and least cosine of its "
-            f"span vectors are {mean} and {least}, and {bound.mean} and {bound.least} are needed, "
+            f"span vectors are {mean} and {least}, and {least_mean} and {least_single} are needed, "
             "so nothing was written; try another precision."
         )
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from slice_os.cli.indexing import REJECTED
 from slice_os.cli.options import POSITIVE, json_option
-from slice_os.cli.output import counted, echo_json
+from slice_os.cli.output import counted, echo_json, text_bar
 from slice_os.lab.cli import PATH, count_option, path_option
 
 if TYPE_CHECKING:
@@ -90,8 +90,6 @@ def build_context_command(
     column confirmed, the same command asks no model: it writes the rows that all sheets confirm to
     OUT's name with .confirmed.jsonl.
     """
-    from tqdm import tqdm
-
     from slice_os.calibrate.rows import numbered_lines
     from slice_os.lab.evaluate.build_context import build_context, read_sheets, write_sheet
     from slice_os.lab.evaluate.language_model import Endpoint
@@ -109,14 +107,11 @@ def build_context_command(
         return
     prompt_text = "\n".join(line for _, line in numbered_lines(prompt)) if prompt else None
     endpoint = Endpoint(base_url, model, timeout=timeout)
-    bar: tqdm[NoReturn] = tqdm(unit="pair", disable=None)
+    with text_bar() as bar:
 
-    def show(done: int, count: int, failures: Mapping[str, int]) -> None:
-        bar.total = count
-        bar.set_postfix_str(f"{sum(failures.values())} failed", refresh=False)
-        bar.update(done - bar.n)
+        def show(done: int, count: int, failures: Mapping[str, int]) -> None:
+            bar(f"{sum(failures.values())} failed", done, count)
 
-    with bar:
         report = build_context(pairs, out, endpoint, prompt=prompt_text, progress=show, **options)
     for sheet in sheets:
         if not sheet.exists():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,12 +15,11 @@ from slice_os.cli.options import (
     json_option,
     threads_option,
 )
-from slice_os.cli.output import counted, echo_columns, echo_json
+from slice_os.cli.output import counted, echo_columns, echo_json, text_bar
 from slice_os.lab.cli import file_argument, folder_argument, path_option
 
 if TYPE_CHECKING:
     from slice_os.lab.evaluate.metrics import RetrievalReport
-    from slice_os.lab.evaluate.search_settings import EvaluationProgress
 
 SIGNIFICANT = 0.05
 
@@ -97,26 +96,11 @@ def retrieval_command(
     FOLDER is in the form of BEIR, TREC or SMART. Run files without a setting are measured alone.
     Needs the extra 'evaluate'.
     """
-    from tqdm import tqdm
-
     from slice_os.lab.evaluate.metrics import DEFAULT_MEASURES
     from slice_os.lab.evaluate.retrieval import evaluate_retrieval
     from slice_os.lab.evaluate.search_settings import SETTINGS
 
-    bar: tqdm[NoReturn] = tqdm(
-        delay=1, leave=False, disable=None, bar_format="{desc} {n_fmt}/{total_fmt} |{bar:20}|"
-    )
-    stage = ""
-
-    def show(progress: EvaluationProgress) -> None:
-        nonlocal stage
-        if progress.stage != stage:
-            stage = progress.stage
-            bar.reset(progress.total)
-            bar.set_description_str(stage, refresh=False)
-        bar.update(progress.done - bar.n)
-
-    with bar:
+    with text_bar() as show:
         report = evaluate_retrieval(
             folder,
             settings=settings or (() if runs else SETTINGS),

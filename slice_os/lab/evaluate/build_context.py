@@ -184,9 +184,6 @@ def write_sheet(context: str | Path, sheet: str | Path) -> int:
 
     People write yes or no into its first column, `ANSWER`: is the similarity of line and paraphrase
     still goldsim, where the paraphrase stands in the passage?
-
-    Raises:
-        EvaluationError: The set cannot be read, or the sheet cannot be written.
     """
     path = Path(sheet)
     if path.suffix.lower() != ".csv":
@@ -205,12 +202,7 @@ def write_sheet(context: str | Path, sheet: str | Path) -> int:
 def read_sheets(
     context: str | Path, sheets: Sequence[str | Path], out: str | Path
 ) -> AnnotationReport:
-    """Write the rows of a set that are confirmed on all `sheets`, one a person, to a .jsonl.
-
-    Raises:
-        EvaluationError: A file cannot be used, a sheet belongs to another set or has no answer, or
-            an answer is neither yes nor no; the line is named.
-    """
+    """Write the rows of a set that are confirmed on all `sheets`, one a person, to a .jsonl."""
     rows = [dict(values) for _, values in read_rows(context)]
     answers: list[set[bool | None]] = [set() for _ in rows]
     for sheet in sheets:

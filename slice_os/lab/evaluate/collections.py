@@ -280,9 +280,6 @@ def run_lines(run: Run, tag: str) -> list[str]:
     """Return a run as lines of a TREC run file, each query's best score first.
 
     Scores are written in full, so a run that is read again measures the same.
-
-    Raises:
-        EvaluationError: An id holds white space, which the format cannot hold.
     """
     for name in {*run, *(document for ranking in run.values() for document in ranking)}:
         if len(name.split()) != 1:

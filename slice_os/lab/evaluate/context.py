@@ -115,9 +115,6 @@ def read_context(path: str | Path, max_score: float = MAX_SCORE) -> list[Context
     Args:
         path: The file.
         max_score: The maximum gold score; the minimum is 0.
-
-    Raises:
-        EvaluationError: The file is not such a file; the line is named.
     """
     pairs = []
     for line, values in read_rows(path):

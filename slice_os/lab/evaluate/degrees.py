@@ -168,11 +168,7 @@ def _auc(degrees: Floats, right: Bools) -> float:
 
 
 def read_opposites(file: str | Path) -> tuple[list[str], list[str]]:
-    """Return phrase, paraphrase and opposite of each row, one after the other, and the rows' kinds.
-
-    Raises:
-        EvaluationError: The file is not such a file, or holds no row.
-    """
+    """Return phrase, paraphrase and opposite of each row, one after the other, and their kinds."""
     texts, kinds = [], []
     for line, values in read_rows(file):
         texts += [field(file, line, values, (one,)) for one in ("phrase", "paraphrase", "opposite")]

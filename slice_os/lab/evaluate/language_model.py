@@ -122,12 +122,7 @@ class Answers:
     """
 
     def __init__(self, out: str | Path, about: Row) -> None:
-        """Open `out`, or begin it; a last line that is cut short is removed.
-
-        Raises:
-            EvaluationError: It has another name, belongs to another prompt or model, is damaged, or
-                cannot be written.
-        """
+        """Open `out`, or begin it; a last line that is cut short is removed."""
         self._out = out = Path(out)
         if out.suffix != ".jsonl":
             raise EvaluationError(f"{out} must end in .jsonl: rows are added to it one by one.")
@@ -158,11 +153,7 @@ class Answers:
             ) from exc
 
     def fields(self, *names: str) -> list[tuple[str, ...]]:
-        """Return some fields of each row.
-
-        Raises:
-            EvaluationError: A row lacks one.
-        """
+        """Return some fields of each row."""
         try:
             return [tuple(str(row[name]) for name in names) for row in self.rows]
         except (KeyError, TypeError) as exc:
@@ -182,9 +173,6 @@ class Answers:
             answer: Called in several threads; gives a row, or None and the reason.
             workers: How many questions are asked at once.
             progress: Is told how many rows were added, and the failures.
-
-        Raises:
-            EvaluationError: The file cannot be written, or `answer` raises it.
         """
         failures: Counter[str] = Counter()
         added = 0

@@ -15,11 +15,7 @@ from slice_os.lab.evaluate.collections import Run
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder for results where there is none.
-
-    Raises:
-        EvaluationError: It cannot be made.
-    """
+    """Make a folder for results where there is none."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
@@ -29,11 +25,7 @@ def make_folder(folder: Path) -> None:
 
 
 def write_lines(file: Path, lines: Iterable[str]) -> None:
-    """Write a text file, whole or not at all.
-
-    Raises:
-        EvaluationError: It cannot be written.
-    """
+    """Write a text file, whole or not at all."""
     try:
         write_whole(file, "".join(f"{line}\n" for line in lines))
     except OSError as exc:
@@ -114,12 +106,7 @@ class Metrics:
     """
 
     def __init__(self, names: Sequence[str], relevance: Mapping[str, Mapping[str, int]]) -> None:
-        """Look the measures up by ir_measures' names (``P(rel=2)@5``) or aliases (``MAP``).
-
-        Raises:
-            EvaluationError: ir_measures does not know a measure, or one is named twice.
-            MissingExtraError: ir_measures is not installed.
-        """
+        """Look the measures up by ir_measures' names (``P(rel=2)@5``) or aliases (``MAP``)."""
         with needs("Evaluating retrieval", "evaluate"):
             import ir_measures
         self._measures: dict[Any, str] = {}
@@ -169,11 +156,7 @@ def _try(measure: Any) -> None:
 
 
 def write_report(report: RetrievalReport, folder: Path) -> None:
-    """Write `PER_QUERY`, a line a system and query, and `REPORT` into a folder.
-
-    Raises:
-        EvaluationError: They cannot be written.
-    """
+    """Write `PER_QUERY`, a line a system and query, and `REPORT` into a folder."""
     measures = list(next(iter(report.systems.values())).means)
     lines = ["\t".join(["system", "query", *measures])]
     for system, result in report.systems.items():

@@ -31,6 +31,7 @@ from slice_os.lab.evaluate.scorers import find_words, vector_between
 from slice_os.lab.evaluate.significance import correlate
 from slice_os.spans.norms import Float64
 from slice_os.text import terms
+from slice_os.types import Plain
 
 NEIGHBOURS = f"{NEAREST} nearest phrases"
 PARAPHRASE, NO_PARAPHRASE = 3.5, 2.5
@@ -39,7 +40,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Plain):
     """A measure of a task: its name, its value, and the number of examples."""
 
     task: str
@@ -49,7 +50,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class PhraseReport:
+class PhraseReport(Plain):
     """What `evaluate_phrases` found.
 
     `absent` are sets whose file is not in the folder; `left_out` says of a task that lacks a
@@ -59,10 +60,6 @@ class PhraseReport:
     figures: Sequence[Figure]
     absent: Sequence[str]
     left_out: Mapping[str, str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return asdict(self)
 
 
 def evaluate_phrases(

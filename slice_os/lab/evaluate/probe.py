@@ -57,9 +57,6 @@ def probe_sets(pairs: Sequence[PhrasePair], kind: str) -> list[list[Judged]]:
     - ("one word") a phrase that shares exactly one word with it, the one that the paraphrases
       share, which must be one too: PPDB-filtered, by Yu and Ettinger's rule. Each word is shared as
       often by paraphrases as by others, so that words in common tell nothing.
-
-    Raises:
-        EvaluationError: A part has no pair.
     """
     known = {frozenset((pair.first, pair.second)) for pair in pairs}
     rng = np.random.default_rng(SEED)
@@ -113,10 +110,6 @@ def probe(
         pairs: Paraphrases.
         kind: Of the pairs that are none, see `probe_sets`.
         progress: Told of each epoch and its accuracy on the pairs that the probe stops by.
-
-    Raises:
-        EvaluationError: There are too few pairs.
-        MissingExtraError: torch is not installed.
     """
     with needs("The probe of phrase vectors", "train"):
         import torch

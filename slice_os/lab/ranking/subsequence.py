@@ -61,11 +61,7 @@ class Stack:
 
     @classmethod
     def of(cls, documents: Sequence[npt.NDArray[Any]]) -> Stack:
-        """Return the stack of arrays ``[n, d]``, one a document.
-
-        Raises:
-            QueryError: There is no document, one has no sentence, or the dimensions differ.
-        """
+        """Return the stack of arrays ``[n, d]``, one a document."""
         if not len(documents):
             raise QueryError("There is no document to rank: give at least one.")
         if len({np.shape(document)[1:] for document in documents}) > 1:
@@ -91,9 +87,6 @@ def cosine_blocks(query: Float32, documents: Stack) -> Iterator[tuple[slice, Flo
 
     Cosines are float32 ``[m, rows]``, at most `BLOCK_BYTES` of them; a document that has more is
     a block of its own.
-
-    Raises:
-        QueryError: The query or the documents' vectors are not unit rows of one dimension.
     """
     dimension = documents.vectors.shape[1]
     if query.ndim != 2 or not len(query) or query.shape[1] != dimension:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +14,17 @@ import regex
 
 from slice_os.encoders import Encoder, EncoderLike, open_encoder
 from slice_os.errors import EvaluationError, needs
-from slice_os.lab.topics.modelling import largest_topics, learn
+from slice_os.lab.topics.modelling import (
+    Prepared,
+    Progress,
+    State,
+    largest_topics,
+    learn,
+    prepare,
+    read_passages,
+)
 from slice_os.lab.topics.vocabulary import LEAST, MOST, Vocabulary, occurrences
 from slice_os.types import Document, Float32, Plain
-
-if TYPE_CHECKING:
-    from slice_os.lab.topics.modelling import Prepared, Progress
-
 
 Ints = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -39,9 +44,7 @@ DRAWS = 10
 def nmi(topics: Ints, labels: Ints) -> float:
     """Return the normalised mutual information 2 I(T; L) / (H(T) + H(L)), 0 to 1.
 
-    Args:
-        topics: int ``[n]``, the topic of each document.
-        labels: int ``[n]``, its label.
+    Of the topic and the label of each document, int ``[n]``.
     """
     joint = _joint(topics, labels)
     joint /= joint.sum()
@@ -73,11 +76,7 @@ def cooccurrence(held: Mapping[str, Ints], count: int) -> Likeness:
     """Return a function that gives the NPMI of items with each other.
 
     Bouma (2009): ln(p(a, b) / (p(a) p(b))) / -ln p(a, b), -1 where no text holds both, 1 where none
-    holds one of them alone.
-
-    Args:
-        held: For each item the rows of the texts that hold it.
-        count: How many texts there are.
+    holds one of them alone. `held` are the rows of the texts that hold an item, of `count` texts.
     """
     sets = {item: frozenset(rows.tolist()) for item, rows in held.items()}
 
@@ -113,11 +112,7 @@ def intrusion(described: Sequence[Sequence[str]], likeness: Likeness, seed: int)
 
     As people are asked in Wang et al. (2021), section 6.2.1: five of a topic's first items, and one
     of another topic's that is none of its first 50. Here the rater is a measure of likeness.
-
-    Args:
-        described: The first items of each topic, best first.
-        likeness: What rates.
-        seed: Of the intruders.
+    `described` are the first items of each topic, best first.
     """
     rng = np.random.default_rng(seed)
     right = asked = 0
@@ -139,13 +134,8 @@ def relatedness(passages: Float32, topics: Ints, described: Float32, seed: int) 
     """Return how often a passage is nearer to its topic's items than to another topic's.
 
     As people are asked in Wang et al. (2021), section 6.2.1: which of two topics, the passage's
-    most probable one and a random other one, goes with it. Here a rater's vectors answer.
-
-    Args:
-        passages: float32 ``[n, d]``, the passages' unit vectors by the rater.
-        topics: int ``[n]``, the topic of each.
-        described: float32 ``[K, d]``, the sum of each topic's items' unit vectors.
-        seed: Of the other topics.
+    most probable one and a random other one, goes with it. Here a rater's vectors answer: unit
+    vectors of `passages` ``[n, d]``, and sums of each topic's items', `described` ``[K, d]``.
     """
     count = len(described)
     shift = np.random.default_rng(seed).integers(1, count, len(passages))
@@ -226,37 +216,35 @@ def evaluate_topics(
     with needs("Measuring topics", "train,ranking"):
         import gensim  # noqa: F401
         import torch  # noqa: F401
-    from slice_os.lab.topics.modelling import prepare, read_passages
-
     if seeds < 1 or not k or min(k) < 2:
         raise EvaluationError("Topics are measured of 1 seed or more, and 2 topics or more.")
-    told = progress or (lambda name, done, count: None)
+    show = progress or (lambda name, done, count: None)
     models = MODELS if models is None else models
     labels: dict[str, str] = {}
     passages = read_passages(_labelled(corpus, label, pattern, labels))
     if label and len(set(labels.values())) < 2:
         raise EvaluationError(f"All documents have the same {label}: give labels that differ.")
     with open_encoder(encoder, device, threads) as loaded:
-        found, _ = prepare(passages, loaded, None, least, MOST, told)
+        prepared, _ = prepare(passages, loaded, None, least, MOST, show)
         with open_encoder(loaded if rater is None else rater, device, threads) as rating:
-            rated = _Rated(found, rating)
+            rater_of_items = _Rater(prepared, rating)
         runs = [(number, name, seed) for number in k for name in models for seed in range(seeds)]
         measured: dict[tuple[int, str], list[dict[str, float]]] = {}
         for done, (number, name, seed) in enumerate(runs):
-            told("models", done, len(runs))
+            show("models", done, len(runs))
             begun = time.monotonic()
-            one = models[name](found, number, seed)
-            taken = time.monotonic() - begun
-            figures = {**_against(one, found, labels), **rated.measure(one, seed)}
-            measured.setdefault((number, name), []).append({**figures, "seconds": taken})
+            found = models[name](prepared, number, seed)
+            seconds = {"seconds": time.monotonic() - begun}
+            figures = {**_against(found, prepared, labels), **rater_of_items.measure(found, seed)}
+            measured.setdefault((number, name), []).append(figures | seconds)
     return [
         TopicMeasures(
             name,
             number,
-            {key: float(np.mean([one[key] for one in some])) for key in some[0]},
-            {key: float(np.std([one[key] for one in some])) for key in some[0]},
+            {key: float(np.mean([figures[key] for figures in by_seed])) for key in by_seed[0]},
+            {key: float(np.std([figures[key] for figures in by_seed])) for key in by_seed[0]},
         )
-        for (number, name), some in measured.items()
+        for (number, name), by_seed in measured.items()
     ]
 
 
@@ -270,51 +258,54 @@ def _labelled(
         raise EvaluationError(f"{pattern!r} is no regular expression ({exc}): correct it.") from exc
     for document in corpus:
         if label:
-            said = str(document.id if label == "id" else document.metadata.get(label, ""))
-            found = part.search(said) if part else None
-            said = (found[0] if found else "") if part else said
-            if not said:
+            value = str(document.id if label == "id" else document.metadata.get(label, ""))
+            if part:
+                match = part.search(value)
+                value = match[0] if match else ""
+            if not value:
                 raise EvaluationError(
                     f"{document.id!r} has no label in {label}: name the field that holds one."
                 )
-            labels[document.id] = said
+            labels[document.id] = value
         yield document
 
 
-def _against(one: Found, found: Prepared, labels: Mapping[str, str]) -> dict[str, float]:
+def _against(found: Found, prepared: Prepared, labels: Mapping[str, str]) -> dict[str, float]:
     """Compare the documents' largest topics with their labels."""
-    figures = {"topics": float(len(one.items)), "NMI": np.nan, "purity": np.nan}
+    figures = {"topics": float(len(found.items)), "NMI": np.nan, "purity": np.nan}
     if labels:
-        largest = largest_topics(found, one.topics, len(one.items))
+        largest = largest_topics(prepared, found.topics, len(found.items))
         known = np.unique([labels[name] for name in largest], return_inverse=True)[1]
         topics = np.array([*largest.values()])
         figures |= {"NMI": nmi(topics, known), "purity": purity(topics, known)}
     return figures
 
 
-class _Rated:
+class _Rater:
     """What stands in for people: texts that hold two items, and the vectors of an encoder."""
 
-    def __init__(self, found: Prepared, rater: Encoder) -> None:
-        self._found = found
+    def __init__(self, prepared: Prepared, rater: Encoder) -> None:
+        self._prepared = prepared
         rng = np.random.default_rng(0)
-        count = len(found.passages)
+        count = len(prepared.passages)
         self._sample = rng.choice(count, min(SAMPLE, count), replace=False)
-        self._passages = rater.encode([found.passages[row].text for row in self._sample.tolist()])
-        self._items: Float32 = rater.encode(found.vocabulary.items)
-        self._rows = {item: row for row, item in enumerate(found.vocabulary.items)}
+        texts = [prepared.passages[row].text for row in self._sample.tolist()]
+        self._passages = rater.encode(texts)
+        self._items: Float32 = rater.encode(prepared.vocabulary.items)
+        self._rows = {item: row for row, item in enumerate(prepared.vocabulary.items)}
 
-    def measure(self, one: Found, seed: int) -> dict[str, float]:
+    def measure(self, found: Found, seed: int) -> dict[str, float]:
         """Return NPMI of the topics' words, and what the rates say of their items."""
-        every = [item for some in (*one.items, *one.words) for item in some]
-        together = cooccurrence(occurrences(self._found.texts, every), len(self._found.passages))
-        described = np.stack([self._vectors(some[:DESCRIBED]).sum(axis=0) for some in one.items])
+        items = [item for of_topic in (*found.items, *found.words) for item in of_topic]
+        held = occurrences(self._prepared.texts, items)
+        together = cooccurrence(held, len(self._prepared.passages))
+        described = np.stack([self._vectors(ten[:DESCRIBED]).sum(axis=0) for ten in found.items])
         return {
-            "NPMI": coherence([some[:DESCRIBED] for some in one.words], together),
-            "intrusion, texts": intrusion(one.items, together, seed),
-            "intrusion, rater": intrusion(one.items, self._likeness, seed),
+            "NPMI": coherence([words[:DESCRIBED] for words in found.words], together),
+            "intrusion, texts": intrusion(found.items, together, seed),
+            "intrusion, rater": intrusion(found.items, self._likeness, seed),
             "relatedness, rater": relatedness(
-                self._passages, one.topics[self._sample], described, seed
+                self._passages, found.topics[self._sample], described, seed
             )
             if len(described) > 1
             else np.nan,
@@ -329,38 +320,35 @@ class _Rated:
         return alike
 
 
-def _ours(found: Prepared, k: int, seed: int, *, nearest: bool = False, **settings: Any) -> Found:
+def _ours(
+    prepared: Prepared, k: int, seed: int, *, nearest: bool = False, **settings: Any
+) -> Found:
     from slice_os.lab.topics.describing import first_items, kept_topics
     from slice_os.lab.topics.learning import Learning
-    from slice_os.lab.topics.modelling import State
 
-    wanted = Learning(k=k, seed=seed, **settings)
-    matrix = learn(found, wanted, State(None, {}), lambda name, done, count: None)
+    settings_of_topics = Learning(k=k, seed=seed, **settings)
+    matrix = learn(prepared, settings_of_topics, State(None, {}), lambda name, done, count: None)
     kept, topics = kept_topics(matrix.shares())
-    cosines = matrix.cosines(found.items)[:, kept]
-    known = found.vocabulary
-    only = Vocabulary(known.items[: known.words], known.counts[: known.words])
+    cosines = matrix.cosines(prepared.items)[:, kept]
+    known = prepared.vocabulary
+    words = Vocabulary(known.items[: known.words], known.counts[: known.words])
 
-    def first(some: Vocabulary) -> list[list[str]]:
+    def first(vocabulary: Vocabulary) -> list[list[str]]:
         return [
-            [some.items[row] for row in first_items(some, column, KNOWN, nearest=nearest)]
-            for column in cosines[: len(some)].T
+            [vocabulary.items[row] for row in first_items(vocabulary, column, KNOWN, nearest)]
+            for column in cosines[: len(vocabulary)].T
         ]
 
-    return Found(topics, first(known), first(only))
+    return Found(topics, first(known), first(words))
 
 
-def _published(found: Prepared, k: int, seed: int) -> Found:
-    return _ours(found, k, seed, nearest=True, centred=False, apart=False)
-
-
-def _lda(found: Prepared, k: int, seed: int) -> Found:
+def _lda(prepared: Prepared, k: int, seed: int) -> Found:
     """Blei et al. (2003) by gensim, of the vocabulary's words, in batches of all passages."""
     from gensim.models import LdaModel
 
     from slice_os.lab.topics.describing import kept_topics
 
-    texts, known = found.texts, found.vocabulary
+    texts, known = prepared.texts, prepared.vocabulary
     words = known.items[: known.words]
     row_of = {word: row for row, word in enumerate(words)}
     ids = np.array([row_of.get(word, -1) for word in texts.words])[texts.ids]
@@ -381,14 +369,16 @@ def _lda(found: Prepared, k: int, seed: int) -> Found:
     shares, _ = model.inference(bags)
     kept, topics = kept_topics(shares)
     weights = model.get_topics()[kept]
-    first = [[words[row] for row in np.argsort(-one, kind="stable")[:KNOWN]] for one in weights]
+    first = [
+        [words[row] for row in np.argsort(-of_topic, kind="stable")[:KNOWN]] for of_topic in weights
+    ]
     return Found(topics, first, first)
 
 
 MODELS: dict[str, Callable[[Prepared, int, int], Found]] = {
     "topics": _ours,
-    "topics, nearest phrases": lambda found, k, seed: _ours(found, k, seed, nearest=True),
-    "as published": _published,
+    "topics, nearest phrases": partial(_ours, nearest=True),
+    "as published": partial(_ours, nearest=True, centred=False, apart=False),
     "LDA": _lda,
 }
 """Name -> what finds topics: of a corpus, so many, with a seed."""

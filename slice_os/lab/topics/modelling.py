@@ -78,11 +78,7 @@ class State:
 
 
 def read_passages(corpus: Iterable[Document]) -> list[Passage]:
-    """Return the passages of documents.
-
-    Raises:
-        CorpusError: There is none.
-    """
+    """Return the passages of documents."""
     passages = [passage for document in corpus for passage in split(document)]
     if not passages:
         raise CorpusError("There is no text to find topics in: give files that hold some.")
@@ -97,19 +93,9 @@ def prepare(
     most: int,
     progress: Progress,
 ) -> tuple[Prepared, State]:
-    """Mine the vocabulary and encode it and the passages.
+    """Mine the vocabulary, of `most` phrases that occur `least` times, and encode it and passages.
 
-    Args:
-        passages: Of all documents.
-        encoder: What encodes them.
-        folder: Where vectors are saved now and then, and at an interrupt.
-        least: Occurrences of a word or phrase of the vocabulary.
-        most: Phrases, at most.
-        progress: Told how far it is.
-
-    Raises:
-        TrainingError: No word or phrase is frequent enough, the encoder knows none of the texts, or
-            the folder holds something else.
+    Vectors are saved in the folder now and then, and at an interrupt.
     """
     texts = read_texts(passage.text for passage in passages)
     vocabulary = mine_vocabulary(texts, least, most)
@@ -118,9 +104,15 @@ def prepare(
             f"No word of the text, function words aside, occurs {least} times, so there is nothing "
             "to describe topics with: give more text, or a smaller --least."
         )
-    state = State(folder, _about(passages, vocabulary, encoder))
+    info = encoder.info
+    about = {
+        "texts": _hash(part for passage in passages for part in (passage.document, passage.text)),
+        "vocabulary": _hash(vocabulary.items),
+        "encoder": [info.weights_hash, info.precision, info.dimension],
+    }
+    state = State(folder, about)
     items = _encode(encoder, vocabulary.items, "phrases", state, progress)
-    vectors = _encode(encoder, [one.text for one in passages], "passages", state, progress)
+    vectors = _encode(encoder, [passage.text for passage in passages], "passages", state, progress)
     known = np.flatnonzero(vectors.any(axis=1))
     if not len(known):
         raise TrainingError(
@@ -130,19 +122,6 @@ def prepare(
         passages = [passages[k] for k in known.tolist()]
         texts, vectors = read_texts(passage.text for passage in passages), vectors[known]
     return Prepared(list(passages), texts, vocabulary, vectors, items), state
-
-
-def _about(passages: Sequence[Passage], vocabulary: Vocabulary, encoder: Encoder) -> dict[str, Any]:
-    info = encoder.info
-    return {
-        "texts": _hash(part for one in passages for part in (one.document, one.text)),
-        "vocabulary": _hash(vocabulary.items),
-        "encoder": {
-            "weights_hash": info.weights_hash,
-            "precision": info.precision,
-            "size": info.dimension,
-        },
-    }
 
 
 def _hash(texts: Iterable[str]) -> str:
@@ -170,10 +149,10 @@ def _encode(
     begun, saved = done, time.monotonic()
     try:
         while done < len(texts):
-            found = encoder.encode(texts[done : done + BLOCK])
+            block = encoder.encode(texts[done : done + BLOCK])
             # As they are saved, so that a run that was interrupted ends like one that was not.
-            vectors[done : done + len(found)] = found.astype(np.float16)
-            done += len(found)
+            vectors[done : done + len(block)] = block.astype(np.float16)
+            done += len(block)
             progress(name, done, len(texts))
             if time.monotonic() - saved > SECONDS:
                 save()
@@ -263,12 +242,12 @@ def topics(
             "asked for: give 2 topics, 1 epoch, 2 times and 0 phrases, or more."
         )
     begun = time.monotonic()
-    told = progress or (lambda name, done, count: None)
+    show = progress or (lambda name, done, count: None)
     passages = read_passages(corpus)
     with open_encoder(encoder, device, threads) as loaded:
         folder = Path(output) if output is not None else None
-        found, state = prepare(passages, loaded, folder, least, most, told)
-        matrix = learn(found, Learning(k=k, seed=seed, epochs=epochs), state, told)
+        found, state = prepare(passages, loaded, folder, least, most, show)
+        matrix = learn(found, Learning(k=k, seed=seed, epochs=epochs), state, show)
         described, of_passages = describe(found, matrix, loaded, nearest)
     return TopicReport(
         k,
@@ -306,16 +285,11 @@ def learn(found: Prepared, wanted: Learning, state: State, progress: Progress) -
 
 
 def largest_topics(found: Prepared, of_passages: Any, count: int) -> dict[str, int]:
-    """Return of each document the topic that most of its passages have, as a place from 0.
+    """Return of each document the topic that most of its passages have, the first of equal ones.
 
-    Of topics of as many passages, the first.
-
-    Args:
-        found: The passages.
-        of_passages: int ``[n]``, the topic of each.
-        count: How many topics there are.
+    `of_passages` is the topic of each passage, int ``[n]``, from 0 to `count`.
     """
     votes: dict[str, Any] = {}
     for passage, topic in zip(found.passages, of_passages.tolist(), strict=True):
         votes.setdefault(passage.document, np.zeros(count, np.int64))[topic] += 1
-    return {document: int(some.argmax()) for document, some in votes.items()}
+    return {document: int(counts.argmax()) for document, counts in votes.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -43,11 +42,7 @@ class DevelopmentSet:
     def __init__(
         self, path: Path, rows: int, seed: int = 0, fillers: tuple[int, int] = FILLERS
     ) -> None:
-        """Read `path` and make the passages, each with `fillers` (from, to) other sentences.
-
-        Raises:
-            TrainingError: `path` is not a file of pairs, or they have too few scores.
-        """
+        """Read `path` and make the passages, each with `fillers` (from, to) other sentences."""
         rng = np.random.default_rng([seed, 1])
         pairs = read_pairs(path)
         if rows < 3 or len({pair.likeness for pair in pairs}) < 3:
@@ -138,14 +133,17 @@ class Checkpoints:
         """Measure the averaged weights and keep them if they are the best, or the last.
 
         The student has afterwards, and after an interrupt, what it learnt.
-
-        Raises:
-            TrainingError: A measure is not a number, or the disk is full.
         """
         model = self._student.model
         learned = {name: value.clone() for name, value in model.state_dict().items()}
         try:
-            model.load_state_dict(_averaged(self._base, learned, self._recipe.average))
+            averaged = {
+                name: torch.lerp(self._base[name], value, self._recipe.average)
+                if value.is_floating_point()
+                else value
+                for name, value in learned.items()
+            }
+            model.load_state_dict(averaged)
             model.eval()
             self._keep(step)
         finally:
@@ -182,21 +180,8 @@ class Checkpoints:
             "language": list(base.languages),
             "datasets": [*dict.fromkeys([*filter(None, known), *recipe.learnt_from()])],
         }
-        lines = [f"{name}: {json.dumps(value)}" for name, value in front.items() if value]
-        return "\n".join(
-            [
-                *("---", *lines, "---"),
-                f"# {recipe.name}\n",
-                f"Made by `slice-os train`, step {step} of {recipe.steps}; run.json beside "
-                "this folder says from what.\n",
-            ]
+        lines = [f"{name}: {json.dumps(value)}\n" for name, value in front.items() if value]
+        return (
+            f"---\n{''.join(lines)}---\n# {recipe.name}\n\nMade by `slice-os train`, step {step} "
+            f"of {recipe.steps}; run.json beside this folder says from what.\n"
         )
-
-
-def _averaged(
-    base: Mapping[str, torch.Tensor], learned: Mapping[str, torch.Tensor], share: float
-) -> dict[str, torch.Tensor]:
-    return {
-        name: torch.lerp(base[name], value, share) if value.is_floating_point() else value
-        for name, value in learned.items()
-    }

@@ -66,9 +66,6 @@ def read_contexts(sources: Sequence[Path], wanted: Static, seed: int) -> Context
         sources: Texts in any format that `slice_os.read` reads.
         wanted: The recipe's table.
         seed: Of the random choice.
-
-    Raises:
-        TrainingError: A source cannot be read, or no word occurs in two different sentences.
     """
     known: dict[str, int] = {}
     texts: dict[str, None] = {}

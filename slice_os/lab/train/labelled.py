@@ -15,8 +15,7 @@ from torch.nn import functional
 from slice_os.calibrate.rows import numbered_lines
 from slice_os.errors import TrainingError
 from slice_os.exporters.pooled import WordVectors
-from slice_os.lab.train.best_spans import best_spans
-from slice_os.lab.train.losses import in_batch_loss, slice_loss
+from slice_os.lab.train.losses import best_spans, in_batch_loss, slice_loss
 from slice_os.lab.train.recipe import Pairs, Slice, Triplets
 from slice_os.lab.train.sampling import FILLERS, Passages, ScoredPair, place
 from slice_os.lab.train.student import Objective, Student
@@ -68,12 +67,7 @@ class TripleBatches:
             self.take()
 
     def take(self) -> list[Triple]:
-        """Return this process's share of as many rows as all processes take.
-
-        Raises:
-            EvaluationError: The file cannot be read, or holds no triple.
-            TrainingError: A row is none.
-        """
+        """Return this process's share of as many rows as all processes take."""
         rows = self._batch * self._processes
         batch = list(islice(self._rows, rows))
         while len(batch) < rows:

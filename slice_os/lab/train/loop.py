@@ -32,12 +32,7 @@ class Loop:
         accelerator: Accelerator,
         progress: Callable[[TrainingProgress], None] | None,
     ) -> None:
-        """Load the base, the objectives and, if there is one, the state to resume from.
-
-        Raises:
-            TrainingError: The data or the state is not usable.
-            ExportError: The base is not a usable checkpoint.
-        """
+        """Load the base, the objectives and, if there is one, the state to resume from."""
         self._recipe = recipe
         self._run = run
         self._accelerator = accelerator
@@ -92,21 +87,13 @@ class Loop:
                 self._measure()
                 if self._step == recipe.steps:
                     self._save()
-                rate = words / max(time.monotonic() - begun, 1e-9)
-                if self._accelerator.is_main_process:
-                    self._run.log(
-                        {
-                            "step": self._step,
-                            "losses": losses,
-                            "measures": self._checkpoints.measures,
-                        }
-                    )
-                    if self._progress:
-                        self._progress(
-                            TrainingProgress(
-                                self._step, recipe.steps, losses, rate, self._checkpoints.measures
-                            )
-                        )
+                if not self._accelerator.is_main_process:
+                    continue
+                step, measures = self._step, self._checkpoints.measures
+                self._run.log({"step": step, "losses": losses, "measures": measures})
+                if self._progress:
+                    rate = words / max(time.monotonic() - begun, 1e-9)
+                    self._progress(TrainingProgress(step, recipe.steps, losses, rate, measures))
         except KeyboardInterrupt:
             if self._whole:
                 self._save()

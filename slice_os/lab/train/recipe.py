@@ -302,11 +302,7 @@ class Recipe(Part, frozen=True):
 
 
 def read_recipe(path: str | Path) -> Recipe:
-    """Read a recipe.
-
-    Raises:
-        TrainingError: It is not there, is not TOML, or says what is not understood.
-    """
+    """Read a recipe."""
     path = Path(path)
     try:
         recipe = toml.decode(path.read_bytes(), type=Recipe)

@@ -35,11 +35,7 @@ class Passages:
     """Passages of `words` words (a range) of plain text, in memory, to draw from."""
 
     def __init__(self, sources: Sequence[tuple[Path, float]], words: tuple[int, int]) -> None:
-        """Read `sources`, paths with their weights.
-
-        Raises:
-            TrainingError: A source cannot be read or holds no passage.
-        """
+        """Read `sources`, paths with their weights."""
         self._words = words
         self._texts: list[list[str]] = []
         for path, _ in sources:
@@ -90,9 +86,6 @@ def read_pairs(path: Path, most: float = 5.0) -> list[ScoredPair]:
     Args:
         path: The file, with a header; quotes mean nothing.
         most: The maximum score.
-
-    Raises:
-        EvaluationError: The file is not such a file; the line is named.
     """
     rows = read_unquoted(path, ("sentence1", "sentence2", "score"), (0, most))
     return [ScoredPair(first, second, score / most) for first, second, score in rows]

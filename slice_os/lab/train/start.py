@@ -37,11 +37,6 @@ def objectives_of(
         device: Where teachers run.
         process: Which of the processes that train together this is.
         processes: How many there are.
-
-    Raises:
-        TrainingError: The data cannot be used.
-        EncoderError: A teacher's encoder folder is not usable.
-        ExportError: A checkpoint is not usable.
     """
     passages = Passages(
         [(root / text.path, text.weight) for text in recipe.text], recipe.passage_words

@@ -91,11 +91,7 @@ class Distillation:
     def __init__(
         self, wanted: Static, bags: Bags, start: Tensor, sentences: Tensor, seed: int
     ) -> None:
-        """Take the table to begin with and the sentences' unit vectors by the teacher, ``[S, d]``.
-
-        Raises:
-            TrainingError: There are too few sentences.
-        """
+        """Take the first table and the sentences' unit vectors by the teacher, ``[S, d]``."""
         self._wanted, self._bags, self._sentences, self._seed = wanted, bags, sentences, seed
         self._held = min(wanted.validation, len(bags) // 10)
         if self._held < 3 or len(bags) - self._held < wanted.batch:
@@ -110,11 +106,7 @@ class Distillation:
         self._lowest = self._validate()
 
     def learn(self) -> tuple[dict[str, float], int]:
-        """Take a step; return the losses, and how many words were seen.
-
-        Raises:
-            TrainingError: The loss is not a number.
-        """
+        """Take a step; return the losses, and how many words were seen."""
         rng = np.random.default_rng([self._seed, self.step])
         count = len(self._bags) - self._held
         rows = torch.from_numpy(rng.choice(count, self._wanted.batch, replace=False, shuffle=False))
@@ -199,12 +191,7 @@ class StaticRun:
             self._pairs = read_pairs(root / recipe.development.pairs)[: recipe.development.rows]
 
     def run(self) -> TrainingReport:
-        """Make what is not made yet.
-
-        Raises:
-            TrainingError: The texts are too few, or the base has too few dimensions.
-            EncoderError: The base is not usable.
-        """
+        """Make what is not made yet."""
         state = self._run.load() or {}
         if not state.get("finished"):
             self._measures = dict(state.get("measures", {}))

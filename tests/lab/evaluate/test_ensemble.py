@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from slice_os.encoders import load_encoder
 from slice_os.errors import EncoderError
 from slice_os.exporters.static import write_static
-from slice_os.lab.evaluate.ensemble import Ensemble
 
+Ensemble = runpy.run_path(str(Path(__file__).parents[3] / "recipes/static_peers.py"))["Ensemble"]
 TEXTS = ["red fox", "a red dog", "the fox", "dog"]
 
 

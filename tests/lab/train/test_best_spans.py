@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch.nn.functional import normalize
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from slice_os.lab.train.best_spans import best_spans
+from slice_os.lab.train.losses import best_spans
 from slice_os.spans import fit_window
 
 # float32 words of about unit length, spans of up to 12 of them: some ten roundings of 6e-8 each.

@@ -5,8 +5,7 @@ import math
 import pytest
 import torch
 
-from slice_os.lab.train.best_spans import best_spans
-from slice_os.lab.train.losses import in_batch_loss, slice_loss
+from slice_os.lab.train.losses import best_spans, in_batch_loss, slice_loss
 
 
 def test_slice_loss_of_numbers_worked_out_by_hand():
