@@ -46,15 +46,17 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
         ) from exc
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text file that are not blank, numbered from 1, without their ends.
+def numbered_lines(path: Path, newline: str | None = None) -> Iterator[tuple[int, str]]:
+    r"""Yield the lines of a text file that are not blank, numbered from 1, without their ends.
+
+    A carriage return ends a line too, unless `newline` is ``"\n"``.
 
     Raises:
         EvaluationError: The file cannot be read or holds no line, or a line holds bytes that are
             not of the file's encoding.
     """
     empty = True
-    with open_bytes(path) as stream, open_text(stream, newline=None) as lines:
+    with open_bytes(path) as stream, open_text(stream, newline=newline) as lines:
         for number, line in enumerate(lines, start=1):
             if BROKEN in line:
                 raise EvaluationError(

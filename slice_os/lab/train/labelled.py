@@ -41,14 +41,14 @@ def read_triples(path: str | Path) -> Iterator[Triple]:
         EvaluationError: The file is missing, empty or not text.
         TrainingError: A row has not three fields with text.
     """
-    for number, row in numbered_lines(Path(path)):
+    for number, row in numbered_lines(Path(path), newline="\n"):
         fields = row.split("\t")
         if len(fields) != 3 or not all(map(str.strip, fields)):
             raise TrainingError(
                 f"{path}, line {number}, is not query<TAB>positive<TAB>negative, as in MS MARCO's "
                 "triples.train.small.tsv: correct it or remove it."
             )
-        yield Triple(*fields)
+        yield Triple(*map(str.strip, fields))
 
 
 class TripleBatches:

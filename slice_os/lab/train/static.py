@@ -19,10 +19,9 @@ from slice_os.exporters.static import write_static
 from slice_os.lab.evaluate.significance import correlate
 from slice_os.lab.train.contexts import Contexts, Extraction, read_contexts
 from slice_os.lab.train.losses import row_loss
-from slice_os.lab.train.recipe import Recipe, Static
+from slice_os.lab.train.recipe import Recipe, Static, folder_of
 from slice_os.lab.train.run import BEST, EXTRACTED, RunFolder, TrainingProgress, TrainingReport
 from slice_os.lab.train.sampling import ScoredPair, read_pairs
-from slice_os.lab.train.start import folder_of
 from slice_os.types import Float32
 
 CLIP = 5.0

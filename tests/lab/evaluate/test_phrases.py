@@ -175,14 +175,14 @@ def test_only_short_sentences_of_paws(folder):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("bird.txt", "a\tb\n1\t2\n", "line 2, has not the columns term1"),
+        ("bird.txt", "a\tb\n1\t2\n", "line 2, has no column term1"),
         ("bird.txt", BIRD.replace("0.85", "8.5"), "line 4"),
         ("turney.txt", "bass fiddle | contrabass\n", "line 1, is not a bigram"),
-        ("ppdb-test.txt", "one|||two\n", r"line 1, is not phrase\|\|\|phrase"),
+        ("ppdb-test.txt", "one|||two\n", "line 1, has no column score"),
         ("pic-ps-dev.json", '{"data": [{"phrase1": 1}]}', "not PiC-PS's JSON"),
-        ("paws.tsv", "id\tsentence1\n1\ta\n", "line 2, has not the columns sentence1"),
+        ("paws.tsv", "id\tsentence1\n1\ta\n", "line 2, has no column sentence2"),
         ("bird.txt", "", "is empty"),
-        ("bird.txt", BIRD.splitlines()[0], "holds nothing"),
+        ("bird.txt", BIRD.splitlines()[0], "holds no pair"),
     ],
 )
 def test_a_file_that_cannot_be_used(folder, name, text, message):

@@ -144,7 +144,7 @@ def test_nothing_stays_behind_of_an_index_for_one_evaluation(folder, tmp_path, m
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     seen = []
     evaluate_retrieval(
-        folder, settings=["lexical"], progress=lambda _: seen.extend(tmp_path.iterdir())
+        folder, settings=["lexical"], progress=lambda *_: seen.extend(tmp_path.iterdir())
     )
     assert seen
     assert list(tmp_path.iterdir()) == []

@@ -34,9 +34,9 @@ def test_run_files_go_out_and_in_again(folder, place, tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("1 Q0 bread 1 0.5", "has 5 columns instead of 6"),
-        ("1 Q0 bread 1 high tag", "the score 'high'"),
-        ("1 Q0 bread 1 nan tag", "the score 'nan'"),
+        ("1 Q0 bread 1 0.5", "is not a query, Q0, a document"),
+        ("1 Q0 bread 1 high tag", "is not a query, Q0, a document"),
+        ("1 Q0 bread 1 nan tag", "no number as its score"),
         ("1 Q0 cancel 2 0.5 tag", "'cancel' again for query '1'"),
     ],
 )
@@ -67,8 +67,8 @@ def test_ids_with_spaces_stand_in_no_run_file(tmp_path):
 
 
 def test_an_interruption_leaves_whole_files(folder, place, tmp_path):
-    def interrupt(progress):
-        if progress.stage == "dense" and progress.done == 3:
+    def interrupt(stage, done, count):
+        if stage == "dense" and done == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -267,21 +267,3 @@ def test_what_is_kept_for_the_gradient_is_less_than_the_words(crossed):
             queries.requires_grad_(), words.requires_grad_(), torch.full((4,), 50), crossed=crossed
         )
     assert 0 < sum(kept) < words.numel() / 2
-
-
-@pytest.mark.parametrize(
-    ("queries", "words", "counts", "lengths", "message"),
-    [
-        ((2, 8), (2, 5, 7), 2, range(1, 3), r"give \[Q, d\] and \[B, N, d\]"),
-        ((2, 8), (2, 8), 2, range(1, 3), r"give \[Q, d\] and \[B, N, d\]"),
-        ((2, 8), (2, 5, 8), 3, range(1, 3), "a count for each passage"),
-        ((3, 8), (2, 5, 8), 2, range(1, 3), "as many queries as passages"),
-        ((2, 8), (2, 5, 8), 2, range(0), "not a range of span lengths"),
-        ((2, 8), (2, 5, 8), 2, range(0, 4), "not a range of span lengths"),
-        ((2, 8), (2, 5, 8), 2, range(1, 9, 2), "not a range of span lengths"),
-        ((2, 8), (2, 5, 8), 2, [range(1, 9)], "1 ranges of lengths for 2 queries"),
-    ],
-)
-def test_what_does_not_belong_together_is_refused(queries, words, counts, lengths, message):
-    with pytest.raises(ValueError, match=message):
-        best_spans(torch.zeros(queries), torch.zeros(words), torch.ones(counts, dtype=int), lengths)
