@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from slice_os.cli.options import (
     json_option,
     threads_option,
 )
-from slice_os.cli.output import counted, echo_columns, echo_json, progress_bar, shorten
+from slice_os.cli.output import counted, echo_columns, echo_json, shorten, text_bar
 from slice_os.cli.running import say
 from slice_os.errors import CorpusError
 from slice_os.lab.cli import count_option, path_option
@@ -92,10 +91,12 @@ def topics_command(
             raise CorpusError(f"{file} cannot be written: there is no such folder.")
     if phrases and phrases.suffix.lower() != ".csv":
         raise CorpusError(f"The phrases file {phrases} must be called .csv.")
-    rejected = Rejected()
-    with stages() as show:
+    rejects: list[Reject] = []
+    with text_bar() as show:
         try:
-            report = topics(read(*paths, **reading, on_reject=rejected), progress=show, **options)
+            report = topics(
+                read(*paths, **reading, on_reject=rejects.append), progress=show, **options
+            )
         except KeyboardInterrupt:
             if options["output"] is None:
                 say("With --output FOLDER, the next run would go on from here.")
@@ -125,8 +126,7 @@ def topics_command(
             f"{counted(report.words, 'word')}, in {report.seconds:.1f} s.",
             err=True,
         )
-    if rejected.count:
-        raise click.exceptions.Exit(REJECTED)
+    _exit_for(rejects)
 
 
 @click.command(
@@ -189,9 +189,9 @@ def evaluate_topics_command(
     """
     from slice_os import evaluate_topics, read
 
-    rejected = Rejected()
-    with stages() as show:
-        corpus = read(*paths, **reading, on_reject=rejected)
+    rejects: list[Reject] = []
+    with text_bar() as show:
+        corpus = read(*paths, **reading, on_reject=rejects.append)
         measured = evaluate_topics(corpus, k, progress=show, **options)
     if as_json:
         echo_json([model.to_dict() for model in measured])
@@ -209,8 +209,7 @@ def evaluate_topics_command(
             ],
             left=(1,),
         )
-    if rejected.count:
-        raise click.exceptions.Exit(REJECTED)
+    _exit_for(rejects)
 
 
 def _mean(mean: float, deviation: float) -> str:
@@ -219,37 +218,11 @@ def _mean(mean: float, deviation: float) -> str:
     return f"{mean:.0f}" if mean >= 2 else f"{mean:.3f} ± {deviation:.3f}"
 
 
-class Rejected:
-    """Counts what could not be read, and names the first of it.
-
-    Attributes:
-        count: How much it was.
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, reject: Reject) -> None:
-        """Take one."""
-        self.count += 1
-        if self.count <= SHOWN:
-            say(f"Rejected: {shorten(f'{reject.place}: {reject.reason}', 300)}")
-        elif self.count == SHOWN + 1:
-            say("More are rejected.")
-
-
-@contextmanager
-def stages() -> Iterator[Callable[[str, int, int], None]]:
-    """Give a function that shows on a terminal what is done, and how much of it."""
-    with progress_bar(1.0) as bar:
-        last = ""
-
-        def show(name: str, done: int, count: int) -> None:
-            nonlocal last
-            if name != last:
-                bar.reset()
-                last = name
-            bar.set_description_str(f"{name}: {done:,} of {count:,}", refresh=False)
-            bar.update(done / count - bar.n)
-
-        yield show
+def _exit_for(rejects: Sequence[Reject]) -> None:
+    """Name the first of what could not be read, if anything, and end with its exit code."""
+    for reject in rejects[:SHOWN]:
+        say(f"Rejected: {shorten(f'{reject.place}: {reject.reason}', 300)}")
+    if len(rejects) > SHOWN:
+        say(f"Rejected in all: {len(rejects):,}.")
+    if rejects:
+        raise click.exceptions.Exit(REJECTED)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from slice_os.calibrate import rows
 from slice_os.calibrate.rows import numbered_lines, read_rows
@@ -301,38 +301,30 @@ def run_name(label: str) -> str:
     return f"{re.sub('[^A-Za-z0-9._-]+', '-', label)}.run"
 
 
-@dataclass(slots=True)
-class SmartRecord:
-    """A document or a query: its id, the line it begins in, and its fields on one line each."""
-
-    id: str
-    line: int
-    fields: dict[str, str] = field(default_factory=dict)
-
-
 def _read_smart(folder: Path, corpus: Path, split: str | None) -> Collection:
     _no_split(folder, split)
     file = _needed(folder, "queries", "*.QRY")
-    texts = ((record.line, record.id, record.fields.get("W", "")) for record in _records(file))
+    texts = ((line, query, fields.get("W", "")) for line, query, fields in _records(file))
     qrels = _read_smart_qrels(_needed(folder, "judgements", "*.REL"))
     documents = partial(_smart_documents, corpus)
     return _collection(folder, documents, _queries(file, texts), file, qrels)
 
 
 def _smart_documents(file: Path) -> Iterator[Document]:
-    for record in _records(file):
-        title = record.fields.get("T", "")
-        yield Document(record.id, f"{title}\n{record.fields.get('W', '')}".strip(), title)
+    for _, identity, fields in _records(file):
+        title = fields.get("T", "")
+        yield Document(identity, f"{title}\n{fields.get('W', '')}".strip(), title)
 
 
-def _records(path: Path) -> Iterator[SmartRecord]:
-    record: SmartRecord | None = None
+def _records(path: Path) -> Iterator[tuple[int, str, dict[str, str]]]:
+    """Yield the line in which a record begins, its id, and its fields on one line each."""
+    record: tuple[int, str, dict[str, str]] | None = None
     name = ""
     for number, line in numbered_lines(path):
         if begun := _RECORD.match(line):
             if record is not None:
                 yield record
-            record, name = SmartRecord(begun[1], number), ""
+            record, name = (number, begun[1], {}), ""
         elif record is None:
             raise EvaluationError(
                 f"{path}, line {number}, is {line.strip()[:40]!r}: a SMART file begins with "
@@ -341,15 +333,14 @@ def _records(path: Path) -> Iterator[SmartRecord]:
         elif named := _FIELD.match(line):
             name = named[1]
         else:
-            text = " ".join(line.split())
-            record.fields[name] = f"{record.fields[name]} {text}" if name in record.fields else text
+            fields, text = record[2], " ".join(line.split())
+            fields[name] = f"{fields[name]} {text}" if name in fields else text
     if record is not None:
         yield record
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A format of collections: `files` are what its folder holds, for people.
+class Format(NamedTuple):
+    """A format of collections: what its folder holds, for people, and how it is read.
 
     A file whose name fits one of `patterns` tells the format; `read` is called with the folder,
     that file, and the split that was asked for.

@@ -168,11 +168,8 @@ class Answers:
     ) -> tuple[int, Counter[str]]:
         """Add the rows that `answer` gives; return how many, and why the others are none.
 
-        Args:
-            questions: What to ask for.
-            answer: Called in several threads; gives a row, or None and the reason.
-            workers: How many questions are asked at once.
-            progress: Is told how many rows were added, and the failures.
+        `answer` is called in several threads and gives a row, or None and the reason; `progress`
+        is told how many rows were added, and the failures.
         """
         failures: Counter[str] = Counter()
         added = 0

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from statistics import fmean
+from typing import TypeVar
 
 import numpy as np
 import regex
@@ -15,6 +16,7 @@ from slice_os.lab.ranking.baselines import BM25
 from slice_os.lab.ranking.ranker import cut_sentences, evened
 from slice_os.types import Float32
 
+T = TypeVar("T")
 _WORDS = regex.compile(r"\w+")
 
 
@@ -141,12 +143,16 @@ def _mixed(
     if not split:
         at = int(rng.integers(len(fillers) + 1))
         return (*fillers[:at], *shared, *fillers[at:])
-    # Each shared sentence goes before another filler, or after the last.
-    places = np.sort(rng.choice(len(fillers) + 1, len(shared), replace=False)).tolist()
-    mixed = list(fillers)
-    for place, sentence in zip(reversed(places), reversed(shared), strict=True):
-        mixed.insert(place, sentence)
-    return tuple(mixed)
+    return tuple(_inserted(fillers, shared, rng))
+
+
+def _inserted(texts: Sequence[T], parts: Sequence[T], rng: np.random.Generator) -> list[T]:
+    """Return `texts` with `parts` in their order, each before another text or after the last."""
+    places = np.sort(rng.choice(len(texts) + 1, len(parts), replace=False)).tolist()
+    mixed = list(texts)
+    for place, part in zip(reversed(places), reversed(parts), strict=True):
+        mixed.insert(place, part)
+    return mixed
 
 
 def _drawn(
@@ -300,11 +306,8 @@ def _case(
             made = [others[k] for k in rng.choice(len(others), degree - 1, replace=False)]
             middle = int(rng.integers(1, len(text))) if split else len(text)
             own = [part for part in (text[:middle], text[middle:]) if part]
-            # Each part goes before another of the other texts, or after the last.
-            places = np.sort(rng.choice(degree, len(own), replace=False)).tolist()
-            for place, part in zip(reversed(places), reversed(own), strict=True):
-                made.insert(place, part)
-            documents[f"{kind}, {copy}"] = tuple(chain.from_iterable(made))
+            parts = _inserted(made, own, rng)
+            documents[f"{kind}, {copy}"] = tuple(chain.from_iterable(parts))
             types[f"{kind}, {copy}"] = kind
     return DegreeCase(query, documents, types)
 

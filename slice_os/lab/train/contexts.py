@@ -60,13 +60,7 @@ class Contexts:
 
 
 def read_contexts(sources: Sequence[Path], wanted: Static, seed: int) -> Contexts:
-    """Read the sentences of texts and choose each word's contexts.
-
-    Args:
-        sources: Texts in any format that `slice_os.read` reads.
-        wanted: The recipe's table.
-        seed: Of the random choice.
-    """
+    """Read the sentences of texts, as `slice_os.read` reads them; choose each word's contexts."""
     known: dict[str, int] = {}
     texts: dict[str, None] = {}
     flat, bounds = array("q"), array("q", [0])
@@ -191,12 +185,9 @@ class Extraction:
         save: Callable[[dict[str, Any]], None],
         progress: Callable[[int, int, float], None],
     ) -> None:
-        """Encode the texts that are left.
+        """Encode the texts that are left, and save the state now and then, and at an interrupt.
 
-        Args:
-            teacher: What encodes them.
-            save: Takes the state now and then, and at an interrupt.
-            progress: Told how many texts are encoded, of how many, and the words a second.
+        `progress` is told how many texts are encoded, of how many, and the words a second.
         """
         begun = saved = time.monotonic()
         words, whole = 0, True

@@ -124,14 +124,9 @@ class SpanDistillation(Objective):
         second: Encoder | None = None,
         ranking: RankingDistillation | None = None,
     ) -> None:
-        """Take the teachers.
+        """Take a teacher of the student's space, and a second of any space.
 
-        Args:
-            settings: The recipe's table.
-            passages: What is drawn from.
-            teacher: Of the student's space.
-            second: Of any space.
-            ranking: Its passages, once encoded, serve both objectives.
+        The passages of `ranking`, once encoded, serve both objectives.
         """
         self._settings = settings
         self._passages = passages

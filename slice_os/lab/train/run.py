@@ -63,10 +63,8 @@ class RunFolder:
     def __init__(self, folder: Path, about: dict[str, Any]) -> None:
         """Make `folder`, or open the run in it to resume it.
 
-        Args:
-            folder: The run's folder.
-            about: The recipe, data and models of the run. It resumes only with the same; without
-                a saved state it starts again.
+        It resumes only with the same recipe, data and models, as `about` says; without a saved
+        state it starts again.
         """
         self.folder = folder
         known = folder / ABOUT

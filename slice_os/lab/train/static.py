@@ -58,13 +58,8 @@ def components(sample: Float32, vectors: Float32, dropped: int, kept: int) -> Fl
     """Return `vectors`, less the mean of `sample`, in its principal components.
 
     Wada et al. (2025), section 2.2: the first `dropped` components, of which all sentences have
-    some, are left out, and the `kept` next ones taken.
-
-    Args:
-        sample: float32 ``[n, d]``, whose principal components these are.
-        vectors: float32 ``[V, d]``.
-        dropped: How many of the first are left out.
-        kept: How many are taken.
+    some, are left out, and the `kept` next ones taken. `sample` is float32 ``[n, d]``, `vectors`
+    ``[V, d]``.
     """
     middle = sample.mean(axis=0, dtype=np.float64)
     centred = sample - middle
