@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import logging
 import os
 import re
@@ -16,9 +15,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from itertools import chain, groupby
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
-from slice_os.corpus.encodings import Recoded, as_utf8, check_encoding, guess_note
+from slice_os.corpus.encodings import as_utf8, check_encoding, guess_note, open_as
 from slice_os.corpus.formats import FORMATS, Format, Row, Rows, Whole, format_of, is_compressed
 from slice_os.corpus.limits import PACKED_BYTES, check_text, read_all
 from slice_os.corpus.parse_process import parse_apart, rows_apart
@@ -277,8 +276,7 @@ class Corpus:
         if kind.apart:
             return rows_apart(kind.parse, read_all(stream, PACKED_BYTES))
         if self._reading.encoding and kind.encoded:
-            raw: Any = Recoded(stream, self._reading.encoding)
-            return kind.parse(cast(BinaryIO, io.BufferedReader(raw)))
+            return kind.parse(cast(BinaryIO, open_as(stream, self._reading.encoding)))
         return kind.parse(stream)
 
 

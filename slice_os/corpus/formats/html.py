@@ -34,7 +34,7 @@ def parse_whole_page(data: bytes) -> Parsed:
 
 def _parse(data: bytes, whole: bool) -> Parsed:
     check_html(data := _EMBEDDED.sub(b"", data))
-    source, broken, guess = decode(data, declares=True)
+    source, broken, guess = decode(data)
     tree = tree_of(source)
     title = tree.css_first("title")
     name = " ".join(title.text().split()) if title else ""
