@@ -19,6 +19,8 @@ from slice_os.types import Document
 TEXT_FIELDS = ("text", "content", "contents", "body", "passage", "message")
 TITLE_FIELD = "title"
 ID_FIELDS = ("id", "_id")
+TABLE_FIELD = "table"
+"""What stands above the header of a table."""
 EVERY = "*"
 """Stands for all fields that hold text."""
 
@@ -74,7 +76,8 @@ class Fields:
         talks = [talk.field for row in rows[:_LOOKED_AT] if (talk := conversation_in(row))]
         if any(field.rpartition(".")[2].lower() in LISTS for field in talks):
             return self, ""
-        taken = {self.id, self.title, *(usual(names, name) for name in (TITLE_FIELD, *ID_FIELDS))}
+        usual_names = (usual(names, name) for name in (TITLE_FIELD, *ID_FIELDS))
+        taken = {self.id, self.title, TABLE_FIELD, *usual_names}
         lengths = {
             name: _length([row[name] for row in flat if name in row])
             for name in names
