@@ -197,6 +197,8 @@ def _answers(job: dict[str, Any], data: bytes) -> Iterator[dict[str, Any]]:
         error = "is nested too deeply"
     except MemoryError:
         items, error = [], f"takes more than {MEMORY >> 20} MB of memory: split it"
+    except Exception as exc:
+        error = f"cannot be read: it breaks its reader ({type(exc).__name__}: {exc})"
     yield {"items": items, "error": error, "done": True}
 
 
