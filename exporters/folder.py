@@ -57,7 +57,7 @@ def export(
         max_tokens: The longest input; what the checkpoint states if None.
         span_range: The fewest and the most words of a span that the encoder is made for.
         axes: Texts to whose spans' principal axes the vectors are turned, so that their first
-            dimensions say most (`slice_os.spans.principal_axes`); or an encoder folder whose axes
+            dimensions say most (`exporters.axes.principal_axes`); or an encoder folder whose axes
             are taken, so that both are of the same weights. No degree changes.
         head_texts: Texts to whose spans the phrase head is fitted; 60 packaged passages without
             any.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from slice_os.encoders import EncoderInfo
 from slice_os.errors import EncoderMismatchError
 from slice_os.run_stats import Effort
-from slice_os.spans import Aim, PackedPassage
+from slice_os.spans import PackedPassage, PhraseBatch
 from slice_os.text.filters import Condition, Filter
 from slice_os.types import Document, DocumentInfo, Float32, Metadata, Passage, Plain, Reject
 
@@ -149,7 +149,7 @@ class SearchQuery:
         reach: The last rank that this search may be asked for: ranks that are asked for one after
             the other, with the same reach, are cut from one sequence.
         words: The words of the query, for late interaction.
-        late: The share of late interaction in the dense score (`search.rerank`).
+        late: The share of late interaction in the dense score (`engine.rerank`).
     """
 
     text: str
@@ -176,13 +176,13 @@ class MiningQuery:
     """Phrases, and how near to one of them a span has to be.
 
     Attributes:
-        aim: The phrases and their thresholds.
+        phrases: The phrases and their thresholds.
         filters: What the passages have to meet.
         graph: Let an approximate index say which passages to read, by their vectors in context
             alone, where there is one; else every word is read.
     """
 
-    aim: Aim
+    phrases: PhraseBatch
     filters: Sequence[Condition] = ()
     graph: bool = False
 
@@ -270,6 +270,8 @@ class Backend(ABC):
     meta: IndexMeta
     connection: Mapping[str, Any] = MappingProxyType({})
     """The options that it was opened with."""
+    ranks_at_once: int = 100
+    """Candidates whose words are read at once where a search goes on through the ranks: 20 MB."""
 
     @cached_property
     def effort(self) -> Effort:

@@ -11,14 +11,13 @@ from typing import NamedTuple, cast
 import numpy as np
 import regex
 
-from slice_os.encoders import Encoder
-from slice_os.encoders.alone import AloneVectors
+from slice_os.encoders import Encoder, StandaloneVectors
 from slice_os.encoders.judge import Judge, Placed
 from slice_os.spans import (
     MAX_WORDS,
     VERBATIM,
+    EncodedQuery,
     PackedPassage,
-    Question,
     ScoredSpan,
     SpanTables,
     best_span,
@@ -26,7 +25,7 @@ from slice_os.spans import (
     enumerate_spans,
     full_range,
     length_window,
-    questions,
+    prepare_queries,
     span_cosines,
     span_norms,
     top_spans,
@@ -128,15 +127,15 @@ class Encoded:
         return span_cosines(scores, span_norms(vectors, self.lengths[-1]), lengths)
 
     @cached_property
-    def asking(self) -> list[Question]:
+    def asking(self) -> list[EncodedQuery]:
         """What the passages' spans are compared with, as in a search."""
         vectors, encoder = self.asked, self.encoder
         lengths = [
             length_window(max(1, count_words(query)), self.lengths[-1]) for query in self.queries
         ]
         rows = {query: row for row, query in enumerate(self.queries)}  # one of each
-        asked = encoder.head.ask(vectors[list(rows.values())]) if encoder.head else None
-        found = questions(
+        asked = encoder.head.project(vectors[list(rows.values())]) if encoder.head else None
+        found = prepare_queries(
             list(rows),
             vectors[list(rows.values())],
             [lengths[row] for row in rows.values()],
@@ -173,9 +172,9 @@ class Encoded:
     def shown(self) -> list[ShownSpan]:
         """The span that a search shows of each passage: the best, encoded alone."""
         found = [self.best(row, shown=True) for row in range(len(self.queries))]
-        alone = AloneVectors(self.encoder)
+        alone = StandaloneVectors(self.encoder)
         asked = alone.encode([question.text for question in self.asking]).astype(np.float64)
-        texts = [one[0].place_text(one[1][:2]) if one else "" for one in found]
+        texts = [one[0].span_text(one[1][:2]) if one else "" for one in found]
         vectors = alone.encode(texts)
         shown = []
         for row, one in enumerate(found):

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from slice_os.errors import LocationError
 from slice_os.files import write_whole
 from slice_os.host import Forkable, whole_at_fork
-from slice_os.spans import Block, reaching
+from slice_os.spans import PassageBlock, scan_passages
 from slice_os.storage.contract import (
     BEGUN,
     Backend,
@@ -317,12 +317,12 @@ class LocalBackend(Backend, Forkable):
         left = Event()
 
         def reached(segment: Segment) -> list[tuple[int, list[int]]]:
-            def read(first: int, last: int) -> Block:
+            def read(first: int, last: int) -> PassageBlock:
                 if left.is_set():  # with thousands of phrases a segment takes seconds
                     raise CancelledError
                 return segment.block(first, last)
 
-            return list(reaching(segment.bounds, read, query.aim))
+            return list(scan_passages(segment.bounds, read, query.phrases))
 
         with self._own_state() as (database, segments), ExitStack() as stack:
             places = Places(segments)
