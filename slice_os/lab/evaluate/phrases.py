@@ -29,7 +29,7 @@ from slice_os.lab.evaluate.phrase_sets import (
 from slice_os.lab.evaluate.probe import probe, raw_vectors
 from slice_os.lab.evaluate.scorers import find_words, vector_between
 from slice_os.lab.evaluate.significance import correlate
-from slice_os.spans.norms import Float64
+from slice_os.spans.cosines import Float64
 from slice_os.text import terms
 from slice_os.types import Plain
 
