@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from slice_os.calibration.rows import field, read_rows, score
-from slice_os.calibration.thresholds import load_stats
 from slice_os.encoders import EncoderLike, open_encoder
 from slice_os.encoders.judges import NO_JUDGE, JudgeLike, open_judge
 from slice_os.errors import EvaluationError
@@ -26,6 +25,7 @@ from slice_os.lab.evaluate.significance import (
     WilliamsTest,
     compare,
     correlate,
+    load_stats,
 )
 from slice_os.spans import MAX_WORDS
 

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from slice_os.calibration.rows import numbered_lines
-from slice_os.calibration.thresholds import load_stats
 from slice_os.encoders import Encoder, EncoderLike, open_encoder
 from slice_os.errors import EvaluationError, MissingExtraError
 from slice_os.lab.evaluate.phrase_sets import (
@@ -28,7 +27,7 @@ from slice_os.lab.evaluate.phrase_sets import (
 )
 from slice_os.lab.evaluate.probe import probe, raw_vectors
 from slice_os.lab.evaluate.scorers import find_words, vector_between
-from slice_os.lab.evaluate.significance import correlate
+from slice_os.lab.evaluate.significance import correlate, load_stats
 from slice_os.spans.cosines import Float64
 from slice_os.text import terms
 from slice_os.types import Plain

@@ -245,6 +245,12 @@ def test_intervals_hold_what_other_labels_say_at_the_same_degree():
     assert held >= 32  # of those re-chosen for the precision wanted, half are
 
 
+def test_twelve_right_labels_prove_no_precision_of_one():
+    found = calibrate(Labels(np.linspace(0.6, 1, 12), np.ones(12), np.ones(12)), precision=0.9)
+    assert found.precision == 1.0
+    assert found.precision_interval == pytest.approx((0.757, 1.0), abs=0.001)  # Wilson, 12 of 12
+
+
 def test_a_sample_with_labels_is_read_as_one_whatever_index_is_set(place, monkeypatch):
     monkeypatch.setenv("SLICE_OS_INDEX", str(place / "i.slice"))
     rows = "".join(
