@@ -6,12 +6,24 @@ the fix. Errors of other libraries are mapped at the border with ``raise ... fro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal obeys instead of showing it: C0 (but tabs and line ends), C1, bidi controls."""
+
+
+def visible(text: str) -> str:
+    r"""Return a text with its control characters escaped: ``\x1b``."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
 
 class SliceOSError(Exception):
-    """Base of every error that slice-os raises on purpose."""
+    """Base of every error that slice-os raises on purpose; its text is safe on a terminal."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class CorpusError(SliceOSError):
@@ -55,7 +67,7 @@ class IndexLockedError(LocationError):
 
 
 class MovedError(LocationError):
-    """The location names a newer generation now, which holds all that was acknowledged before."""
+    """The location names a newer generation, or soon will; it holds all that was acknowledged."""
 
 
 class IndexDamagedError(LocationError):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from slice_os.operate.findings import DELETED_SHARE, Asker, Notes, size_of
-from slice_os.storage.cluster.disks import passes
 
 if TYPE_CHECKING:
     pass
@@ -14,27 +13,20 @@ if TYPE_CHECKING:
 
 FULL_HEAP = 85
 SMALL_HEAP = 1_000_000_000
-_DISK = "cluster.routing.allocation.disk."
 
 
 def examine_nodes(asker: Asker, notes: Notes) -> list[dict[str, Any]]:
     """Note the nodes and what presses them; return them."""
     stats = asker.get("/_nodes/stats/jvm,fs,os")
-    settings = asker.get("/_cluster/settings", include_defaults="true", flat_settings="true")
     if not stats:
         return []
     nodes = [_node(node) for node in stats["nodes"].values()]
     notes.facts["nodes"] = nodes
-    marks: dict[str, str] = {}
-    for kind in ("defaults", "persistent", "transient"):  # the last holds
-        marks |= (settings or {}).get(kind, {})
     before = len(notes.findings)
     for node in nodes:
         check_heap(notes, node)
-        if node["data"]:
-            check_disk(notes, node, marks)
     if len(notes.findings) == before:
-        notes.find("ok", "Heap and disks of the nodes have room.")
+        notes.find("ok", "The heap of the nodes has room.")
     return nodes
 
 
@@ -69,28 +61,6 @@ def check_heap(notes: Notes, node: dict[str, Any]) -> None:
             f"The node {node['name']} has a heap of {size_of(node['heap_bytes'])}",
             "enough to try things out; for more than some 100,000 passages give it 4 GB.",
         )
-
-
-def check_disk(notes: Notes, node: dict[str, Any], marks: dict[str, str]) -> None:
-    """Say which of the cluster's marks a node's disk has passed."""
-    if str(marks.get(_DISK + "threshold_enabled", "true")) == "false" or not node["disk_bytes"]:
-        return
-    levels = (
-        ("flood_stage", "95%", "error", "indexes on it are made read-only"),
-        ("high", "90%", "warning", "shards are moved away from it"),
-        ("low", "85%", "notice", "no new shards are put there"),
-    )
-    for level, default, severity, effect in levels:
-        mark = str(marks.get(f"{_DISK}watermark.{level}", default))
-        headroom = str(marks.get(f"{_DISK}watermark.{level}.max_headroom", ""))
-        if passes(mark, node["disk_bytes"], node["disk_available_bytes"], headroom):
-            notes.find(
-                severity,  # type: ignore[arg-type]
-                f"The node {node['name']} has {size_of(node['disk_available_bytes'])} of disk "
-                f"left, past the mark {level} ({mark}): {effect}",
-                "free disk on it, or add a node.",
-            )
-            return
 
 
 MOST_DOCUMENTS = 2_147_483_519

@@ -120,27 +120,25 @@ def lift_block(cluster: Cluster) -> None:
 
 
 @reads_answers
-def is_held(cluster: Cluster, refused: BlockedError) -> bool:
-    """Tell whether a generation that has refused a write is to take it in a moment.
-
-    Raises:
-        MovedError, GoneError: as `check_live`.
-        BlockedError: who held it was killed.
-    """
+def refused_by_block(cluster: Cluster, refused: BlockedError) -> Exception:
+    """Return what to raise where a generation has refused a write: why it is blocked."""
     if "index write (api)" not in str(refused):  # it is another block
-        return False
-    check_live(cluster)
-    # The note outlasts the block: where it is gone, so is the block, but of one who was killed.
+        return refused
     held = cluster.notes()["slice_os"].get("held")
-    lifted = "write" not in cluster.describe()[1]["index"].get("blocks", {})
-    check_live(cluster)  # the name may have been moved meanwhile, and the note taken back
-    if held and not lifted and is_gone(typed({"by": held}, by=dict)[0]):
-        raise BlockedError(
+    is_lifted = "write" not in cluster.describe()[1]["index"].get("blocks", {})
+    check_live(cluster)  # after the note was read, which is taken back when the name has moved
+    if held and not is_lifted and is_gone(typed({"by": held}, by=dict)[0]):
+        return BlockedError(
             f"{cluster.address} is blocked by process {held['process']} of this machine, which was "
             "killed while it moved the name: run that again (slice-os reindex, swap or rollback), "
             "then this."
         )
-    return lifted or bool(held)
+    if held or is_lifted:
+        return MovedError(
+            f"{cluster.address} is moving to another generation: run this again in a moment; what "
+            "is done is kept."
+        )
+    return refused
 
 
 @reads_answers
@@ -154,16 +152,20 @@ def check_live(cluster: Cluster) -> None:
     now = list(cluster.generations())
     if now == [cluster.index]:
         return
-    said = (
-        f"{cluster.address} no longer names the index {cluster.index} that was opened, but "
-        f"{', '.join(now) or 'nothing'}: run this again, or open it anew."
-    )
     if len(now) == 1 and now[0].startswith(f"{cluster.address.name}-0") and now[0] > cluster.index:
         with suppress(GoneError):
             # Else somebody else has moved it, who may not have taken over what was written.
             if "write" in cluster.describe()[1]["index"].get("blocks", {}):
-                raise MovedError(said)
-    raise GoneError(f"{said} If an index has come about that nobody made, delete it first.")
+                number = int(now[0].rpartition("-")[2])
+                raise MovedError(
+                    f"{cluster.address} moved to generation {number}: run this again; what is done "
+                    "is kept."
+                )
+    raise GoneError(
+        f"{cluster.address} no longer names the index {cluster.index} that was opened, but "
+        f"{', '.join(now) or 'nothing'}: run this again, or open it anew. If an index has come "
+        "about that nobody made, delete it first."
+    )
 
 
 def move_alias(cluster: Cluster, number: int) -> None:

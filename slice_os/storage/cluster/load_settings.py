@@ -11,7 +11,6 @@ from typing import Any
 
 from slice_os.errors import ClusterError
 from slice_os.storage.cluster.cluster_errors import RETRY_TIMEOUT
-from slice_os.storage.cluster.disks import DiskWatch
 from slice_os.storage.cluster.requests import Cluster, sound_notes
 from slice_os.storage.cluster.response_checks import reads_answers
 
@@ -72,7 +71,6 @@ class Loading:
             return
         if self._before is not None and merge:
             try:
-                DiskWatch(self._cluster).check()  # a merge needs as much again for a while
                 self._cluster.merge()
             except ClusterError as exc:
                 _log.warning(

@@ -410,9 +410,7 @@ class ClusterBackend(Backend):
         former: Writer | None = None,
     ) -> ClusterWriter:
         is_live = self._uuid is not None
-        return ClusterWriter(
-            self._cluster, self.meta, self.layout, self._known, on_reject, former, is_live=is_live
-        )
+        return ClusterWriter(self._cluster, self.layout, self._known, on_reject, is_live=is_live)
 
     def is_live(self) -> bool:
         return self._cluster.generations() == {self._cluster.index: self._uuid}

@@ -9,22 +9,15 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import regex
-from tenacity import (
-    Retrying,
-    retry_if_exception_type,
-    stop_after_delay,
-    wait_random_exponential,
-)
 
-from slice_os.errors import BusyError, ClusterError, ClusterTimeoutError, GoneError, RefusedError
+from slice_os.errors import ClusterError, ClusterTimeoutError, GoneError, RefusedError
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.cluster_errors import (
     BUSY,
     RETRY_TIMEOUT,
     WRITE_RETRY_TIMEOUT,
-    counting,
-    reason_of,
-    state_of,
+    IncompleteError,
+    status_error,
 )
 from slice_os.storage.cluster.dialect import Dialect
 from slice_os.storage.cluster.passages import Entry
@@ -50,10 +43,6 @@ _ENTRY = {
     "document": str, "passage": int, "content_hash": str, "stamp": str, "document_hash": str,
     "document_digest": str, "word_count": int,
 }  # fmt: skip
-
-
-class IncompleteError(BusyError):
-    """Some shards are away, so that an answer is not the whole."""
 
 
 @reads_answers
@@ -93,20 +82,16 @@ class Cluster:
     ) -> dict[str, Any]:
         """Make a request, again while shards are away: their node may be starting."""
 
-        def attempt() -> dict[str, Any]:
-            answer = self.client.request(method, path, body, retry_timeout=retry_timeout, **params)
-            for one in answer.get("responses", (answer,)):
-                check_whole(one, self.url)
-                typed(one["_shards"], total=int, successful=int, failed=int)
-            return dict(answer)
+        def check(answer: Any) -> None:
+            for each in answer.get("responses", (answer,)):
+                check_whole(each, self.url)
+                typed(each["_shards"], total=int, successful=int, failed=int)
 
-        return Retrying(
-            retry=retry_if_exception_type(IncompleteError),
-            wait=wait_random_exponential(multiplier=0.2, max=5),
-            stop=stop_after_delay(retry_timeout),
-            before_sleep=counting(self.client.effort),
-            reraise=True,
-        )(attempt)
+        return dict(
+            self.client.request(
+                method, path, body, retry_timeout=retry_timeout, check=check, **params
+            )
+        )
 
     def msearch(
         self,
@@ -165,26 +150,18 @@ class Cluster:
 
     def _open_pit(self) -> str:
         """Return a point in time: what keeps one state of the index."""
-        dialect = self.dialect
+        field = self.dialect.pit_field
 
-        def attempt() -> str:
-            path = f"/{self.index}/{dialect.pit_path}"
-            answer = self.client.request("POST", path, keep_alive=KEEP_ALIVE)
-            pit: str = typed(answer, **{dialect.pit_field: str})[0]
+        def check(answer: Any) -> None:
             try:
                 check_whole(answer, self.url)
             except IncompleteError:
-                self._close_pit(pit)
+                self._close_pit(answer[field])
                 raise
-            return pit
 
-        return Retrying(
-            retry=retry_if_exception_type(IncompleteError),
-            wait=wait_random_exponential(multiplier=0.2, max=5),
-            stop=stop_after_delay(RETRY_TIMEOUT),
-            before_sleep=counting(self.client.effort),
-            reraise=True,
-        )(attempt)
+        path = f"/{self.index}/{self.dialect.pit_path}"
+        answer = self.client.request("POST", path, keep_alive=KEEP_ALIVE, check=check)
+        return str(typed(answer, **{field: str})[0])
 
     def _close_pit(self, pit: str) -> None:
         path, body = f"/{self.dialect.pit_path}", self.dialect.closing(pit)
@@ -394,19 +371,10 @@ class Cluster:
         """Add fields to the mapping, or replace its _meta."""
         self.ask("PUT", "_mapping", body, WRITE_RETRY_TIMEOUT)
 
-    def bulk(
-        self, lines: Any, count: int, retry_timeout: float, **options: Any
-    ) -> list[dict[str, Any]]:
+    def bulk(self, lines: Any, count: int, retry_timeout: float = 0) -> list[dict[str, Any]]:
         """Send so many operations; return what became of each: its `status`, maybe an `error`."""
-        path = f"/{self.index}/_bulk"
-        answer = self.client.request(
-            "POST",
-            path,
-            lines,
-            retry_timeout=retry_timeout,
-            filter_path="items.*.status,items.*.error",
-            **options,
-        )
+        shown = "items.*.status,items.*.error"
+        answer = self.ask("POST", "_bulk", lines, retry_timeout, filter_path=shown)
         results = [result for item in answer["items"] for result in item.values()]
         if len(results) != count:
             raise ValueError(f"{count} operations and {len(results)} items")
@@ -439,11 +407,7 @@ class Cluster:
 def check_whole(answer: dict[str, Any], url: str) -> None:
     """Raise ClusterError unless every shard has answered."""
     if "error" in answer:
-        if answer.get("status") in BUSY:
-            raise IncompleteError(f"{url} is too busy: {reason_of(answer)}. Try again.")
-        said = state_of(url, answer) or f"{url} refused a search: {reason_of(answer)}."
-        error = GoneError if answer.get("status") == 404 else RefusedError
-        raise error(said, answer.get("status"))
+        raise status_error(url, answer.get("status", 0), answer)
     if answer.get("timed_out"):
         raise ClusterTimeoutError(
             f"{url} broke a search off that took too long: look at its load and try again."

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from slice_os.errors import ClusterError, GoneError, IndexDamagedError, MovedError, RefusedError
+from slice_os.errors import ClusterError, GoneError, IndexDamagedError, RefusedError
 from slice_os.spans import PackedPassage
 from slice_os.storage.cluster import passages as made
 from slice_os.storage.cluster.bulk import BulkSender, Operation
@@ -23,8 +23,7 @@ from slice_os.storage.cluster.load_settings import Loading
 from slice_os.storage.cluster.requests import WORDS_PAGE, Cluster
 from slice_os.storage.cluster.response_checks import reads_answers
 from slice_os.storage.cluster.settings import Layout
-from slice_os.storage.cluster.template import ADDED, FORMAT
-from slice_os.storage.contract import IndexMeta, Writer
+from slice_os.storage.contract import Writer
 from slice_os.types import Document, Passage, Reject
 
 DELETED_AT_ONCE = 500
@@ -36,31 +35,21 @@ class ClusterWriter(Writer):
     def __init__(
         self,
         cluster: Cluster,
-        meta: IndexMeta,
         layout: Layout,
         known: dict[str, list[made.Entry]],
         on_reject: Callable[[Reject], None],
-        former: Writer | None = None,
         *,
         is_live: bool = True,
     ) -> None:
         self._cluster, self._layout, self._known = cluster, layout, known
         self._on_reject = on_reject
-        self._seen: sqlite3.Connection
-        self._recent: list[tuple[str]] = []  # seen since the last commit
         self._roots: Mapping[str, str] = {}
-        if isinstance(former, ClusterWriter):
-            self._seen, self._roots = former._seen, former._roots
-            self._seen.executemany("DELETE FROM seen WHERE id = ?", former._recent)
-        else:
-            self._seen = sqlite3.connect("")  # on disk, should it grow
-            self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        self._seen = sqlite3.connect("")  # on disk, should it grow
+        self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
         self._generation = cluster.generations() if is_live else None
         if not is_live:  # a retired one takes nothing, until somebody is about to go back to it
             lift_block(cluster)
         self._check_generation()
-        if meta.format < FORMAT:
-            cluster.put_mapping({"properties": ADDED})
         cluster.refresh(WRITE_RETRY_TIMEOUT)
         self._loading = Loading(cluster)
         try:
@@ -69,7 +58,6 @@ class ClusterWriter(Writer):
         except BaseException:  # Ctrl-C too: nobody else knows that it has begun
             self._loading.end(merge=False)
             raise
-        self._handed_on = False
         self._document: Document | None = None
         self._moved: dict[str, tuple[Passage, dict[str, Any]]] = {}
         self._stale: list[tuple[str, str]] = []
@@ -81,10 +69,7 @@ class ClusterWriter(Writer):
 
     def _see(self, document: str) -> bool:
         seen = self._seen.execute("INSERT OR IGNORE INTO seen VALUES (?)", (document,))
-        is_new = seen.rowcount == 1
-        if is_new:
-            self._recent.append((document,))
-        return is_new
+        return seen.rowcount == 1
 
     def touch(self, document: str) -> bool:
         self._known.pop(document, None)
@@ -256,7 +241,6 @@ class ClusterWriter(Writer):
         self._check_generation()
         self._check_roots()
         self._cluster.refresh(WRITE_RETRY_TIMEOUT)
-        self._recent.clear()
 
     def _check_generation(self) -> None:
         """Raise unless the alias names this very index: one that is gone, a cluster makes anew."""
@@ -282,9 +266,4 @@ class ClusterWriter(Writer):
             raise
         finally:
             self._loading.end(merge=whole)
-            if not self._handed_on:
-                self._seen.close()
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._handed_on = kind is MovedError
-        self.close(merge=kind is None)
+            self._seen.close()
