@@ -29,11 +29,11 @@ from .operate.generations import prune_generations as prune_generations
 from .operate.generations import rollback as rollback
 from .operate.generations import swap as swap
 from .operate.reindex import reindex as reindex
+from .storage.cluster.mapping import apply_template as apply_template
+from .storage.cluster.mapping import list_templates as list_templates
+from .storage.cluster.mapping import show_template as show_template
 from .storage.cluster.settings import ClusterSettings as ClusterSettings
 from .storage.cluster.source import read_index as read_index
-from .storage.cluster.templates import apply_template as apply_template
-from .storage.cluster.templates import list_templates as list_templates
-from .storage.cluster.templates import show_template as show_template
 from .types import Document as Document
 from .types import DocumentInfo as DocumentInfo
 from .types import Excerpt as Excerpt

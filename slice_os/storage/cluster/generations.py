@@ -19,10 +19,10 @@ from slice_os.errors import (
     RefusedError,
 )
 from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT
+from slice_os.storage.cluster.mapping import GENERATION, read_meta, render_template
 from slice_os.storage.cluster.requests import FREE, Cluster
 from slice_os.storage.cluster.response_checks import reads_answers, typed, whole
 from slice_os.storage.cluster.settings import Layout
-from slice_os.storage.cluster.template import GENERATION, read_meta, render_template
 from slice_os.storage.contract import BEGUN, Generation, IndexMeta, is_gone, this_process
 
 

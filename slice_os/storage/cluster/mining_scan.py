@@ -14,11 +14,12 @@ import numpy as np
 
 from slice_os.spans import blocked, cosine, degree, reaching
 from slice_os.storage.cluster.candidates import STORED, stored_passage
-from slice_os.storage.cluster.query import filter_clauses, radius
-from slice_os.storage.cluster.query.mining import MARGINS
+from slice_os.storage.cluster.filters import filter_clauses
+from slice_os.storage.cluster.queries import mining_query
 from slice_os.storage.cluster.requests import WORDS_PAGE, Cluster
 from slice_os.storage.cluster.response_checks import number, reading, reads_answers, whole
 from slice_os.storage.cluster.settings import Layout
+from slice_os.storage.cluster.vectors import MARGINS, radius
 from slice_os.storage.contract import MiningQuery, StoredPassage
 from slice_os.types import Float32
 
@@ -39,14 +40,13 @@ Pages = Generator[list[dict[str, Any]], None, None]
 @reads_answers
 def usual_tolerance(cluster: Cluster, layout: Layout) -> float:
     """Return a tolerance that the stored spans of 99 % of an index's passages keep."""
-    # Passages of format 1, without the field, all keep that of the index.
-    each = {"field": "tolerance", "percents": [1], "missing": layout.tolerance}
-    body = {"size": 0, "aggs": {"kept": {"percentiles": each}}}
-    found = cluster.search(body)["aggregations"]["kept"]["values"]["1.0"]
-    # Down to a step, since it may lie between two.
-    if found is None:
+    percentiles = {"percentiles": {"field": "tolerance", "percents": [1]}}
+    answer = cluster.search({"size": 0, "aggs": {"kept": percentiles}})
+    kept = answer["aggregations"]["kept"]["values"]["1.0"]
+    if kept is None:  # there are no passages
         return layout.tolerance
-    return max(math.floor(number(found) * 100 + 0.1) / 100, 0.01)
+    # Down to a step, since it may lie between two.
+    return max(math.floor(number(kept) * 100 + 0.1) / 100, 0.01)
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,13 @@ class Scan:
         A widened search names more passages the lower the threshold is, up to all of them.
         """
         at_random = {"random_score": {"seed": 7, "field": "_seq_no"}, "boost_mode": "replace"}
-        query = {"function_score": {**self._everything(), **at_random}}
-        wanted = {"size": WORDS_PAGE, "_source": STORED, "track_total_hits": True}
-        hits = self.cluster.search({"query": query, **wanted})["hits"]
+        query = {"function_score": {"query": self._all, **at_random}}
+        options = {"size": WORDS_PAGE, "_source": STORED, "track_total_hits": True}
+        hits = self.cluster.search({"query": query, **options})["hits"]
         sample = [stored_passage(hit) for hit in hits["hits"]]
-        widened = np.array([cosine(least) for least in self._radii()], np.float32)
+        degrees = [degree(c) for c in self.query.aim.cosines.tolist()]
+        radii = [radius(each, self.tolerance, self._margin) for each in degrees]
+        widened = np.array([cosine(least) for least in radii], np.float32)
         named = [len(phrases) for _, phrases in self._reaching(sample, widened)]
         passages, count = whole(hits["total"]["value"]), len(self.query.aim.vectors)
         each = READ + COMPARED * count
@@ -85,16 +87,16 @@ class Scan:
         named: dict[str, None] = {}  # in the order they were found
         count = len(self.query.aim.vectors)
         for first in range(0, count, PHRASES):
-            some = range(first, min(first + PHRASES, count))
-            answers = self._lists(some)
+            phrases = range(first, min(first + PHRASES, count))
+            answers = self._lists(phrases)
             with reading(self.cluster.url):
                 full = any(_is_full(answer, WINDOW) for answer in answers)
-                found = [hit["_id"] for answer in answers for hit in answer["hits"]["hits"]]
-                named |= dict.fromkeys(found)
+                ids = [hit["_id"] for answer in answers for hit in answer["hits"]["hits"]]
+            named |= dict.fromkeys(ids)
             if full:
                 yield from self.every_word(begun=first / count / 2)
                 return
-            self.on_progress(some.stop / count / 2)
+            self.on_progress(phrases.stop / count / 2)
         yield from self._matching(self._read(list(named)), len(named), begun=0.5)
 
     def every_word(self, begun: float = 0.0) -> Iterator[tuple[StoredPassage, list[int]]]:
@@ -103,8 +105,8 @@ class Scan:
         From one state of the index, whatever is written meanwhile. `begun` is the share of the
         work that was done before.
         """
-        passages = self.cluster.total(self._everything()["query"])
-        pages = self.cluster.pages({**self._everything(), "_source": STORED}, WORDS_PAGE)
+        passages = self.cluster.total(self._all)
+        pages = self.cluster.pages({"query": self._all, "_source": STORED}, WORDS_PAGE)
         yield from self._matching(pages, passages, begun)
 
     @reads_answers
@@ -122,21 +124,19 @@ class Scan:
     @reads_answers
     def _read(self, ids: Sequence[str]) -> Pages:
         for first in range(0, len(ids), WORDS_PAGE):
-            some = {"query": {"ids": {"values": ids[first : first + WORDS_PAGE]}}}
-            answer = self.cluster.search({**some, "size": WORDS_PAGE, "_source": STORED})
+            query = {"ids": {"values": ids[first : first + WORDS_PAGE]}}
+            body = {"query": query, "size": WORDS_PAGE, "_source": STORED}
+            answer = self.cluster.search(body)
             yield answer["hits"]["hits"]
 
-    def _everything(self) -> dict[str, Any]:
-        return {"query": {"bool": {"filter": filter_clauses(self.query.filters)}}}
+    @property
+    def _all(self) -> dict[str, Any]:
+        """The query for all passages that meet the filters."""
+        return {"bool": {"filter": filter_clauses(self.query.filters)}}
 
     @property
     def _margin(self) -> float:
         return MARGINS[self.layout.vector_type] + SLACK
-
-    def _radii(self) -> list[float]:
-        """Return the least stored degree that each phrase's search has to reach."""
-        degrees = [degree(c) for c in self.query.aim.cosines.tolist()]
-        return [radius(one, self.tolerance, self._margin) for one in degrees]
 
     @cached_property
     def tolerance(self) -> float:
@@ -144,7 +144,7 @@ class Scan:
         return usual_tolerance(self.cluster, self.layout)
 
     def _radial(self, k: int, window: int) -> dict[str, Any]:
-        body = self.cluster.dialect.mining_query(
+        body = mining_query(
             self.query.aim.vectors[k],
             degree(float(self.query.aim.cosines[k])),
             tolerance=self.tolerance,
@@ -155,6 +155,7 @@ class Scan:
             vector_type=self.layout.vector_type,
             dimensions=self.layout.dimensions,
             source=(),
+            dialect=self.cluster.dialect.bodies,
         )
         del body["sort"]
         return {**body, "track_total_hits": True}
@@ -169,8 +170,8 @@ class Scan:
             while (page := coming.result()) is not None:
                 coming = ahead.submit(next, pages, None)
                 with reading(self.cluster.url):
-                    some = [stored_passage(hit) for hit in page]
-                yield from self._reaching(some, self.query.aim.cosines)
+                    stored = [stored_passage(hit) for hit in page]
+                yield from self._reaching(stored, self.query.aim.cosines)
                 done += len(page)
                 # More may have been written since they were counted.
                 self.on_progress(begun + (1 - begun) * min(done / max(passages, 1), 1.0))
@@ -184,9 +185,8 @@ class Scan:
         packed = [stored.packed for stored in passages]
         bounds = np.cumsum([0, *map(len, packed)])
         aim = replace(self.query.aim, cosines=cosines)
-        found = reaching(bounds, lambda first, last: blocked(packed[first:last]), aim)
-        for passage, phrases in found:
-            yield passages[passage], phrases
+        for at, phrases in reaching(bounds, lambda i, j: blocked(packed[i:j]), aim):
+            yield passages[at], phrases
 
 
 def _is_full(answer: dict[str, Any], window: int) -> bool:

@@ -27,9 +27,9 @@ from slice_os.storage.cluster.cluster_errors import (
     state_of,
 )
 from slice_os.storage.cluster.dialect import Dialect
+from slice_os.storage.cluster.filters import field_name, last_token
+from slice_os.storage.cluster.hits import missing_shards
 from slice_os.storage.cluster.passages import Entry
-from slice_os.storage.cluster.query.filters import field_name, last_token
-from slice_os.storage.cluster.query.hits import missing_shards
 from slice_os.storage.cluster.response_checks import reads_answers, typed, whole
 
 PAGE = 1000

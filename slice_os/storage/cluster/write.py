@@ -23,7 +23,6 @@ from slice_os.storage.cluster.load_settings import Loading
 from slice_os.storage.cluster.requests import WORDS_PAGE, Cluster
 from slice_os.storage.cluster.response_checks import reads_answers
 from slice_os.storage.cluster.settings import Layout
-from slice_os.storage.cluster.template import ADDED, FORMAT
 from slice_os.storage.contract import IndexMeta, Writer
 from slice_os.types import Document, Passage, Reject
 
@@ -59,8 +58,6 @@ class ClusterWriter(Writer):
         if not is_live:  # a retired one takes nothing, until somebody is about to go back to it
             lift_block(cluster)
         self._check_generation()
-        if meta.format < FORMAT:
-            cluster.put_mapping({"properties": ADDED})
         cluster.refresh(WRITE_RETRY_TIMEOUT)
         self._loading = Loading(cluster)
         try:
