@@ -22,7 +22,7 @@ from .lab.topics import topics as topics
 from .lab.train import train as train
 from .operate.backup import backup as backup
 from .operate.backup import restore as restore
-from .operate.check import check as check
+from .operate.doctor import check as check
 from .operate.doctor import doctor as doctor
 from .operate.generations import generations as generations
 from .operate.generations import prune_generations as prune_generations

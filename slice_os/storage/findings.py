@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from slice_os.encoders import EncoderInfo
+from slice_os.errors import LocationError
 from slice_os.storage.contract import IndexMeta
 
 Severity = Literal["ok", "notice", "warning", "error"]
@@ -46,14 +47,6 @@ class Diagnosis:
         what, _, advice = str(exc).partition(": ")
         self.add("error", what, advice)
 
-    def add_nothing_at(self, location: str) -> None:
-        """Add that there is no index."""
-        self.add(
-            "error",
-            f"There is no index at {location}",
-            f"make one with 'slice-os index PATHS --index {location}'.",
-        )
-
     def compare_encoder(self, meta: IndexMeta, info: EncoderInfo) -> None:
         """Add what made an index, and whether an encoder fits it."""
         self.facts |= {
@@ -87,3 +80,10 @@ class Diagnosis:
             self.add("ok", "Every document is complete.")
         else:
             self.add("notice", "The index is empty", "fill it with 'slice-os index'.")
+
+
+def nothing_at(location: str) -> LocationError:
+    """Return the error of a location that has no index."""
+    return LocationError(
+        f"There is no index at {location}: make one with 'slice-os index PATHS --index {location}'."
+    )

@@ -20,7 +20,7 @@ from slice_os.storage.cluster.repair_spans import repair_spans
 from slice_os.storage.cluster.requests import Cluster
 from slice_os.storage.cluster.response_checks import reading, whole
 from slice_os.storage.cluster.settings import parse_location
-from slice_os.storage.findings import Diagnosis
+from slice_os.storage.findings import Diagnosis, nothing_at
 
 WAITED = 5.0
 """Seconds for an index to answer whose shards may be away."""
@@ -70,10 +70,7 @@ def check(
     diagnosis = Diagnosis({"index": location})
     backend = ClusterBackend.open(location, **options)
     if backend is None:
-        raise LocationError(
-            f"There is no index at {location}: make one with 'slice-os index PATHS --index "
-            f"{location}'."
-        )
+        raise nothing_at(location)
     with closing(backend):
         cluster = backend.cluster
         cluster.refresh()
@@ -92,7 +89,7 @@ def _examine_index(
     name = asker.address.name
     indexes = asker.get(f"/{name}", ignore_unavailable="true")
     if not indexes:
-        diagnosis.add_nothing_at(str(asker.address))
+        diagnosis.add_error(nothing_at(str(asker.address)))
         return
     if name in indexes:
         diagnosis.add_error(LocationError(why_no_alias(name, indexes[name])))

@@ -6,32 +6,28 @@ The clauses that are fused come in the order lexical, dense, and so do their wei
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
 from slice_os.errors import QueryError
 from slice_os.storage.fusion import RANK_CONSTANT, SATURATION_PIVOT
 
 Body = dict[str, Any]
-Technique = Literal["min_max", "l2", "z_score"]
 LEXICAL = "lexical"
 """The name of the match. The k-NN clause has none: the cluster would run it again for its score."""
 
 
-def normalization_pipeline(weight: float = 0.5, technique: Technique = "min_max") -> Body:
+def normalization_pipeline(weight: float = 0.5) -> Body:
     """Return the body of ``PUT _search/pipeline/NAME`` for the fusion ``min_max``.
 
     It takes the weighted mean of the two scores, each normalised; `weight` is the lexical share.
-    ``min_max`` is what slice-os computes itself where there is no such plugin.
+    It is what slice-os computes itself where there is no such plugin.
 
     Raises:
-        QueryError: a weight not in [0, 1], or an unknown technique.
+        QueryError: a weight not in [0, 1].
     """
-    if technique not in get_args(Technique):
-        choice = ", ".join(get_args(Technique))
-        raise QueryError(f"There is no normalisation {technique!r}: choose one of {choice}.")
     parameters = {"weights": _weights(weight)}
     processor = {
-        "normalization": {"technique": technique},
+        "normalization": {"technique": "min_max"},
         "combination": {"technique": "arithmetic_mean", "parameters": parameters},
     }
     return {"phase_results_processors": [{"normalization-processor": processor}]}

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from slice_os.encoders import encoder_info, load_encoder
-from slice_os.errors import IndexDamagedError, LocationError
+from slice_os.errors import IndexDamagedError
 from slice_os.storage.contract import IndexStatus
-from slice_os.storage.findings import Diagnosis
+from slice_os.storage.findings import Diagnosis, nothing_at
 from slice_os.storage.local.check import Condition, examine
 from slice_os.storage.local.generations import live_folder
 from slice_os.storage.local.read import LocalBackend
@@ -34,7 +34,7 @@ def diagnose(
     try:
         status = _status(location, options)
         if status is None:
-            diagnosis.add_nothing_at(location)
+            diagnosis.add_error(nothing_at(location))
             return diagnosis
         condition = examine(folder, deep=deep)
     except IndexDamagedError as exc:
@@ -75,10 +75,7 @@ def check(
     try:
         status = _status(location, options)
         if status is None:
-            raise LocationError(
-                f"There is no index at {location}: make one with 'slice-os index PATHS --index "
-                f"{location}'."
-            )
+            raise nothing_at(location)
         diagnosis.facts |= {"documents": status.documents, "passages": status.passages}
         folder = live_folder(Path(location).expanduser())
         condition = examine(folder, deep=True, on_progress=on_progress)

@@ -179,7 +179,6 @@ def test_pages():
         lambda: mining_query(VECTOR, 2, tolerance=1),
         lambda: mining_query(VECTOR, 0.5, tolerance=1, vector_type="half"),
         lambda: normalization_pipeline(1.2),
-        lambda: normalization_pipeline(0.5, "magic"),
         lambda: rrf_pipeline(0),
         lambda: rrf_pipeline(60, -0.1),
     ],
