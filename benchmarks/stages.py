@@ -18,9 +18,9 @@ from slice_os.encoders.alone import AloneVectors
 from slice_os.engine import encode_queries, encoded_queries, query_lengths
 from slice_os.engine.rerank import RANKS, Ranked, dense_scores, ranked_passages
 from slice_os.engine.rescore import rescored
+from slice_os.query import hybrid_query, lexical_query, span_query
+from slice_os.storage.cluster.backend import ClusterBackend
 from slice_os.storage.cluster.candidates import COVERED, NEAREST, STORED, stored_passage
-from slice_os.storage.cluster.query import hybrid_query, lexical_query, span_query
-from slice_os.storage.cluster.read import ClusterBackend
 from slice_os.storage.contract import SearchQuery
 from slice_os.storage.fusion import LATE
 
@@ -32,7 +32,7 @@ CANDIDATES = ceil(RANKS["hybrid"] / COVERED)
 
 def stages(backend: ClusterBackend, encoder: Any, texts: list[str]) -> list[str]:
     """Return what a search costs, in the cluster and here."""
-    ask = backend._cluster
+    ask = backend.cluster
     took: dict[str, list[float]] = {}
     parts: dict[str, list[float]] = {}
     sizes = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -16,11 +16,11 @@ from slice_os.cli.options import (
     wording_options,
 )
 from slice_os.cli.output import echo_json, echo_table
-from slice_os.storage.cluster.settings import DIALECTS
+from slice_os.query import Dialect
 from slice_os.storage.fusion import DEFAULT_FUSION, FUSIONS
 
 if TYPE_CHECKING:
-    from slice_os.storage.cluster.settings import ClusterSettings
+    from slice_os import ClusterSettings
 
 NAME = "opensearch/passages"
 
@@ -41,7 +41,7 @@ def templates() -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List the templates that come with slice-os, and their files."""
-    from slice_os.storage.cluster.templates import list_templates
+    from slice_os import list_templates
 
     found = list_templates()
     if as_json:
@@ -59,7 +59,7 @@ def list_(as_json: bool) -> None:
 @cluster_options
 def show(name: str, alias: str, encoder: str | None, cluster: ClusterSettings) -> None:
     """Print a template, rendered: the body of PUT _index_template/NAME."""
-    from slice_os.storage.cluster.templates import show_template
+    from slice_os import show_template
 
     echo_json(show_template(name, alias=alias, encoder=encoder, cluster=cluster))
 
@@ -76,7 +76,7 @@ def apply(name: str | None, location: str, encoder: str | None, cluster: Cluster
 
     Without NAME it is the one for the cluster's kind of server.
     """
-    from slice_os.storage.cluster.templates import apply_template
+    from slice_os import apply_template
 
     body = apply_template(location, name, encoder=encoder, cluster=cluster)
     click.echo(f"Indexes called {', '.join(body['index_patterns'])} are made by it from now on.")
@@ -98,7 +98,7 @@ Examples:
 @encoder_option
 @click.option(
     "--dialect",
-    type=click.Choice(list(DIALECTS)),
+    type=click.Choice(get_args(Dialect)),
     default="opensearch",
     show_default=True,
     help="Without an index: the server that the request is for.",

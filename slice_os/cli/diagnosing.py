@@ -1,4 +1,4 @@
-"""The verbs doctor and verify."""
+"""The verbs doctor and check."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from slice_os.cli.options import encoder_option, index_option, json_option
 from slice_os.cli.output import echo_json, echo_table, plain, progress_bar
 
 if TYPE_CHECKING:
-    from slice_os.operate.findings import Diagnosis
+    from slice_os.storage.findings import Diagnosis
 
 MARKS = {
     "ok": ("ok", "green"),
@@ -26,7 +26,7 @@ MARKS = {
 Examples:
   slice-os doctor --index demo.slice --deep
   slice-os doctor --index https://host:9200/calls
-  slice-os doctor --index https://host:9200          # the cluster alone
+  slice-os doctor --index https://host:9200          # can it hold an index?
 """
 )
 @index_option
@@ -44,7 +44,7 @@ Examples:
 )
 @json_option
 def doctor(location: str, encoder: str | None, deep: bool, repair: bool, as_json: bool) -> None:
-    """Examine an index and its cluster: what is wrong, and what to do about it.
+    """Examine an index: what is wrong, and what to do about it.
 
     Nothing is changed without --repair. The exit code is 1 if a finding is an error.
     """
@@ -110,18 +110,9 @@ def _echo(diagnosis: Diagnosis, as_json: bool) -> None:
 
 
 def _rows(facts: dict[str, Any]) -> Iterator[tuple[str, object]]:
-    """Yield the rows of the table: one a fact, one a node."""
-    from slice_os.operate.findings import size_of
-
+    """Yield the rows of the table, one a fact."""
     for name, value in facts.items():
-        if name == "nodes":
-            for node in value:
-                yield (
-                    f"node {node['name']}",
-                    f"heap {node['heap_used_percent']} % of {size_of(node['heap_bytes'])}, "
-                    f"disk {node['disk_used_percent']} % of {size_of(node['disk_bytes'])}",
-                )
-        elif name == "bytes":
+        if name == "bytes":
             yield name, f"{value:,}"
         elif name == "weights_hash":
             yield name, value[:12]

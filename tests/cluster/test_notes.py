@@ -50,7 +50,7 @@ def test_notes_of_several_at_once_are_all_kept(backend, monkeypatch):
         assert [one.result(60) for one in done] == [None, True]
         taken = [pool.submit(one) for one in work[2:]]
         assert sorted(one.result(60) for one in taken) == [False, True]
-    notes = backend.cluster.notes()["slice_os"]
+    notes = backend.cluster.notes()
     assert notes["roots"] == {"": "/somewhere"}
     assert notes["build"]["token"] in ("y", "z")
 
@@ -66,7 +66,7 @@ def test_first_runs_that_start_together_leave_the_replicas(cluster, request):
         list(pool.map(run, range(4)))
     with slice_os.open(place) as index, OpenSearch(cluster.urls) as client:
         assert len(index) == 4
-        assert "loading" not in index._backend.cluster.notes()["slice_os"]
+        assert "loading" not in index._backend.cluster.notes()
         (said,) = client.indices.get_settings(index=name).values()
         assert said["settings"]["index"]["number_of_replicas"] == "1"
         client.indices.delete(index=f"{name}-0*")
@@ -76,4 +76,4 @@ def test_who_was_killed_while_it_noted_keeps_nobody_off_for_long(backend, monkey
     monkeypatch.setattr(requests, "ABANDONED", 0.2)
     backend.cluster._alias("remove", requests.FREE.format(backend.cluster.address.name))
     assert backend.note_build({"state": "ready"})
-    assert backend.cluster.notes()["slice_os"]["build"] == {"state": "ready"}
+    assert backend.cluster.notes()["build"] == {"state": "ready"}

@@ -11,10 +11,10 @@ import pytest
 import slice_os
 from slice_os.engine.search_request import as_curl
 from slice_os.errors import ClusterError, LocationError, QueryError
+from slice_os.query import read_fused, read_hits
 from slice_os.storage.cluster import candidates as retrieve
 from slice_os.storage.cluster import mining_scan as scan
 from slice_os.storage.cluster.mining_scan import Scan
-from slice_os.storage.cluster.query import read_fused, read_hits
 from support.retrieval_set import QUERIES, write_beir
 from support.verbs import TEXTS, request, run
 
@@ -122,7 +122,7 @@ def test_what_does_not_fit_is_refused_with_both_sides(cluster, name, filled):
         request("PUT", f"{cluster.url}/{name}-000001/_mapping", {"_meta": meta})
 
     says(format=3)
-    with pytest.raises(LocationError, match="has format 3, this slice-os reads up to 2"):
+    with pytest.raises(LocationError, match="has format 3, this slice-os reads 2"):
         slice_os.open(filled)
     says(vector={"type": "float", "dimension": 384})
     with pytest.raises(

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 from weakref import finalize
 
@@ -30,11 +30,13 @@ from slice_os.storage.cluster.credentials import (
     signer,
     trust,
 )
+from slice_os.storage.cluster.responses import decoded
 from slice_os.storage.cluster.settings import Address
 
 if TYPE_CHECKING:
     from opensearchpy import OpenSearch
 
+T = TypeVar("T")
 TIMEOUT = 60.0
 
 
@@ -101,18 +103,22 @@ class Client:
         method: str,
         path: str,
         body: Mapping[str, Any] | Iterable[Any] | None = None,
+        kind: type[T] = Any,  # type: ignore[assignment]
+        at: str = "",
         *,
         retry_timeout: float = RETRY_TIMEOUT,
         given_up: Event | None = None,
         soon: bool = False,
         check: Callable[[Any], object] = lambda answer: None,
         **params: Any,
-    ) -> Any:
+    ) -> T:
         """Return the answer to a request; a body that is no mapping is sent as lines of JSON.
 
-        It is retried while the cluster is busy or away, or `check` says so of the answer, for
-        `retry_timeout` seconds or until `given_up` is set. An answer that is due `soon` is waited
-        for `READ_TIMEOUT` seconds, unless the client, or SLICE_OS_TIMEOUT, is the caller's.
+        The answer, or what it holds at a path, is decoded as a type (`responses.decoded`); by
+        default it is whatever JSON it is. The request is retried while the cluster is busy or away,
+        or `check` says so of the answer, for `retry_timeout` seconds or until `given_up` is set. An
+        answer that is due `soon` is waited for `READ_TIMEOUT` seconds, unless the client, or
+        SLICE_OS_TIMEOUT, is the caller's.
 
         Raises:
             ClusterError: by its class, what went wrong (`slice_os.errors`).
@@ -137,7 +143,8 @@ class Client:
             check(answer)
             return answer
 
-        return with_retries(work, self.url, retry_timeout, given_up, self.effort)
+        answer = with_retries(work, self.url, retry_timeout, given_up, self.effort)
+        return decoded(answer, kind, self.url, at)
 
     def curl(self, path: str, method: str = "GET") -> str:
         """Return the beginning of a curl command for a POSIX shell: to the first host."""

@@ -21,7 +21,6 @@ from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT
 from slice_os.storage.cluster.generations import check_live, lift_block
 from slice_os.storage.cluster.load_settings import Loading
 from slice_os.storage.cluster.requests import WORDS_PAGE, Cluster
-from slice_os.storage.cluster.response_checks import reads_answers
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import Writer
 from slice_os.types import Document, Passage, Reject
@@ -75,7 +74,6 @@ class ClusterWriter(Writer):
         self._known.pop(document, None)
         return self._see(document)
 
-    @reads_answers
     def begin(self, document: Document) -> bool:
         known = self._known.pop(document.id, None)
         if not self._see(document.id):
@@ -214,16 +212,15 @@ class ClusterWriter(Writer):
 
     def remember(self, roots: Mapping[str, str]) -> None:
         self._roots = roots
-        if self._cluster.notes()["slice_os"].get("roots") != dict(roots):
+        if self._cluster.notes().get("roots") != dict(roots):
             with self._cluster.alone():
                 self._cluster.note(roots=dict(roots))
 
-    @reads_answers
     def _check_roots(self) -> None:
         """Put the roots back that another writer, which has read them before, has replaced."""
         if not self._roots:
             return
-        known = self._cluster.notes()["slice_os"].get("roots") or {}
+        known = self._cluster.notes().get("roots") or {}
         for prefix, folder in self._roots.items():
             if known.get(prefix, folder) != folder:
                 raise RefusedError(

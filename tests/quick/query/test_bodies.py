@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from slice_os.errors import QueryError
-from slice_os.storage.cluster.query import (
+from slice_os.query import (
     exact_query,
     field_vectors,
     hybrid_query,
@@ -24,7 +24,7 @@ from slice_os.storage.cluster.query import (
     rrf_pipeline,
     span_query,
 )
-from slice_os.storage.cluster.query.mining import MARGINS
+from slice_os.storage.cluster.vectors import MARGINS
 from slice_os.text.filters import Filter
 
 VECTOR = np.array([0.1, -0.4, 0.2, 0.05], dtype=np.float32)
@@ -179,7 +179,6 @@ def test_pages():
         lambda: mining_query(VECTOR, 2, tolerance=1),
         lambda: mining_query(VECTOR, 0.5, tolerance=1, vector_type="half"),
         lambda: normalization_pipeline(1.2),
-        lambda: normalization_pipeline(0.5, "magic"),
         lambda: rrf_pipeline(0),
         lambda: rrf_pipeline(60, -0.1),
     ],
