@@ -215,7 +215,7 @@ def test_mining_asks_the_graph_where_it_names_few(cluster, name, monkeypatch):
 
         def mine(phrases, degree, **options):
             ways.clear()
-            asked = {"degree": degree, "graph": True, "rescore": False, **options}
+            asked = {"min_degree": degree, "graph": True, "rescore": False, **options}
             found = {m.document for m in index.mine(phrases, **asked)}
             return found, ways[:]
 
