@@ -25,10 +25,10 @@ from slice_os.engine.phrases import Named, Texts, gather
 from slice_os.errors import EncoderMismatchError, GoneError, LocationError, MovedError, QueryError
 from slice_os.host import Forkable
 from slice_os.ingest import LOOKED_UP, IndexReport, Prune, claim_roots, index_documents
+from slice_os.options import MineOptions, SearchOptions, WordingOptions, takes
 from slice_os.storage import Backend, IndexMeta, backend_for, connection
-from slice_os.storage.contract import IndexStatus, Mode, Order, StoredPassage
-from slice_os.storage.fusion import DEFAULT_FUSION, LATE
-from slice_os.text import parse_query
+from slice_os.storage.contract import IndexStatus, StoredPassage
+from slice_os.text import Query, parse_query
 from slice_os.text.filters import Filter, parse_filters, unknown_field
 from slice_os.types import Document, DocumentInfo, Excerpt, Match, Reject
 
@@ -262,6 +262,10 @@ class Index(Forkable):
         a function that, called with their number and that of all, agrees. A document that cannot
         be indexed is handed to `on_reject`, which warns by default, and counted; the others are
         indexed. `max_rate` is the most passages a second that are encoded and written.
+
+        >>> report = index.add([("call-1", "I would like to cancel my subscription today.")])
+        >>> report.documents, report.unchanged
+        (0, 1)
         """
         documents = as_documents(documents)
         backend = self._opened(fresh=True)
@@ -284,82 +288,46 @@ class Index(Forkable):
     def _filters(self, filters: Filters, backend: Backend) -> builtins.list[Filter]:
         """Return filters; a QueryError names a field that no document has, and those like it."""
         conditions = parse_filters(filters)
-        for field in dict.fromkeys(name for one in conditions for name in one.fields):
+        for field in dict.fromkeys(name for condition in conditions for name in condition.fields):
             if not backend.has_field(field):
                 raise unknown_field(self.location, field, backend.fields())
         return conditions
 
-    def search(
-        self,
-        query: str,
-        *,
-        must: str | Sequence[str] = (),
-        must_not: str | Sequence[str] = (),
-        literal: bool = False,
-        mode: Mode = "hybrid",
-        fusion: str = DEFAULT_FUSION,
-        weight: float | None = None,
-        filters: Filters = None,
-        size: int = 10,
-        offset: int = 0,
-        all_lengths: bool = False,
-        rescore: int = 1,
-        late: float = LATE,
-        min_degree: float = 0.0,
-        group: bool = False,
-        sort: Order | None = None,
-    ) -> Hits:
+    @takes(SearchOptions)
+    def search(self, query: str, **options: Any) -> Hits:
         """Return the best passages for a query; see `slice_os.engine.search_passages`.
 
         ``"exact words"`` in the query must stand in a passage or its title, ``-word`` must not;
         `must` and `must_not` say the same, `literal` takes the query as it is. See
         `slice_os.text.parse_query`.
+
+        >>> hits = index.search("wants to cancel", size=1)
+        >>> hits[0].document, hits[0].spans[0].text
+        ('call-1', 'like to cancel')
+
+        Raises:
+            QueryError: the query holds no word, or an option is out of its range.
         """
-        (hits,) = self.search_many(
-            [query],
-            must=must,
-            must_not=must_not,
-            literal=literal,
-            mode=mode,
-            fusion=fusion,
-            weight=weight,
-            filters=filters,
-            size=size,
-            offset=offset,
-            all_lengths=all_lengths,
-            rescore=rescore,
-            late=late,
-            min_degree=min_degree,
-            group=group,
-            sort=sort,
-        )
+        (hits,) = self.search_many([query], **options)
         return hits
 
-    def search_many(
-        self,
-        queries: Iterable[str],
-        *,
-        must: str | Sequence[str] = (),
-        must_not: str | Sequence[str] = (),
-        literal: bool = False,
-        filters: Filters = None,
-        **options: Any,
-    ) -> builtins.list[Hits]:
+    @takes(SearchOptions)
+    def search_many(self, queries: Iterable[str], **options: Any) -> builtins.list[Hits]:
         """Return what `search` returns for each of some queries, in far less time for many.
 
-        `options` are those of `search`, the same for all.
+        >>> [hits[0].document for hits in index.search_many(["cancel", "damaged parcel"], size=1)]
+        ['call-1', 'call-2']
         """
-        asked = [
-            parse_query(query, must=must, must_not=must_not, literal=literal) for query in queries
-        ]
-        judge = self.judge if options.get("rescore", True) else None
+        chosen = SearchOptions.of(**options)
+        parsed = [_parse(query, chosen, chosen.literal) for query in queries]
+        judge = self.judge if chosen.rescore else None
 
         def search(backend: Backend) -> builtins.list[Hits]:
-            conditions = self._filters(filters, backend)
+            filters = self._filters(chosen.filters, backend)
             hits: list[Hits] = []
-            while some := asked[len(hits) : len(hits) + TOGETHER]:  # more take too much memory
+            while batch := parsed[len(hits) : len(hits) + TOGETHER]:  # more take too much memory
                 hits += search_passages(
-                    backend, self._alone, some, filters=conditions, judge=judge, **options
+                    backend, self._alone, batch, chosen, filters=filters, judge=judge
                 )
             return hits
 
@@ -373,56 +341,52 @@ class Index(Forkable):
         if any(hits):
             return hits
         # What was remembered may be outdated.
-        self._filters(filters, now := self._existing())
+        self._filters(chosen.filters, now := self._existing())
         return hits if now is backend else search(now)
 
+    @takes(MineOptions)
     def mine(
         self,
         phrases: str | Named,
         *,
         counter_examples: Mapping[str, Texts] | None = None,
-        min_degree: float = 0.8,
-        must: str | Sequence[str] = (),
-        must_not: str | Sequence[str] = (),
-        literal: bool = False,
-        filters: Filters = None,
-        all_lengths: bool = False,
-        rescore: bool = True,
-        graph: bool = False,
-        top: int | None = None,
-        per_document: bool = False,
-        sort: Order | None = None,
         on_progress: Callable[[float], object] = _ignore,
         on_unknown: Callable[[str], object] = _ignore,
+        **options: Any,
     ) -> Iterator[Match]:
         """Yield every match of the phrases; see `slice_os.engine.mine_phrases`.
 
         `phrases` are texts, or by name a text or several, any of which matches. Where one of a
         name's `counter_examples` is nearer than its phrases there is no match. `top`,
         `per_document` and `sort` choose among the matches and wait for all of them
-        (`slice_os.engine.mine`); else they come as they are found.
+        (`slice_os.engine.select`); else they come as they are found.
 
         Passages without the words that `must` names, or with those of `must_not`, are left out; a
-        phrase may hold the operators of `search`, unless it is `literal`.
+        phrase may hold the operators of `search`, unless it is `literal`. `on_unknown` is told each
+        phrase of which the encoder knows no word: it is left out.
+
+        >>> for match in index.mine({"damage": ["it was damaged", "it came broken"]}):
+        ...     print(match.name, match.document, match.text)
+        damage call-2 was damaged.
+
+        Raises:
+            QueryError: a phrase is empty, all are unknown, or an option is out of its range.
         """
-        wording = parse_query("", must=must, must_not=must_not).wording
+        chosen = MineOptions.of(**options)
+        wording = _parse("", chosen, literal=False).wording
         backend = self._existing()
         matches = mine_phrases(
             backend,
             self.encoder,
             gather(phrases, counter_examples),
             self._alone,
-            threshold=min_degree,
-            literal=literal,
-            filters=[*self._filters(filters, backend), *wording],
-            all_lengths=all_lengths,
-            rescore=rescore,
-            judge=self.judge if rescore else None,
-            graph=graph,
+            chosen,
+            filters=[*self._filters(chosen.filters, backend), *wording],
+            judge=self.judge if chosen.rescore else None,
             on_progress=on_progress,
             on_unknown=on_unknown,
         )
-        return select(matches, top=top, per_document=per_document, sort=sort)
+        return select(matches, top=chosen.top, per_document=chosen.per_document, sort=chosen.sort)
 
     def __len__(self) -> int:
         """Return how many documents the index holds, complete ones; 0 if there is no index yet."""
@@ -438,6 +402,9 @@ class Index(Forkable):
 
         White space between passages is not stored: there are as many line ends, so that offsets
         hold.
+
+        >>> index.get("call-1").text
+        'I would like to cancel my subscription today.'
         """
         return get_document(self._existing(), document)
 
@@ -457,6 +424,9 @@ class Index(Forkable):
     ) -> builtins.list[DocumentInfo]:
         """Return `size` documents after the first `offset`, in the order of their ids.
 
+        >>> [(info.document, info.words) for info in index.list()]
+        [('call-1', 8), ('call-2', 9)]
+
         Raises:
             QueryError: a filter is not understood, or size or offset is out of its range.
         """
@@ -473,6 +443,9 @@ class Index(Forkable):
         That is the passage of the character `at`, an offset in the document as
         `Match.document_start` is, or the one of the number `passage`, as `Match.passage` is.
 
+        >>> index.show("call-2", at=0).text
+        'The parcel arrived late and the box was damaged.'
+
         Raises:
             QueryError: there is no such document, or no such character or passage in it.
         """
@@ -481,7 +454,11 @@ class Index(Forkable):
         return show_document(self._existing(), document, at, passage, context)
 
     def delete(self, documents: Iterable[str] = (), *, filters: Filters = None) -> int:
-        """Delete documents by id, or those whose metadata meets `filters`; return how many."""
+        """Delete documents by id, or those whose metadata meets `filters`; return how many.
+
+        >>> index.delete("no such document")
+        0
+        """
         backend = self._existing(fresh=True)
         documents = [documents] if isinstance(documents, str) else documents
         conditions = self._filters(filters, backend)
@@ -496,17 +473,30 @@ class Index(Forkable):
                 backend = self._existing(fresh=True)
 
     def holds(self, documents: Iterable[str]) -> set[str]:
-        """Return which of these ids are those of documents in the index, complete ones."""
+        """Return which of these ids are those of documents in the index, complete ones.
+
+        >>> index.holds(["call-1", "call-9"])
+        {'call-1'}
+        """
         backend, ids = self._existing(), iter(documents)
         held: set[str] = set()
-        while some := list(islice(ids, LOOKED_UP)):
-            found = backend.stored(some)
-            held |= {name for name, stored in found.items() if stored.hash is not None}
+        while batch := list(islice(ids, LOOKED_UP)):
+            stored = backend.stored(batch)
+            held |= {name for name, known in stored.items() if known.hash is not None}
         return held
 
     def status(self) -> IndexStatus:
-        """Return the size and state of the index."""
+        """Return the size and state of the index.
+
+        >>> index.status().documents
+        2
+        """
         return self._existing().status()
+
+
+def _parse(text: str, options: WordingOptions, literal: bool) -> Query:
+    """Return a query with the words that have to stand, or not to stand, in a passage."""
+    return parse_query(text, must=options.must, must_not=options.must_not, literal=literal)
 
 
 def _or_address(location: str) -> str:

@@ -130,6 +130,10 @@ def load_encoder(
 ) -> Encoder:
     """Load an encoder; an encoder that is given is returned, and stays its owner's to close.
 
+    >>> with slice_os.load_encoder() as encoder:
+    ...     encoder.encode(["wants to cancel", "thank you"]).shape
+    (2, 384)
+
     Args:
         encoder: An encoder folder (slice-os export makes one), a checkpoint folder, a file of word
             vectors in GloVe's text format, or what else `ENCODERS` knows; the packaged encoder
@@ -178,6 +182,9 @@ def encoder_info(encoder: EncoderLike = None, *, check: bool = False) -> Encoder
 
     Of an encoder folder only the description is read; with `check`, `model.onnx` is read too and
     compared with its hash.
+
+    >>> slice_os.encoder_info().dimension
+    384
 
     Raises:
         EncoderError: There is no encoder, or its folder is incomplete or not as described.

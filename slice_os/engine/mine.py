@@ -16,6 +16,7 @@ from slice_os.engine.rescore import span_text
 from slice_os.engine.rescore_matches import Case, Phrase, Span, judged, rescored
 from slice_os.engine.search import encode_queries, query_lengths
 from slice_os.errors import QueryError
+from slice_os.options import MineOptions
 from slice_os.spans import Aim, Question, SpanTables, cosine, degree, margin, questions
 from slice_os.storage.contract import Backend, MiningQuery, Order, StoredPassage
 from slice_os.text import parse_query
@@ -32,14 +33,10 @@ def mine_phrases(
     encoder: Encoder,
     sought: Mapping[str, Sought],
     alone: AloneVectors,
+    options: MineOptions,
     *,
-    threshold: float = 0.8,
-    literal: bool = False,
     filters: Sequence[Condition] = (),
-    all_lengths: bool = False,
-    rescore: bool = True,
     judge: Judge | None = None,
-    graph: bool = False,
     on_progress: Callable[[float], object] = lambda done: None,
     on_unknown: Callable[[str], object] = lambda name: None,
 ) -> Iterator[Match]:
@@ -62,18 +59,17 @@ def mine_phrases(
     Raises:
         QueryError: a phrase is empty, all are unknown, or the threshold is not in [0, 1].
     """
-    if not 0 <= threshold <= 1:
-        raise QueryError(f"The threshold {threshold} is not a degree: it must be from 0 to 1.")
-    sought = _known(sought, encoder, literal, on_unknown)
+    threshold, rescore = options.min_degree, options.rescore
+    sought = _known(sought, encoder, options.literal, on_unknown)
     names = list(sought)
     typed = [(n, text) for n, name in enumerate(names) for text in sought[name].phrases]
-    queries = [parse_query(text, literal=literal) for _, text in typed]
+    queries = [parse_query(text, literal=options.literal) for _, text in typed]
     against = [(n, text) for n, name in enumerate(names) for text in sought[name].counter_examples]
     asked = _questions(
         encoder,
         [*(query.text for query in queries), *(text for _, text in against)],
         backend.meta.max_words,
-        all_lengths,
+        options.all_lengths,
     )
     phrases = [
         Phrase(text, query, question)
@@ -84,7 +80,9 @@ def mine_phrases(
         counters.setdefault(n, []).append(question)
     judge = judge if rescore else None
     least = judge.least(threshold) if judge else threshold
-    wanted = MiningQuery(_aim(asked[: len(queries)], cosine(least), rescore), filters, graph)
+    wanted = MiningQuery(
+        _aim(asked[: len(queries)], cosine(least), rescore), filters, options.graph
+    )
 
     def cases() -> Iterator[Case]:
         for stored, found in backend.scan(wanted, on_progress):

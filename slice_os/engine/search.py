@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, get_args
 
 import numpy as np
 
@@ -16,9 +15,9 @@ from slice_os.engine.rerank import ranked_passages
 from slice_os.engine.rescore import Hits, rescored
 from slice_os.errors import QueryError
 from slice_os.host import one_blas_thread
+from slice_os.options import SearchOptions
 from slice_os.spans import QueryWords, full_range, length_window, query_words
-from slice_os.storage.contract import Backend, Mode, Order, SearchQuery
-from slice_os.storage.fusion import DEFAULT_FUSION, LATE, get_fusion
+from slice_os.storage.contract import Backend, SearchQuery
 from slice_os.text import Query, count_words
 from slice_os.text.filters import Condition
 from slice_os.types import Float32, Hit
@@ -38,19 +37,9 @@ def search_passages(
     backend: Backend,
     alone: AloneVectors,
     queries: Sequence[str | Query],
+    options: SearchOptions,
     *,
-    mode: Mode = "hybrid",
-    fusion: str = DEFAULT_FUSION,
-    weight: float | None = None,
     filters: Sequence[Condition] = (),
-    size: int = 10,
-    offset: int = 0,
-    all_lengths: bool = False,
-    rescore: int = 1,
-    late: float = LATE,
-    min_degree: float = 0.0,
-    group: bool = False,
-    sort: Order | None = None,
     judge: Judge | None = None,
 ) -> list[Hits]:
     """Return the best passages for each of some queries, ranked by their score.
@@ -86,60 +75,52 @@ def search_passages(
     Raises:
         QueryError: the query holds no word, or a setting is out of its range.
     """
-    if mode not in get_args(Mode):
-        raise QueryError(f"There is no mode {mode!r}: choose one of {', '.join(get_args(Mode))}.")
-    if size < 1 or offset < 0 or rescore < 0:
-        raise QueryError("size must be at least 1, offset and rescore at least 0.")
-    if not 0 <= late <= 1:
-        raise QueryError(f"The share of late interaction is {late}: it must be from 0 to 1.")
-    if not 0 <= min_degree <= 1:
-        raise QueryError(f"{min_degree} is not a degree: it must be from 0 to 1.")
-    if sort not in (None, *get_args(Order)):
-        raise QueryError(f"There is no order {sort!r}: choose degree.")
-    get_fusion(fusion, weight)
     encoder = alone.encoder
-    onward = min_degree > 0 or group
-    if onward and offset + size > DEPTH:
+    onward = options.min_degree > 0 or options.group
+    last = options.offset + options.size
+    if onward and last > DEPTH:
         raise QueryError(
             f"A search by degree or by document looks through the best {DEPTH:,} passages: "
             "ask for no more than that, or mine."
         )
-    if mode == "hybrid" and offset + size > DEPTH:
+    if options.mode == "hybrid" and last > DEPTH:
         raise QueryError(
             f"A hybrid search ranks the best {DEPTH:,} passages of each ranking: ask for no more "
             "than that, or use the mode dense or lexical."
         )
     asked = [Query(query) if isinstance(query, str) else query for query in queries]
-    options: dict[str, Any] = {"mode": mode, "fusion": fusion, "weight": weight, "late": late}
     with one_blas_thread():
         encoded = encoded_queries(encoder, [query.text for query in asked])
         wanted = [
             SearchQuery(
                 query.text,
                 vector,
-                _lengths(encoder, query.text, mode, backend.meta.max_words, all_lengths),
+                _lengths(encoder, query.text, backend.meta.max_words, options),
                 filters=[*filters, *query.wording],
                 reach=DEPTH if onward else 0,
                 words=words,
-                **options,
+                mode=options.mode,
+                fusion=options.fusion,
+                weight=options.weight,
+                late=options.late,
             )
             for query, (vector, words) in zip(asked, encoded, strict=True)
         ]
 
         def read(some: Sequence[SearchQuery], offset: int, size: int) -> list[Hits]:
-            return _page(backend, alone, some, range(offset, offset + size), rescore, judge)
+            return _page(backend, alone, some, range(offset, offset + size), options.rescore, judge)
 
-        found = [] if onward else read(wanted, offset, size)
+        found = [] if onward else read(wanted, options.offset, options.size)
         for query in wanted if onward else ():
             hits = _through_ranks(
                 lambda at, count, query=query: read([query], at, count)[0],  # type: ignore[misc]
-                min_degree,
-                offset + size,
+                options.min_degree,
+                last,
             )
-            documents = _by_document(hits, offset + size) if group else ([hit] for hit in hits)
-            some = islice(documents, offset, offset + size)
+            documents = _by_document(hits, last) if options.group else ([hit] for hit in hits)
+            some = islice(documents, options.offset, last)
             found.append(Hits(hit for hits in some for hit in hits))
-        return [_by_degree(hits, group) for hits in found] if sort else found
+        return [_by_degree(hits, options.group) for hits in found] if options.sort else found
 
 
 def _page(
@@ -217,15 +198,15 @@ def encoded_queries(encoder: Encoder, texts: Sequence[str]) -> Iterator[tuple[Fl
         yield whole / norm, query_words(words.vectors)
 
 
-def _lengths(encoder: Encoder, query: str, mode: Mode, max_words: int, all_lengths: bool) -> range:
+def _lengths(encoder: Encoder, query: str, max_words: int, options: SearchOptions) -> range:
     """Return the span lengths that a query is compared with, none if it is of unknown words.
 
     To the encoder an unknown word is like every other: no span can be shown for one.
     """
     known = encoder.knows(query)
-    if mode != "lexical":
+    if options.mode != "lexical":
         _known(query, known)
-    return query_lengths(query, max_words, all_lengths) if known else range(1, 1)
+    return query_lengths(query, max_words, options.all_lengths) if known else range(1, 1)
 
 
 def encode_queries(encoder: Encoder, queries: Sequence[str]) -> Float32:

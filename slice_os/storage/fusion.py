@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -95,7 +95,8 @@ FUSIONS: Mapping[str, Fusion] = {
     "min_max": Fusion(min_max, 0.5),
     "rrf": Fusion(rrf, None),
 }
-DEFAULT_FUSION = "saturation"
+FusionName = Literal["saturation", "min_max", "rrf"]
+DEFAULT_FUSION: FusionName = "saturation"
 
 
 def get_fusion(name: str, weight: float | None) -> tuple[Fusion, float | None]:

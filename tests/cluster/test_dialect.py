@@ -88,7 +88,7 @@ def test_a_client_of_ones_own_is_used_and_stays_open(location, cluster):
         slice_os.open(folder, client=object())
 
 
-def test_credentials_that_are_given_are_used_instead_of_the_environments(location, monkeypatch):
+def test_given_credentials_are_used_instead_of_the_environments(location, monkeypatch):
     monkeypatch.setenv("SLICE_OS_API_KEY", "of the environment")
     fill(location, credentials={"user": "ann", "password": "secret"})
     with slice_os.open(location, credentials={"user": "ann", "password": "s"}) as index:

@@ -6,7 +6,6 @@ import json
 import uuid
 
 import pytest
-from opensearchpy import OpenSearch
 
 import slice_os
 from slice_os.errors import ClusterError, LocationError
@@ -17,12 +16,6 @@ from slice_os.storage.findings import Diagnosis
 from support.local import put
 from support.proxy import closed, proxied
 from support.verbs import run
-
-
-@pytest.fixture(scope="module")
-def client(cluster):
-    with OpenSearch(cluster.url) as client:
-        yield client
 
 
 @pytest.fixture

@@ -308,7 +308,7 @@ def test_a_plain_index_is_read_and_its_vectors_left_out(cluster):
         assert (hit.document, hit.metadata) == ("a", {"year": 2020})
 
 
-def test_a_server_that_may_not_say_what_it_is_is_known_by_how_it_refuses(filled):
+def test_a_server_is_known_by_how_it_refuses(filled):
     said = {
         "type": "security_exception",
         "reason": "action [cluster:monitor/main] is unauthorized for user [ann] with effective "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,6 @@ from slice_os.errors import EncoderMismatchError, LocationError
 from support.verbs import TEXTS, request, run
 
 SERVERS = ("opensearch", "elasticsearch")
-
-
-@pytest.fixture
-def name():
-    return f"making-{uuid.uuid4().hex[:12]}"
 
 
 def test_the_templates_make_an_index_with_curl_alone(cluster, name):

@@ -16,8 +16,8 @@ from slice_os.encoders import encoder_info
 from slice_os.operate.doctor import doctor
 from slice_os.spans import Aim, cover
 from slice_os.storage import IndexMeta
+from slice_os.storage.cluster import check
 from slice_os.storage.cluster import passages as documents
-from slice_os.storage.cluster import repair_spans
 from slice_os.storage.cluster.backend import ClusterBackend
 from slice_os.storage.cluster.mining_scan import Scan
 from slice_os.storage.cluster.passages import packed_passage
@@ -74,7 +74,7 @@ def sound(client, before, index=NAME, **params):
     """Every vector is what it was, and what it has to be."""
     now = sources(client, index, **params)
     assert {name: one["spans"] for name, one in now.items() if name in before} == before
-    assert {repair_spans.complaint(one, SETTINGS) for one in now.values()} == {""}
+    assert {check.complaint(one, SETTINGS) for one in now.values()} == {""}
     # Not only what is said to be stored: what is searched.
     for name, one in now.items():
         knn = {"knn": {"spans.vector": {"vector": one["spans"][-1]["vector"], "k": 50}}}
@@ -187,8 +187,8 @@ def test_passages_of_too_many_spans_are_found_and_made_anew(
     done = CliRunner().invoke(main, ["doctor", "--repair", "--index", backend.location])
     assert "Repaired: 8 passages were written anew" in done.stdout
     assert "not those" not in done.stdout
-    assert backend.cluster.total(repair_spans.crowded()) == 0
-    assert repair_spans.repair_spans(backend.cluster, backend.layout) == 0
+    assert backend.cluster.total(check.crowded()) == 0
+    assert check.repair_spans(backend.cluster, backend.layout) == 0
     sound(client, before)
     with closing(ClusterBackend.open(backend.location)) as opened:
         assert opened.stored(["d1"])["d1"].hash  # complete, as it was

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 
 import pytest
+from opensearchpy import OpenSearch
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
@@ -60,6 +62,19 @@ def cluster(request: pytest.FixtureRequest) -> Cluster:
     """One node for the whole session: make an index of your own in it, and remove it."""
     node: Cluster = request.getfixturevalue(getattr(request, "param", "opensearch"))
     return node
+
+
+@pytest.fixture(scope="module")
+def client(cluster: Cluster) -> Iterator[OpenSearch]:
+    """A client of the node."""
+    with OpenSearch(cluster.urls, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+def name() -> str:
+    """The name of an index of the test's own."""
+    return f"test-{uuid.uuid4().hex[:12]}"
 
 
 @pytest.fixture(scope="session")

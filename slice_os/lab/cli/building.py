@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from slice_os.cli.indexing import REJECTED
 from slice_os.cli.options import POSITIVE, json_option
-from slice_os.cli.output import counted, echo_json
+from slice_os.cli.output import REJECTED, counted, echo_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from slice_os.cli.calibrating import degree_option, mining_share, rescore_option, warn_of_missing
+from slice_os.cli.calibrate import degree_option, mining_share, rescore_option, warn_of_missing
 from slice_os.cli.options import index_options, json_option
 from slice_os.cli.output import counted, echo_columns, echo_json
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from slice_os.cli.indexing import REJECTED
 from slice_os.cli.options import (
     corpus_options,
     device_option,
@@ -15,7 +14,7 @@ from slice_os.cli.options import (
     json_option,
     threads_option,
 )
-from slice_os.cli.output import echo_columns, echo_json
+from slice_os.cli.output import REJECTED, echo_columns, echo_json
 from slice_os.lab.cli.topics import Rejected, stages
 
 

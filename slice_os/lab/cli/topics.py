@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from slice_os.cli.indexing import REJECTED
 from slice_os.cli.options import (
     corpus_options,
     device_option,
@@ -17,8 +16,15 @@ from slice_os.cli.options import (
     json_option,
     threads_option,
 )
-from slice_os.cli.output import counted, echo_columns, echo_json, progress_bar, shorten
-from slice_os.cli.running import say
+from slice_os.cli.output import (
+    REJECTED,
+    counted,
+    echo_columns,
+    echo_json,
+    progress_bar,
+    say,
+    shorten,
+)
 from slice_os.errors import CorpusError
 from slice_os.types import Reject
 

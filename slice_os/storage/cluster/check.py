@@ -1,4 +1,8 @@
-"""Whether documents of an index are what was written, field by field, and their spans."""
+"""Whether documents of an index are what was written, field by field; making their spans anew.
+
+Of a document with 150 or more nested ones the k-NN plugin derives a wrong `_source`
+(docs/known-issues.md), and whatever is made from that is wrong.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from slice_os.errors import IndexDamagedError
+import numpy as np
+import orjson
+
+from slice_os.errors import IndexDamagedError, RefusedError
 from slice_os.spans import PackedPassage
 from slice_os.storage.cluster import passages as stored
 from slice_os.storage.cluster.candidates import WINDOW, stored_text
-from slice_os.storage.cluster.repair_spans import PAGE, complaint, crowded, not_crowded
+from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT, reason_of
+from slice_os.storage.cluster.filters import filter_tokens
 from slice_os.storage.cluster.requests import Cluster
-from slice_os.storage.cluster.responses import DocumentHit, PassageHit, PassageSource
+from slice_os.storage.cluster.responses import DocumentHit, PassageHit, PassageSource, RevisedHit
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.findings import Diagnosis
 from slice_os.text import with_neighbours
+from slice_os.text.filters import flat_metadata
 from slice_os.types import Passage
 
+PAGE = 20
+"""Passages that are read with their span vectors: some 5 MB."""
 _ANEW = "delete these with 'slice-os delete' and index them again."
 _WRONG = {
     "whole": (
@@ -57,7 +68,7 @@ def check_documents(
             complaint(source, layout)
             for source in sources
             # Of more the k-NN plugin derives a wrong _source.
-            if len(source["spans"]) <= stored.MOST_SPANS and _words(source) is not None
+            if len(source.get("spans", ())) <= stored.MOST_SPANS and _words(source) is not None
         )
         documents, done = documents + 1, done + len(sources)
         on_progress(min(done / max(total, 1), 1.0))
@@ -90,8 +101,7 @@ def _drawn(cluster: Cluster, count: int) -> list[str]:
         "boost_mode": "replace",
     }
     body = {"query": {"function_score": drawn}, "size": count, "_source": ["document"]}
-    hits = cluster.search(body, list[DocumentHit])
-    return [hit["_source"]["document"] for hit in hits]
+    return [hit["_source"]["document"] for hit in cluster.search(body, list[DocumentHit])]
 
 
 def _wrong(sources: Sequence[PassageSource]) -> Iterator[str]:
@@ -100,17 +110,17 @@ def _wrong(sources: Sequence[PassageSource]) -> Iterator[str]:
     if "document_hash" not in last:
         return  # a run was broken off, or goes on: `count_incomplete` counts these
     are_all = [source["passage"] for source in sources] == list(range(len(sources)))
-    stamps = [source["stamp"] for source in sources[:-1]]
+    stamps = [source.get("stamp", "") for source in sources[:-1]]
     if not are_all or last.get("document_digest") != stored.digest(stamps):
         yield "whole"
         return
     passages = with_neighbours([stored_text(source) for source in sources])
     for source, passage in zip(sources, passages, strict=True):
         length = passage.end - passage.start
-        if passage.hash != source["content_hash"] or length != len(passage.text):
+        if passage.hash != source.get("content_hash") or length != len(passage.text):
             yield "text"
         fields = {name: value for name, value in source.items() if name not in _NOT_STAMPED}
-        if stored.fingerprint(fields) != source["stamp"]:
+        if stored.fingerprint(fields) != source.get("stamp"):
             yield "fields"
         if not _fits(_words(source), source, passage):
             yield "words"
@@ -118,17 +128,54 @@ def _wrong(sources: Sequence[PassageSource]) -> Iterator[str]:
 
 def _words(source: PassageSource) -> PackedPassage | None:
     try:
-        return stored.packed_passage(source["words"])
-    except (IndexDamagedError, KeyError):
+        return stored.packed_passage(source.get("words", ""))
+    except IndexDamagedError:
         return None
 
 
 def _fits(packed: PackedPassage | None, source: PassageSource, passage: Passage) -> bool:
     """Tell whether words can be those of a passage's text."""
-    if packed is None or packed.own_words(passage) != source["word_count"]:
+    if packed is None or packed.own_words(passage) != source.get("word_count"):
         return False
     ordered = (packed.starts < packed.ends).all()
     return bool(ordered and packed.ends.max() <= len(passage.text))
+
+
+def crowded() -> dict[str, Any]:
+    """Return the query for the passages with more spans than the k-NN plugin can derive."""
+    each = {"constant_score": {"filter": {"match_all": {}}, "boost": 1.0}}
+    counted = {"nested": {"path": "spans", "score_mode": "sum", "query": each}}
+    return {"function_score": {"query": counted, "min_score": stored.MOST_SPANS + 1}}
+
+
+def not_crowded() -> dict[str, Any]:
+    """Return the query for all other passages."""
+    return {"bool": {"must_not": [crowded()]}}
+
+
+def complaint(source: PassageSource, layout: Layout) -> str:
+    """Return what is wrong with a passage's `_source`, whole: "spans", "filters" or nothing."""
+    words = stored.packed_passage(source.get("words", ""))
+    stored_spans = source.get("spans", [])
+    first = {start: number for number, start in enumerate(words.starts.tolist())}
+    last = {end: number + 1 for number, end in enumerate(words.ends.tolist())}
+    try:
+        spans = [(first[span["start"]], last[span["end"]]) for span in stored_spans]
+    except KeyError:
+        return "spans"
+    if spans:
+        expected = stored.span_vectors(words.vectors, np.array(spans, np.int32), layout)
+        try:
+            vectors = np.array([span["vector"] for span in stored_spans], expected.dtype)
+        except (ValueError, OverflowError):
+            return "spans"
+        if vectors.shape != expected.shape or not np.allclose(vectors, expected, atol=1e-6):
+            return "spans"
+    metadata = stored.stored_metadata(source)
+    typed = stored.typed_fields(metadata, layout.fields)
+    if filter_tokens(metadata) != sorted(source.get("filters", [])):
+        return "filters"
+    return "" if flat_metadata(source.get("fields", {})) == typed else "filters"
 
 
 def survey(cluster: Cluster, layout: Layout) -> Counter[str]:
@@ -169,3 +216,48 @@ def add_complaints(cluster: Cluster, diagnosis: Diagnosis, complaints: Counter[s
         )
     if complaints.total() and complaints[""] == complaints.total() and not many:
         diagnosis.add("ok", "The stored spans that were looked at are those of their words.")
+
+
+def repair_spans(cluster: Cluster, layout: Layout) -> int:
+    """Write anew what is crowded and what `complaint` complains of; return how many passages.
+
+    From what is stored, without an encoder. What somebody else writes meanwhile is left as it is.
+
+    Raises:
+        ClusterError: the cluster cannot be reached or refuses.
+    """
+    options = {"seq_no_primary_term": True}
+    written = 0
+    without_spans = {"_source": {"excludes": ["spans"]}}
+    for page in cluster.pages({"query": crowded(), **without_spans, **options}, RevisedHit, PAGE):
+        written += _rewrite(cluster, layout, page)
+    whole = cluster.dialect.whole_source
+    for page in cluster.pages({"query": not_crowded(), **whole, **options}, RevisedHit, PAGE):
+        wrong = [hit for hit in page if complaint(hit["_source"], layout)]
+        written += _rewrite(cluster, layout, wrong)
+    cluster.refresh(WRITE_RETRY_TIMEOUT)
+    return written
+
+
+def _rewrite(cluster: Cluster, layout: Layout, hits: list[RevisedHit]) -> int:
+    lines: list[bytes] = []
+    for hit in hits:
+        source = {name: value for name, value in hit["_source"].items() if name != "fields"}
+        metadata = stored.stored_metadata(source)
+        vectors = stored.vector_fields(
+            stored.packed_passage(hit["_source"].get("words", "")), layout
+        )
+        source |= {name: vectors[name] for name in ("spans", "tolerance")}
+        source["filters"] = filter_tokens(metadata)
+        if typed := stored.typed_fields(metadata, layout.fields):
+            source["fields"] = typed
+        unchanged = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
+        lines.append(orjson.dumps({"index": {"_id": hit["_id"], **unchanged}}))
+        lines.append(orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY))
+    if not lines:
+        return 0
+    results = cluster.bulk(b"\n".join((*lines, b"")), len(hits), WRITE_RETRY_TIMEOUT)
+    for result in results:
+        if "error" in result and result["status"] != 409:
+            raise RefusedError(f"{cluster.url} refuses a passage: {reason_of(result)}.")
+    return sum("error" not in result for result in results)

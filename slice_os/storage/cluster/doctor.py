@@ -11,11 +11,10 @@ from typing import Any
 from slice_os.encoders import EncoderInfo, encoder_info
 from slice_os.errors import ClusterError, LocationError
 from slice_os.storage.cluster.backend import ClusterBackend
-from slice_os.storage.cluster.check import add_complaints, check_documents, survey
+from slice_os.storage.cluster.check import add_complaints, check_documents, repair_spans, survey
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import JSON, Asker, dialect_of
 from slice_os.storage.cluster.mapping import read_meta, why_no_alias
-from slice_os.storage.cluster.repair_spans import repair_spans
 from slice_os.storage.cluster.requests import Cluster
 from slice_os.storage.cluster.responses import (
     Count,

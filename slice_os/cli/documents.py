@@ -1,4 +1,4 @@
-"""The verbs list and show."""
+"""The verbs list, show, status and delete."""
 
 from __future__ import annotations
 
@@ -10,10 +10,88 @@ from slice_os.cli.options import (
     index_option,
     json_option,
     lines_option,
-    offset_option,
-    size_option,
+    paging_options,
 )
-from slice_os.cli.output import counted, echo_columns, echo_json, mark_in, plain, shorten
+from slice_os.cli.output import (
+    REJECTED,
+    counted,
+    echo_columns,
+    echo_json,
+    echo_table,
+    mark_in,
+    plain,
+    say,
+    shorten,
+)
+
+
+@click.command("status", epilog="\b\nExample:\n  slice-os status --index demo.slice --json\n")
+@index_option
+@json_option
+def status_command(location: str, as_json: bool) -> None:
+    """Show the size and state of an index."""
+    from slice_os import open as open_index
+
+    with open_index(location) as opened_index:
+        state = opened_index.status()
+    if as_json:
+        echo_json(state.to_dict())
+        return
+    echo_table(
+        [
+            ("index", f"{state.location} ({state.backend})"),
+            (
+                "encoder",
+                f"{state.meta.encoder} (weights {state.meta.weights_hash[:12]}, "
+                f"{state.meta.dimension} dimensions)",
+            ),
+            ("documents", state.documents),
+            ("passages", state.passages),
+            ("words", state.words),
+            ("bytes", state.bytes),
+            *((name.replace("_", " "), _told(value)) for name, value in state.details.items()),
+        ]
+    )
+
+
+def _told(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    return ", ".join(f"{name} = {one}" if name else one for name, one in value.items())
+
+
+@click.command(
+    "delete",
+    epilog="""\b
+Examples:
+  slice-os delete conversations/0012.txt --index demo.slice
+  slice-os delete --filter "year<2020" --yes --index demo.slice
+""",
+)
+@click.argument("documents", nargs=-1)
+@index_option
+@filter_option
+@click.option("--yes", is_flag=True, help="Do not ask before deleting by filter.")
+@json_option
+def delete_command(
+    documents: tuple[str, ...], location: str, filters: tuple[str, ...], yes: bool, as_json: bool
+) -> None:
+    """Delete documents by id, or those that meet a filter."""
+    from slice_os import open as open_index
+
+    if filters and not yes:
+        click.confirm(f"Delete every document with {' and '.join(filters)}?", abort=True, err=True)
+    with open_index(location) as opened_index:
+        deleted = opened_index.delete(documents, filters=filters)
+    if as_json:
+        echo_json({"index": location, "deleted": deleted})
+    else:
+        click.echo(f"{counted(deleted, 'document')} deleted.")
+    missing = 0 if filters else len(set(documents)) - deleted
+    if missing:
+        say(f"{counted(missing, 'id')} not in the index.")
+        raise click.exceptions.Exit(REJECTED)
+
 
 WIDTH = 60
 
@@ -40,11 +118,10 @@ Examples:
 )
 @index_option
 @filter_option
-@size_option(default=100, help="Documents.")
-@offset_option(help="Documents to skip.")
+@paging_options("Documents")
 @json_option
 @lines_option
-def list_(
+def list_command(
     location: str,
     filters: tuple[str, ...],
     size: int,
@@ -78,12 +155,13 @@ def list_(
 
 
 @click.command(
+    "show",
     epilog="""\b
 Examples:
   slice-os show conversations/0012.txt --index demo.slice
   slice-os show conversations/0012.txt --at 1200 --context 2 --index demo.slice
   slice-os show conversations/0012.txt --at 1200-1214 --index demo.slice    # as 'mine' prints it
-"""
+""",
 )
 @click.argument("document")
 @index_option
@@ -95,7 +173,7 @@ Examples:
 )
 @context_option(1, help="With --at: passages to show before and after it.")
 @json_option
-def show(
+def show_command(
     document: str, location: str, at: tuple[int, int] | None, context: int, as_json: bool
 ) -> None:
     """Show a document's text, or the passages around an offset.

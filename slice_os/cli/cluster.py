@@ -10,34 +10,35 @@ from slice_os.cli.options import (
     an_index,
     cluster_options,
     encoder_option,
-    filter_option,
     index_option,
     json_option,
-    wording_options,
+    record_options,
 )
 from slice_os.cli.output import echo_json, echo_table
+from slice_os.options import RequestOptions, fields
 from slice_os.query import Dialect
-from slice_os.storage.fusion import DEFAULT_FUSION, FUSIONS
 
 if TYPE_CHECKING:
     from slice_os import ClusterSettings
 
 NAME = "opensearch/passages"
+REQUEST = [field.name for field in fields(RequestOptions) if field.name != "all_lengths"]
 
 
 @click.group(
+    "templates",
     epilog="""\b
 Examples:
   slice-os templates list
   slice-os templates show --alias calls --shards 3 > calls.json
   slice-os templates apply --index https://host:9200/calls
-"""
+""",
 )
-def templates() -> None:
+def templates_command() -> None:
     """Index templates: the JSON that a cluster makes an index for slice-os from."""
 
 
-@templates.command("list", epilog="\b\nExample:\n  slice-os templates list --json\n")
+@templates_command.command("list", epilog="\b\nExample:\n  slice-os templates list --json\n")
 @json_option
 def list_(as_json: bool) -> None:
     """List the templates that come with slice-os, and their files."""
@@ -50,7 +51,9 @@ def list_(as_json: bool) -> None:
         echo_table(list(found.items()))
 
 
-@templates.command(epilog="\b\nExample:\n  slice-os templates show --dimensions 192 --shards 3\n")
+@templates_command.command(
+    epilog="\b\nExample:\n  slice-os templates show --dimensions 192 --shards 3\n"
+)
 @click.argument("name", default=NAME)
 @click.option(
     "--alias", default="passages", show_default=True, help="The alias that applications name."
@@ -64,7 +67,7 @@ def show(name: str, alias: str, encoder: str | None, cluster: ClusterSettings) -
     echo_json(show_template(name, alias=alias, encoder=encoder, cluster=cluster))
 
 
-@templates.command(
+@templates_command.command(
     epilog="\b\nExample:\n  slice-os templates apply --index https://host:9200/calls --shards 3\n"
 )
 @click.argument("name", required=False)
@@ -83,12 +86,13 @@ def apply(name: str | None, location: str, encoder: str | None, cluster: Cluster
 
 
 @click.command(
+    "query",
     epilog="""\b
 Examples:
   slice-os query "wants to cancel" --index https://host:9200/calls --curl
   slice-os query "wants to cancel" --mode dense --size 3 > body.json
   slice-os query "wants to cancel" --mode mining --min-degree 0.85
-"""
+""",
 )
 @click.argument("text")
 @an_index(
@@ -103,41 +107,16 @@ Examples:
     show_default=True,
     help="Without an index: the server that the request is for.",
 )
-@click.option(
-    "--mode",
-    type=click.Choice(["hybrid", "dense", "lexical", "mining", "exact"]),
-    default="hybrid",
-    show_default=True,
-    help="What to ask for; exact reads every stored span.",
-)
-@click.option(
-    "--fusion",
-    type=click.Choice(list(FUSIONS)),
-    default=DEFAULT_FUSION,
-    show_default=True,
-    help="How hybrid combines words and meaning; rrf and min_max need the neural-search plugin "
-    "or a licence.",
-)
-@click.option("--weight", type=click.FloatRange(0, 1), help="The weight of BM25, in [0, 1].")
-@click.option("--size", type=click.IntRange(min=1), default=10, show_default=True, help="Hits.")
-@click.option(
-    "--min-degree",
-    type=click.FloatRange(0, 1),
-    default=0.8,
-    show_default=True,
-    help="The threshold of --mode mining.",
-)
-@wording_options
-@filter_option
+@record_options(RequestOptions, *REQUEST)
 @click.option("--curl", "as_command", is_flag=True, help="Print the whole curl command.")
-def query(
+def query_command(
     text: str, location: str | None, filters: tuple[str, ...], as_command: bool, **options: Any
 ) -> None:
     """Print the request that a search sends, for curl or any client of the cluster.
 
     Where hybrid takes two searches, they are printed as JSON lines for _msearch.
 
-    Its hits' inner hits hold the matched spans and their in-context degrees; verification and the
+    Its hits' inner hits hold the matched spans and their in-context degrees; rescoring and the
     scoring over all spans and words are what 'slice-os search' adds.
     """
     from slice_os import build_request

@@ -1,10 +1,10 @@
-"""The verbs that change the generation behind a location: reindex, swap, rollback, generations."""
+"""The verbs of operators: reindex, swap, rollback, generations, backup, restore."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,9 +19,11 @@ from slice_os.cli.options import (
     run_options,
     threads_option,
 )
-from slice_os.cli.output import counted, echo_columns, echo_json, progress_bar
-from slice_os.cli.running import Run, is_json, say
+from slice_os.cli.output import Run, counted, echo_columns, echo_json, is_json, progress_bar, say
 from slice_os.types import Reject
+
+if TYPE_CHECKING:
+    from slice_os.storage.contract import IndexStatus
 
 accept_option = click.option(
     "--accept-rejects",
@@ -31,6 +33,7 @@ accept_option = click.option(
 
 
 @click.command(
+    "reindex",
     epilog="""\b
 Examples:
   slice-os reindex --index https://host:9200/calls --encoder my-encoder/
@@ -38,7 +41,7 @@ Examples:
   slice-os reindex --index https://host:9200/calls --tolerance 0.85 --no-swap
   slice-os reindex corpus/ --index my.slice
   slice-os reindex --index my.slice --to https://host:9200/calls
-"""
+""",
 )
 @click.argument("paths", nargs=-1)
 @index_option
@@ -76,7 +79,7 @@ Examples:
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and how long it takes.")
 @run_options
 @json_option
-def reindex(
+def reindex_command(
     paths: tuple[str, ...],
     location: str,
     reading: dict[str, Any],
@@ -162,14 +165,14 @@ def _source(said: Mapping[str, Any]) -> str:
     return "the corpus" if said["source"] == "corpus" else f"stored {said['source']}"
 
 
-@click.command(epilog="\b\nExample:\n  slice-os swap --index https://host:9200/calls\n")
+@click.command("swap", epilog="\b\nExample:\n  slice-os swap --index https://host:9200/calls\n")
 @index_option
 @encoder_option
 @device_option
 @threads_option
 @accept_option
 @json_option
-def swap(location: str, as_json: bool, **options: Any) -> None:
+def swap_command(location: str, as_json: bool, **options: Any) -> None:
     """Make the generation live that 'reindex --no-swap' has built."""
     from slice_os import swap as make_live
 
@@ -177,13 +180,15 @@ def swap(location: str, as_json: bool, **options: Any) -> None:
     _say(location, made.number, as_json)
 
 
-@click.command(epilog="\b\nExample:\n  slice-os rollback --index https://host:9200/calls\n")
+@click.command(
+    "rollback", epilog="\b\nExample:\n  slice-os rollback --index https://host:9200/calls\n"
+)
 @index_option
 @encoder_option
 @device_option
 @threads_option
 @json_option
-def rollback(location: str, as_json: bool, **options: Any) -> None:
+def rollback_command(location: str, as_json: bool, **options: Any) -> None:
     """Make the former generation live again; what was written since the swap is not in it."""
     from slice_os import rollback as go_back
 
@@ -198,6 +203,7 @@ def _say(location: str, number: int, as_json: bool) -> None:
 
 
 @click.group(
+    "generations",
     invoke_without_command=True,
     epilog="""\b
 Examples:
@@ -208,7 +214,7 @@ Examples:
 @an_index(metavar="LOCATION", help="The index: a folder, or https://host:9200/name in a cluster.")
 @json_option
 @click.pass_context
-def generations(context: click.Context, location: str | None, as_json: bool) -> None:
+def generations_command(context: click.Context, location: str | None, as_json: bool) -> None:
     """List the generations of an index: live, building, ready, retired, rolled back."""
     from slice_os import generations as listed
 
@@ -243,7 +249,7 @@ def _builder(build: dict[str, Any]) -> str:
     return f"{build['by']} since {build['since']}{far}"
 
 
-@generations.command(
+@generations_command.command(
     epilog="\b\nExample:\n  slice-os generations prune --index my.slice --keep 0 --unfinished\n"
 )
 @index_option
@@ -260,3 +266,77 @@ def prune(location: str, keep: int, unfinished: bool, as_json: bool) -> None:
         echo_json({"index": location, "deleted": gone})
     else:
         click.echo(f"{location}: {counted(len(gone), 'generation')} deleted.")
+
+
+@click.command(
+    "backup",
+    epilog="""\b
+Examples:
+  slice-os backup backups/monday.slice --index demo.slice
+  slice-os search "wants to cancel" --index backups/monday.slice
+""",
+)
+@click.argument("to", type=click.Path(path_type=Path))
+@index_option
+@click.option(
+    "--link",
+    is_flag=True,
+    help="Share files with the index by hard links: no room is taken, and a failing disk takes "
+    "both.",
+)
+@json_option
+def backup_command(to: Path, location: str, link: bool, as_json: bool) -> None:
+    """Copy an index in a folder to a new folder, TO.
+
+    The generation that is live; it may be searched and written to meanwhile. The copy is checked,
+    and is an index itself. Broken off, it leaves TO.part, and the same command goes on from there.
+    An index in a cluster is backed up by the cluster (docs/operations.md).
+    """
+    from slice_os import backup as copy
+
+    _run(lambda tell: copy(location, to, link=link, on_progress=tell), "Backed up", as_json)
+
+
+@click.command(
+    "restore",
+    epilog="""\b
+Examples:
+  slice-os restore backups/monday.slice --index demo.slice
+  slice-os restore backups/monday.slice --index demo.slice --overwrite
+""",
+)
+@click.argument("backup", type=click.Path(path_type=Path))
+@index_option
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Replace the index that is there, in one step at the end; searches go on.",
+)
+@json_option
+def restore_command(backup: Path, location: str, overwrite: bool, as_json: bool) -> None:
+    """Make an index in a folder of a backup.
+
+    BACKUP is checked first, and stays as it is.
+    """
+    from slice_os import restore as put_back
+
+    _run(
+        lambda tell: put_back(backup, location, overwrite=overwrite, on_progress=tell),
+        "Restored",
+        as_json,
+    )
+
+
+def _run(
+    work: Callable[[Callable[[float], object]], IndexStatus], done: str, as_json: bool
+) -> None:
+    with progress_bar(1) as bar:
+        bar.set_description_str("copying", refresh=False)
+        state = work(lambda share: bar.update(max(share - bar.n, 0)))
+    if as_json:
+        echo_json(state.to_dict())
+    else:
+        click.echo(
+            f"{done}: {state.location}, {counted(state.documents, 'document')}, "
+            f"{counted(state.passages, 'passage')}, {state.bytes:,} bytes."
+        )

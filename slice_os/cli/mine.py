@@ -9,34 +9,34 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
-from slice_os.cli.indexing import REJECTED
 from slice_os.cli.options import (
     index_options,
     json_option,
     judge_option,
     lines_option,
-    query_options,
+    record_options,
 )
-from slice_os.cli.output import counted, echo_json, plain, progress_bar, shorten
+from slice_os.cli.output import REJECTED, as_cell, counted, echo_json, plain, progress_bar, shorten
 from slice_os.encoders.judges import WORDS
 from slice_os.engine.phrases import Sought
 from slice_os.errors import QueryError, SliceOSError
-from slice_os.storage.contract import Order
+from slice_os.options import MineOptions
 from slice_os.types import Match
 
 
 @click.command(
+    "mine",
     epilog="""\b
 Examples:
   slice-os mine phrases.txt --index demo.slice --min-degree 0.8 --output matches.csv
   slice-os mine --phrase "wants to cancel" --not "does not want to cancel" --index demo.slice --nl
   slice-os mine phrases.txt --index demo.slice --judge my-judge --min-degree 0.6
   slice-os mine phrases.csv --per-document --top 20 --sort degree --index demo.slice
-"""
+""",
 )
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @index_options
@@ -49,39 +49,8 @@ Examples:
     help="A counter-example: a span nearer to it than to the phrases of that name is no match. "
     "NAME= may be left out if there is one name. May be repeated.",
 )
-@click.option(
-    "--min-degree",
-    type=click.FloatRange(0, 1),
-    default=0.8,
-    show_default=True,
-    help="The least degree of similarity of a match.",
-)
-@query_options
+@record_options(MineOptions)
 @judge_option("words")
-@click.option(
-    "--rescore/--no-rescore",
-    default=True,
-    show_default=True,
-    help="Encode the spans that may be a match alone, without their context; else the phrase head "
-    "stands for that: faster, and not as right.",
-)
-@click.option(
-    "--graph",
-    is_flag=True,
-    help="In a cluster: let the k-NN graph say which passages to read. Faster in a large index; it "
-    "misses what only the phrase head sees.",
-)
-@click.option(
-    "--top", type=click.IntRange(min=1), help="At most this many matches of each name, best first."
-)
-@click.option(
-    "--per-document", is_flag=True, help="Only the best match of each name in a document."
-)
-@click.option(
-    "--sort",
-    type=click.Choice(get_args(Order)),
-    help="Sort all matches by degree, highest first; by default they come as they are found.",
-)
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -90,25 +59,24 @@ Examples:
 )
 @json_option
 @lines_option
-def mine(
+def mine_command(
     file: Path | None,
     location: str,
     encoder: str | None,
     device: str,
     threads: int | None,
     judge: str | None,
-    rescore: bool,
     phrases: tuple[str, ...],
     counter_examples: tuple[str, ...],
-    min_degree: float,
     output: Path | None,
     as_json: bool,
     as_lines: bool,
-    **asked: Any,
+    **options: Any,
 ) -> None:
     """Find every span that says one of the phrases; of those that overlap, the best.
 
-    FILE holds a phrase a line, or is a .csv with the columns name and phrase, optionally not. Rows
+    FILE holds a phrase a line, or is a .csv with the columns name and phrase, optionally not; what
+    is no file and has several words is a phrase. Rows
     of one name are phrases of which any matches; the column not holds counter-examples. A phrase
     may hold "exact words" and -word, as a query of 'search' does. - is stdin. Counts come last. A
     phrase of which the encoder knows no word is left out, with a warning; the exit code is then 3.
@@ -116,6 +84,8 @@ def mine(
     from slice_os import open as open_index
     from slice_os.engine.phrases import gather, read_phrases
 
+    if file and is_phrase(file):
+        file, phrases = None, (str(file), *phrases)
     named = read_phrases(file) if file else {}
     for text in phrases:
         known = named.get(text, Sought(()))
@@ -137,11 +107,9 @@ def mine(
     ):
         for match in index.mine(
             named,
-            min_degree=min_degree,
-            rescore=rescore,
             on_progress=lambda done: bar.update(done - bar.n),
             on_unknown=unknown.append,
-            **asked,
+            **options,
         ):
             bar.set_description_str(f"{counts.total():,} matches", refresh=False)
             counts[match.name] += 1
@@ -150,7 +118,11 @@ def mine(
     if as_json:
         found = {} if output else {"matches": collected}
         left_out = {"unknown": unknown} if unknown else {}
-        report = {"min_degree": min_degree, "counts": counts, "output": output and str(output)}
+        report = {
+            "min_degree": options["min_degree"],
+            "counts": counts,
+            "output": output and str(output),
+        }
         echo_json({**report, **left_out, **found})
     else:
         width = max(len(shorten(name, 60)) for name in counts)
@@ -166,6 +138,11 @@ def mine(
             err=True,
         )
         raise click.exceptions.Exit(REJECTED)
+
+
+def is_phrase(file: Path) -> bool:
+    """Tell whether what was given for a file is a phrase: several words, and no such file."""
+    return " " in str(file).strip() and not file.exists()
 
 
 def _counter_example(said: str, named: Mapping[str, Sought]) -> tuple[str, str]:
@@ -202,7 +179,9 @@ def _matches_to(
             if output.suffix.lower() == ".csv":
                 table = csv.DictWriter(stream, [field.name for field in fields(Match)])
                 table.writeheader()
-                yield lambda match: table.writerow(match.to_dict())
+                yield lambda match: table.writerow(
+                    {name: as_cell(value) for name, value in match.to_dict().items()}
+                )
             else:
                 yield lambda match: _write_line(match, stream)
         part.replace(output)

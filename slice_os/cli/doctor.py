@@ -22,12 +22,13 @@ MARKS = {
 
 
 @click.command(
+    "doctor",
     epilog="""\b
 Examples:
   slice-os doctor --index demo.slice --deep
   slice-os doctor --index https://host:9200/calls
   slice-os doctor --index https://host:9200          # can it hold an index?
-"""
+""",
 )
 @index_option
 @encoder_option
@@ -43,7 +44,9 @@ Examples:
     "cluster's spans from its words.",
 )
 @json_option
-def doctor(location: str, encoder: str | None, deep: bool, repair: bool, as_json: bool) -> None:
+def doctor_command(
+    location: str, encoder: str | None, deep: bool, repair: bool, as_json: bool
+) -> None:
     """Examine an index: what is wrong, and what to do about it.
 
     Nothing is changed without --repair. The exit code is 1 if a finding is an error.
@@ -57,12 +60,13 @@ def doctor(location: str, encoder: str | None, deep: bool, repair: bool, as_json
 
 
 @click.command(
+    "check",
     epilog="""\b
 Examples:
   slice-os check --index demo.slice
   slice-os check --index https://host:9200/calls --sample 1000
   slice-os check --index https://host:9200/calls --all --json
-"""
+""",
 )
 @index_option
 @click.option(
@@ -74,7 +78,7 @@ Examples:
 )
 @click.option("--all", "everything", is_flag=True, help="Look at all documents of a cluster.")
 @json_option
-def check(location: str, sample: int, everything: bool, as_json: bool) -> None:
+def check_command(location: str, sample: int, everything: bool, as_json: bool) -> None:
     """Prove that an index holds what was written to it.
 
     Nothing is changed. Of a folder everything is compared with its hash: segments, texts, offsets,
@@ -99,7 +103,7 @@ def _echo(diagnosis: Diagnosis, as_json: bool) -> None:
     if as_json:
         echo_json(diagnosis.to_dict())
     else:
-        echo_table([(name, plain(str(value))) for name, value in _rows(diagnosis.facts)])
+        echo_table(list(_rows(diagnosis.facts)))
         click.echo()
         for finding in diagnosis.findings:
             mark, colour = MARKS[finding.severity]

@@ -13,15 +13,21 @@ import click
 
 from slice_os.cli.options import (
     corpus_options,
-    filter_option,
-    index_option,
     index_options,
     json_option,
     layout_options,
     run_options,
 )
-from slice_os.cli.output import counted, echo_json, echo_table, progress_bar, shorten
-from slice_os.cli.running import Run, is_json, say
+from slice_os.cli.output import (
+    REJECTED,
+    Run,
+    counted,
+    echo_json,
+    is_json,
+    progress_bar,
+    say,
+    shorten,
+)
 from slice_os.errors import CorpusError
 from slice_os.ingest import IndexReport
 from slice_os.types import Reject
@@ -36,11 +42,10 @@ SHOWN = 5
 """Files of which the first reject is shown at once; all rejects are in the rejects file."""
 TYPES = 8
 """Endings of files that were not read that are named."""
-REJECTED = 3
-"""Exit code when something was skipped: everything else is done."""
 
 
 @click.command(
+    "index",
     epilog="""\b
 Examples:
   slice-os index conversations/ contracts/*.txt --index demo.slice
@@ -52,7 +57,7 @@ Examples:
   slice-os index corpus/ --index https://host:9200/calls --max-rate 50 --log-format json \\
     --metrics /var/lib/node_exporter/slice_os.prom
   slice-os index --from-index https://host:9200/old --index https://host:9200/new
-"""
+""",
 )
 @click.argument("paths", nargs=-1)
 @click.option(
@@ -78,7 +83,7 @@ Examples:
 )
 @run_options
 @json_option
-def index(
+def index_command(
     paths: tuple[str, ...],
     from_index: str | None,
     location: str,
@@ -253,70 +258,3 @@ def _advance(run: Run, bar: tqdm[NoReturn], bytes_read: int, now: IndexReport) -
     bar.set_description_str(f"{now.encoded_words:,} words, {rate:,.0f} words/s", refresh=False)
     share = now.characters_done / now.characters_read if now.characters_read else 0
     bar.update(bytes_read * min(share, 1) - bar.n)
-
-
-@click.command(epilog="\b\nExample:\n  slice-os status --index demo.slice --json\n")
-@index_option
-@json_option
-def status(location: str, as_json: bool) -> None:
-    """Show the size and state of an index."""
-    from slice_os import open as open_index
-
-    with open_index(location) as opened_index:
-        state = opened_index.status()
-    if as_json:
-        echo_json(state.to_dict())
-        return
-    echo_table(
-        [
-            ("index", f"{state.location} ({state.backend})"),
-            (
-                "encoder",
-                f"{state.meta.encoder} (weights {state.meta.weights_hash[:12]}, "
-                f"{state.meta.dimension} dimensions)",
-            ),
-            ("documents", state.documents),
-            ("passages", state.passages),
-            ("words", state.words),
-            ("bytes", state.bytes),
-            *((name.replace("_", " "), _told(value)) for name, value in state.details.items()),
-        ]
-    )
-
-
-def _told(value: object) -> object:
-    if not isinstance(value, dict):
-        return value
-    return ", ".join(f"{name} = {one}" if name else one for name, one in value.items())
-
-
-@click.command(
-    epilog="""\b
-Examples:
-  slice-os delete conversations/0012.txt --index demo.slice
-  slice-os delete --filter "year<2020" --yes --index demo.slice
-"""
-)
-@click.argument("documents", nargs=-1)
-@index_option
-@filter_option
-@click.option("--yes", is_flag=True, help="Do not ask before deleting by filter.")
-@json_option
-def delete(
-    documents: tuple[str, ...], location: str, filters: tuple[str, ...], yes: bool, as_json: bool
-) -> None:
-    """Delete documents by id, or those that meet a filter."""
-    from slice_os import open as open_index
-
-    if filters and not yes:
-        click.confirm(f"Delete every document with {' and '.join(filters)}?", abort=True, err=True)
-    with open_index(location) as opened_index:
-        deleted = opened_index.delete(documents, filters=filters)
-    if as_json:
-        echo_json({"index": location, "deleted": deleted})
-    else:
-        click.echo(f"{counted(deleted, 'document')} deleted.")
-    missing = 0 if filters else len(set(documents)) - deleted
-    if missing:
-        say(f"{counted(missing, 'id')} not in the index.")
-        raise click.exceptions.Exit(REJECTED)

@@ -29,12 +29,13 @@ rescore_option: Decorator = click.option(
 
 
 @click.command(
+    "calibrate",
     epilog="""\b
 Examples:
   slice-os calibrate gold.jsonl --precision 0.9 --index demo.slice
   slice-os calibrate phrases.txt --draw 100 --output sample.csv --index demo.slice
   slice-os calibrate sample.csv --precision 0.9 --plot sample.png     # labelled by you
-"""
+""",
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @an_index(metavar="LOCATION", help="The index that is mined, if one is.")
@@ -54,7 +55,7 @@ Examples:
     help="Plot precision and recall.",
 )
 @json_option
-def calibrate(
+def calibrate_command(
     file: Path,
     location: str | None,
     encoder: str | None,
