@@ -6,24 +6,25 @@ the fix. Errors of other libraries are mapped at the border with ``raise ... fro
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""What a terminal obeys instead of showing it: C0 (but tabs and line ends), C1, bidi controls."""
-
-
-def visible(text: str) -> str:
-    r"""Return a text with its control characters escaped: ``\x1b``."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
-
 
 class SliceOSError(Exception):
-    """Base of every error that slice-os raises on purpose; its text is safe on a terminal."""
+    """Base of every error that slice-os raises on purpose.
+
+    Args:
+        message: What is wrong.
+        hint: What to do about it, where that is put in terms of the command line; ``str()`` gives
+            both.
+    """
+
+    def __init__(self, message: str = "", *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
     def __str__(self) -> str:
-        return visible(super().__str__())
+        return f"{self.args[0]}: {self.hint}" if self.hint else str(self.args[0])
 
 
 class CorpusError(SliceOSError):
@@ -54,7 +55,9 @@ class MissingExtraError(SliceOSError):
     """An optional package is needed; the message holds the pip line that brings it."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional package: pip install 'slice-os[{extra}]'.")
+        super().__init__(
+            f"{what} needs an optional package", hint=f"pip install 'slice-os[{extra}]'."
+        )
         self.extra = extra
 
 
@@ -85,8 +88,10 @@ class ClusterError(SliceOSError):
     error, such as ``resource_already_exists_exception``.
     """
 
-    def __init__(self, message: str, status: int | None = None, kind: str = "") -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, status: int | None = None, kind: str = "", *, hint: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
         self.status, self.kind = status, kind
 
 

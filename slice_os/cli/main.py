@@ -119,9 +119,9 @@ class Verbs(LazyGroup):
         except Exception as exc:
             if os.environ.get(DEBUG):
                 raise
-            said = "" if is_json() else f": {exc}"  # which may quote a document
+            reason = "" if is_json() else f": {exc}"  # which may quote a document
             raise click.ClickException(
-                f"Unexpected {type(exc).__name__}{said}. This is a bug: set {DEBUG}=1, run the "
+                f"Unexpected {type(exc).__name__}{reason}. This is a bug: set {DEBUG}=1, run the "
                 "command again and report what it prints."
             ) from exc
 

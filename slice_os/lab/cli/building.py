@@ -107,7 +107,7 @@ def build_context(
     """
     from tqdm import tqdm
 
-    from slice_os.calibrate.lines import numbered_lines
+    from slice_os.calibration.lines import numbered_lines
     from slice_os.lab.evaluate.annotating import read_sheets, write_sheet
     from slice_os.lab.evaluate.building import build_context as build
     from slice_os.lab.evaluate.endpoint import Endpoint

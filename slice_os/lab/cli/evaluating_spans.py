@@ -39,7 +39,7 @@ def spans(
     half-open). Matches in documents that it does not name are left out.
     """
     from slice_os import open as open_index
-    from slice_os.calibrate.gold import evaluate_spans
+    from slice_os.calibration.gold import evaluate_spans
 
     with (
         open_index(location, encoder=encoder, device=device, threads=threads) as index,

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slice_os.calibrate.labels import read_label
-from slice_os.calibrate.rows import read_rows
+from slice_os.calibration.labels import read_label
+from slice_os.calibration.rows import read_rows
 from slice_os.errors import EvaluationError
 from slice_os.files import whole
 from slice_os.lab.evaluate.files import write_lines

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from string import Formatter, ascii_uppercase
 
-from slice_os.calibrate.rows import field, read_rows, score
+from slice_os.calibration.rows import field, read_rows, score
 from slice_os.errors import EvaluationError
 from slice_os.lab.evaluate.asking import Answers, Row
 from slice_os.lab.evaluate.endpoint import Endpoint

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from slice_os.calibrate.lines import json_rows, tsv_rows
+from slice_os.calibration.lines import json_rows, tsv_rows
 from slice_os.corpus.rows import Fields, to_document
 from slice_os.errors import CorpusError, EvaluationError
 from slice_os.lab.evaluate.formats import (

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from slice_os.calibrate.calibration import load_stats
-from slice_os.calibrate.lines import numbered_lines
-from slice_os.calibrate.rows import field, read_rows, score
+from slice_os.calibration.lines import numbered_lines
+from slice_os.calibration.rows import field, read_rows, score
+from slice_os.calibration.thresholds import load_stats
 from slice_os.encoders import EncoderLike, open_encoder
 from slice_os.encoders.judges import NO_JUDGE, JudgeLike, open_judge
 from slice_os.errors import EvaluationError
@@ -253,7 +253,7 @@ def plot_context(report: ContextReport, path: str | Path) -> None:
         EvaluationError: The file cannot be written.
         MissingExtraError: matplotlib is not installed.
     """
-    from slice_os.calibrate.plots import scatter
+    from slice_os.calibration.plots import scatter
 
     several = len(report.encoders) > 1
     series = {

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.calibrate.calibration import curve, load_stats, reached_at
-from slice_os.calibrate.labels import NO, YES, Floats, Labels
-from slice_os.calibrate.rows import field, read_rows
+from slice_os.calibration.labels import NO, YES, Floats, Labels
+from slice_os.calibration.rows import field, read_rows
+from slice_os.calibration.thresholds import curve, load_stats, reached_at
 from slice_os.encoders import EncoderLike, open_encoder
 from slice_os.encoders.judge import Placed
 from slice_os.encoders.judges import JudgeLike, open_judge

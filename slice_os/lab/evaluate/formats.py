@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from slice_os.calibrate.lines import columns, numbered_lines, spaced_rows, whole_number
+from slice_os.calibration.lines import columns, numbered_lines, spaced_rows, whole_number
 from slice_os.errors import EvaluationError
 
 BEIR_COLUMNS = ("query-id", "corpus-id", "score")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from slice_os.api import Index
+from slice_os.api import open as open_index
 from slice_os.errors import EvaluationError
-from slice_os.index import Index
-from slice_os.index import open as open_index
 from slice_os.lab.evaluate.collections import Collection
 from slice_os.storage import backend_for
 from slice_os.types import Reject

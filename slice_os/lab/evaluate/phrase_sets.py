@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slice_os.calibrate.lines import numbered_lines, open_bytes
+from slice_os.calibration.lines import numbered_lines, open_bytes
 from slice_os.errors import EvaluationError
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.calibrate.calibration import load_stats
-from slice_os.calibrate.lines import numbered_lines
+from slice_os.calibration.lines import numbered_lines
+from slice_os.calibration.thresholds import load_stats
 from slice_os.encoders import Encoder, EncoderLike, open_encoder
 from slice_os.errors import EvaluationError, MissingExtraError
 from slice_os.lab.evaluate.diversity import NEAREST, neighbour_diversity

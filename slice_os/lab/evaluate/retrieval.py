@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from slice_os.calibrate.calibration import load_stats
+from slice_os.calibration.thresholds import load_stats
 from slice_os.encoders import EncoderLike
 from slice_os.errors import EvaluationError
 from slice_os.lab.evaluate.collections import Collection, read_collection

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.calibrate.calibration import load_stats
+from slice_os.calibration.thresholds import load_stats
 from slice_os.errors import EvaluationError
 
 RESAMPLES = 9999

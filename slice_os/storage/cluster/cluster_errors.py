@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
+import regex
+
 from slice_os.errors import (
     BlockedError,
     BusyError,
@@ -15,7 +17,6 @@ from slice_os.errors import (
     RefusedError,
     UnauthorizedError,
     UnreachableError,
-    visible,
 )
 from slice_os.run_stats import Effort
 from slice_os.storage.cluster.credentials import forget_secrets, without_secrets
@@ -73,6 +74,8 @@ _STATES = (
 """What stands in a refusal -> what it means."""
 _PARSING = ("mapper_parsing_exception", "document_parsing_exception")
 _BREAKERS = ("circuit_breaking_exception", "knn_circuit_breaker_exception")
+_CONTROL = regex.compile(r"[\p{Cc}\p{Bidi_Control}]")
+"""What a terminal obeys instead of showing it."""
 _answered: set[str] = set()
 """The addresses that have answered this process."""
 
@@ -175,8 +178,10 @@ def reason_of(info: object) -> str:
             inner = next(filter(None, map(error.get, names)), None)
         error = inner
     reason = str(error or "no reason given")
-    reason = " ".join((reason if reason in field else field + reason).split())
-    return visible(without_secrets(reason)).rstrip(".;:")[:300]
+    reason = reason if reason in field else field + reason
+    reason = without_secrets(" ".join(reason.split()))
+    reason = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), reason)
+    return reason.rstrip(".;:")[:300]
 
 
 def is_breaker(error: object) -> bool:

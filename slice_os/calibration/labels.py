@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.calibrate.gold import LABEL, judge, mined, missing, read_gold
-from slice_os.calibrate.rows import read_rows, score
+from slice_os.calibration.gold import LABEL, judge, mined, missing, read_gold
+from slice_os.calibration.rows import read_rows, score
 from slice_os.errors import EvaluationError
 from slice_os.files import whole
 from slice_os.text import sentence_around
 from slice_os.types import Match
 
 if TYPE_CHECKING:
-    from slice_os.index import Index
+    from slice_os.api import Index
 
 YES, NO = ("1", "yes", "y", "true", "x"), ("0", "no", "n", "false", "")
 COLUMNS = (
@@ -108,7 +108,7 @@ def labels_from_gold(
     rescore: bool = True,
     progress: Callable[[float], object] | None = None,
 ) -> Labels:
-    """Mine the queries of marked spans (`slice_os.calibrate.gold.read_gold`) and judge them."""
+    """Mine the queries of marked spans (`slice_os.calibration.gold.read_gold`) and judge them."""
     gold = read_gold(file)
     judged, _ = judge(gold, mined(gold, index, min_degree, rescore, progress))
     kept = [one for one in judged if one.found or not one.correct]

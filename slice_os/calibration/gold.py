@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slice_os.calibrate.rows import field, read_rows, score
+from slice_os.calibration.rows import field, read_rows, score
 from slice_os.errors import EvaluationError
 from slice_os.types import Match, Plain
 
 if TYPE_CHECKING:
-    from slice_os.index import Index
+    from slice_os.api import Index
 
 QUERY, DOCUMENT = ("query", "phrase"), ("document", "doc")
 BOUNDS, LABEL = ("start", "end"), "correct"

@@ -11,7 +11,7 @@ from types import ModuleType
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.calibrate.labels import Floats, Labels
+from slice_os.calibration.labels import Floats, Labels
 from slice_os.errors import EvaluationError, needs
 from slice_os.types import Plain
 
@@ -124,7 +124,7 @@ def plot_curve(labels: Labels, path: str | Path, found: Calibration) -> None:
         EvaluationError: The file cannot be written.
         MissingExtraError: matplotlib is not installed.
     """
-    from slice_os.calibrate.plots import curves
+    from slice_os.calibration.plots import curves
 
     degrees, reached, left = curve(labels)
     series = {"precision": reached.tolist(), "recall": left.tolist()}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from slice_os.calibrate.lines import open_bytes
+from slice_os.calibration.lines import open_bytes
 from slice_os.corpus.formats import is_compressed
 from slice_os.corpus.formats.delimited import parse_csv, parse_tsv
 from slice_os.corpus.formats.json import parse_lines

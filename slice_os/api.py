@@ -203,15 +203,15 @@ class Index(Forkable):
             known.forget()
         if known is not None and known.was_live():
             return known
-        found = backend_for(self.location).open(self.location, **self._connection)
-        if found is not None and known is None:
-            found = self._checked(found)
+        opened = backend_for(self.location).open(self.location, **self._connection)
+        if opened is not None and known is None:
+            opened = self._checked(opened)
         with self._opening:  # a moment: other threads may have asked the same meanwhile
             if self._backend is known:
                 # A search that is under way may go on with the former one.
-                self._backend = found
-            elif found is not None:
-                found.close()
+                self._backend = opened
+            elif opened is not None:
+                opened.close()
             return self._backend
 
     def _existing(self, *, fresh: bool = False) -> Backend:
