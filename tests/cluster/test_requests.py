@@ -18,16 +18,13 @@ from support.verbs import TEXTS
 
 
 @pytest.fixture
-def place(cluster, request):
-    name = f"asked-{abs(hash(request.node.name)) % 10**8}"
+def place(cluster, name):
     documents = [
         slice_os.Document(f"d{n}", text, metadata={"year": 2014 + n})
         for n, text in enumerate(TEXTS)
     ]
     slice_os.index(documents, f"{cluster.url}/{name}", cluster={"replicas": 0})
-    yield f"{cluster.url}/{name}"
-    with OpenSearch(cluster.urls) as client:
-        client.indices.delete(index=f"{name}-0*")
+    return f"{cluster.url}/{name}"
 
 
 @pytest.fixture

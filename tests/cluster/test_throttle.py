@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-import uuid
 from pathlib import Path
-
-import pytest
-from opensearchpy import OpenSearch
 
 import slice_os
 from slice_os.storage.cluster.cluster_errors import is_breaker
@@ -21,19 +17,6 @@ BREAKERS = {
     "elasticsearch": {"indices.breaker.total.limit": "1%"},
 }
 COARSE = slice_os.ClusterSettings(tolerance=0.5, replicas=0)
-
-
-@pytest.fixture
-def client(cluster):
-    with OpenSearch(cluster.urls) as client:
-        yield client
-
-
-@pytest.fixture
-def name(client):
-    name = f"throttle-{uuid.uuid4().hex[:12]}"
-    with faults.emptied(client, name):
-        yield name
 
 
 def index(documents, place, **options):
@@ -62,7 +45,7 @@ def test_a_circuit_breaker_is_waited_for(client, cluster, name, caplog):
     assert faults.passages(faults.held(client, name).values()) == faults.expected(documents)
 
 
-def test_what_a_breaker_is_and_what_only_quotes_one():
+def test_an_error_that_quotes_a_breaker_is_none():
     inner = {"type": "knn_circuit_breaker_exception", "reason": "the circuit breaker triggered"}
     assert is_breaker({"type": "mapper_parsing_exception", "reason": "x", "caused_by": inner})
     assert is_breaker({"type": "circuit_breaking_exception", "reason": "[parent] too large"})
@@ -89,7 +72,7 @@ def test_a_disk_that_fills_ends_a_run_and_the_next_completes_it(client, cluster,
     assert faults.settings(client, name) == (None, 1, None)
 
 
-def test_what_a_run_counts(client, cluster, name):
+def test_a_run_counts_passages_spans_and_seconds(client, cluster, name):
     documents, place = faults.documents(), f"{cluster.url}/{name}"
     report = index(documents, place)
     stored = client.count(index=name)["count"]

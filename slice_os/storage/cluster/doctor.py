@@ -14,6 +14,7 @@ from slice_os.storage.cluster.backend import ClusterBackend
 from slice_os.storage.cluster.check import add_complaints, check_documents, repair_spans, survey
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import JSON, Asker, dialect_of
+from slice_os.storage.cluster.generations import full_beside
 from slice_os.storage.cluster.mapping import read_meta, why_no_alias
 from slice_os.storage.cluster.requests import Cluster
 from slice_os.storage.cluster.responses import (
@@ -225,7 +226,7 @@ def _count_documents(asker: Asker, diagnosis: Diagnosis, cluster: Cluster) -> bo
             f"The documents should have {expected:,} passages, and there are {passages:,}",
             "run the same 'slice-os index' again: it finds the documents that are not whole.",
         )
-    if not passages and (full := cluster.fuller()):  # as _rollover leaves it
+    if not passages and (full := full_beside(cluster)):  # as _rollover leaves it
         name = asker.address.name
         actions = [
             {"remove": {"index": cluster.index, "alias": name}},

@@ -12,6 +12,7 @@ import regex
 
 from slice_os.errors import (
     BlockedError,
+    ClusterError,
     GoneError,
     IndexLockedError,
     LocationError,
@@ -73,6 +74,18 @@ def _size(cluster: Cluster) -> tuple[int, int]:
     except GoneError:  # deleted meanwhile, or closed
         return 0, 0
     return int(documents), size
+
+
+def full_beside(cluster: Cluster) -> str | None:
+    """Return a generation that holds documents, if this one holds none; _rollover does that."""
+    if cluster.count():
+        return None
+    try:
+        generations = list_generations(cluster)
+    except ClusterError:  # it may not be ours to know
+        return None
+    full = (each.number for each in generations if each.documents)
+    return next((GENERATION.format(cluster.address.name, number) for number in full), None)
 
 
 def make_generation(cluster: Cluster, number: int, meta: IndexMeta, layout: Layout) -> Cluster:

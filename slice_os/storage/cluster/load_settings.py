@@ -10,7 +10,7 @@ import logging
 from typing import Any
 
 from slice_os.errors import ClusterError
-from slice_os.storage.cluster.cluster_errors import RETRY_TIMEOUT
+from slice_os.storage.cluster.cluster_errors import RETRY_TIMEOUT, WRITE_RETRY_TIMEOUT
 from slice_os.storage.cluster.requests import Cluster
 
 _log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Loading:
 
     def begin(self) -> None:
         """Note the settings, then change them."""
-        if "loading" not in self._cluster.notes() and not self._cluster.is_empty():
+        if "loading" not in self._cluster.notes() and self._cluster.count(WRITE_RETRY_TIMEOUT):
             return
         with self._cluster.alone():
             index = self._cluster.describe()["settings"]["index"]

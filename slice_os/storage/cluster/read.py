@@ -21,6 +21,7 @@ from slice_os.storage.cluster.candidates import (
 )
 from slice_os.storage.cluster.cluster_errors import RETRY_TIMEOUT
 from slice_os.storage.cluster.filters import filter_clauses
+from slice_os.storage.cluster.generations import full_beside
 from slice_os.storage.cluster.mining_scan import Scan
 from slice_os.storage.cluster.passages import Entry, stored_document, stored_metadata
 from slice_os.storage.cluster.requests import LONGEST_TERM, PAGE, WORDS_PAGE, Cluster
@@ -143,8 +144,8 @@ class ClusterReader(Backend):
         ids, first = list(buckets), dict[str, DocumentSource]()
         for start in range(0, len(ids), PAGE):
             clauses = [{"terms": {"document": ids[start : start + PAGE]}}, {"term": {"passage": 0}}]
-            query = {"bool": {"filter": clauses}}
-            for hit in self.cluster.fields(query, DESCRIBED, DocumentHit):
+            body = {"query": {"bool": {"filter": clauses}}, "_source": DESCRIBED}
+            for hit in self.cluster.in_order(body, DocumentHit):
                 first[hit["_source"]["document"]] = hit["_source"]
         return [
             DocumentInfo(
@@ -164,9 +165,9 @@ class ClusterReader(Backend):
         clauses: list[dict[str, Any]] = [{"term": {"document": name.decode()}}]
         if numbers is not None:
             clauses.append({"range": {"passage": {"gte": numbers.start, "lt": numbers.stop}}})
-        query = {"bool": {"filter": clauses}}
-        hits = self.cluster.fields(query, [*TEXT, "metadata", "unindexed"], PassageHit)
-        sources = [hit["_source"] for hit in hits]
+        wanted = [*TEXT, "metadata", "unindexed"]
+        body = {"query": {"bool": {"filter": clauses}}, "_source": wanted}
+        sources = [hit["_source"] for hit in self.cluster.in_order(body, PassageHit)]
         metadata = flat_metadata(stored_metadata(sources[0])) if sources else {}
         return metadata, [stored_text(source) for source in sources]
 
@@ -216,7 +217,7 @@ class ClusterReader(Backend):
 
     def _check_emptied(self) -> None:
         """Raise if the alias names an empty generation beside a full one: _rollover does that."""
-        if full := self.cluster.fuller():
+        if full := full_beside(self.cluster):
             raise LocationError(
                 f"{self.location} names the empty {self.cluster.index}, and {full} holds "
                 f"documents (_rollover does that): 'slice-os doctor --index {self.location}' says "

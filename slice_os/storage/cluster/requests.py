@@ -8,8 +8,6 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-import regex
-
 from slice_os.errors import ClusterError, ClusterTimeoutError, GoneError, RefusedError
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.cluster_errors import (
@@ -107,12 +105,10 @@ class Cluster:
 
     def _check_whole(self, answer: Any) -> None:
         """Raise ClusterError unless every shard has answered."""
-        if not isinstance(answer, dict):
-            raise foreign_error(self.url, "no answer of a search")
-        if "error" in answer:
-            status = answer.get("status")
+        if nested(answer, "error"):
+            status = nested(answer, "status")
             raise status_error(self.url, status if isinstance(status, int) else 0, answer)
-        if answer.get("timed_out"):
+        if nested(answer, "timed_out"):
             raise ClusterTimeoutError(
                 f"{self.url} broke a search off that took too long: look at its load and try again."
             )
@@ -202,17 +198,13 @@ class Cluster:
         query = {"bool": {"filter": [{"terms": {"document": list(ids)}}]}}
         body = {"query": query, "_source": False, "docvalue_fields": list(ENTRY_FIELDS)}
         entries: dict[str, list[Entry]] = {}
-        for hit in self._in_order(body, EntryHit, WRITE_RETRY_TIMEOUT):
+        for hit in self.in_order(body, EntryHit, WRITE_RETRY_TIMEOUT):
             values: Mapping[str, Any] = hit["fields"]
             document, *rest = (values.get(name, (None,))[0] for name in ENTRY_FIELDS)
             entries.setdefault(document, []).append(Entry(hit["_id"], *rest))
         return entries
 
-    def fields(self, query: dict[str, Any], names: Sequence[str], kind: type[P]) -> Iterator[P]:
-        """Yield the hits of a query in their order, with the given fields."""
-        return self._in_order({"query": query, "_source": list(names)}, kind)
-
-    def _in_order(
+    def in_order(
         self, body: dict[str, Any], kind: type[P], retry_timeout: float = RETRY_TIMEOUT
     ) -> Iterator[P]:
         """Yield all hits of a query by document and passage."""
@@ -266,11 +258,8 @@ class Cluster:
         """Yield the names of all fields of metadata, each by a search for the next."""
         after: dict[str, Any] = {}
         while True:
-            composite = {
-                "size": 1,
-                "sources": [{"token": {"terms": {"field": "filters"}}}],
-                **after,
-            }
+            sources = [{"token": {"terms": {"field": "filters"}}}]
+            composite = {"size": 1, "sources": sources, **after}
             body = {"size": 0, "aggs": {"tokens": {"composite": composite}}}
             buckets = self.search(body, list[dict[str, Any]], "aggregations/tokens/buckets")
             if not buckets:
@@ -297,19 +286,6 @@ class Cluster:
             for name, index in answer.items()
         }
 
-    def fuller(self) -> str | None:
-        """Return the generation that holds documents where this one holds none, if there is one."""
-        if not self.is_empty(RETRY_TIMEOUT):
-            return None
-        path = f"/{self.address.name}-0*/_stats/docs"
-        try:
-            stats = self.client.request("GET", path, kind=dict[str, Any], at="indices")
-        except ClusterError:  # it may not be ours to know
-            return None
-        generation = regex.compile(regex.escape(self.address.name) + r"-\d{6}")
-        full = [name for name, held in stats.items() if nested(held, "primaries", "docs", "count")]
-        return next(filter(generation.fullmatch, sorted(full)), None)
-
     def count(self, retry_timeout: float = RETRY_TIMEOUT) -> int:
         """Return how many passages the index holds."""
         options = {"check": self._check_whole, "retry_timeout": retry_timeout}
@@ -319,10 +295,6 @@ class Cluster:
         """Return how many passages a query finds."""
         body = {"query": query, "size": 0, "track_total_hits": True}
         return self.search(body, Count, "hits/total/value")
-
-    def is_empty(self, retry_timeout: float = WRITE_RETRY_TIMEOUT) -> bool:
-        """Tell whether the index holds nothing."""
-        return self.count(retry_timeout) == 0
 
     def describe(self) -> IndexDescription:
         """Return the index's aliases, mappings and settings."""

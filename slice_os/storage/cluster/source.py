@@ -54,10 +54,12 @@ class IndexCorpus:
                 try:
                     yield self._document(hit)
                 except CorpusError as exc:
-                    self.rejects += 1
-                    if self._on_reject is not None:
-                        place = f"{self._cluster.address}/_doc/{hit['_id']}"
-                        self._on_reject(Reject(place, str(exc)))
+                    self._reject(f"/_doc/{hit['_id']}", str(exc))
+
+    def _reject(self, place: str, reason: str) -> None:
+        self.rejects += 1
+        if self._on_reject is not None:
+            self._on_reject(Reject(f"{self._cluster.address}{place}", reason))
 
     def _document(self, hit: AnyHit) -> Document:
         if "_source" not in hit:
@@ -77,35 +79,21 @@ class OwnCorpus(IndexCorpus):
 
     def __iter__(self) -> Iterator[Document]:
         order = [{"document": "asc"}, {"passage": "asc"}, "_shard_doc"]
-        wanted = {"query": {"match_all": {}}, "sort": order, "_source": _PASSAGE}
-        for name, document in self._put_together(wanted):
-            if document is not None:
-                yield document
-            else:
-                self.rejects += 1
-                if self._on_reject is not None:
-                    place = f"{self._cluster.address}#{name}"
-                    self._on_reject(Reject(place, "the index does not hold all of it"))
-
-    def _put_together(self, wanted: dict[str, Any]) -> Iterator[tuple[str, Document | None]]:
-        """Yield the documents by their ids; None is one of which passages are missing."""
-        pages = self._cluster.pages(wanted, PassageHit, PAGE)
-        hits = (hit["_source"] for page in pages for hit in page)
-        for name, some in groupby(hits, key=itemgetter("document")):
-            sources = list(some)
+        body = {"query": {"match_all": {}}, "sort": order, "_source": _PASSAGE}
+        pages = self._cluster.pages(body, PassageHit, PAGE)
+        every = (hit["_source"] for page in pages for hit in page)
+        for name, passages in groupby(every, key=itemgetter("document")):
+            sources = list(passages)
             self.bytes_done += len(sources)
             last = sources[-1]
-            whole = [one["passage"] for one in sources] == list(range(len(sources)))
-            if not whole or "document_hash" not in last:
-                yield name, None
+            are_all = [source["passage"] for source in sources] == list(range(len(sources)))
+            if not are_all or "document_hash" not in last:
+                self._reject(f"#{name}", "the index does not hold all of it")
                 continue
-            text, metadata = joined(list(map(stored_text, sources))), stored_metadata(last)
             # White space before the first passage is in none.
-            text = "\n" * sources[0]["start"] + text
-            yield (
-                name,
-                Document(name, text, last.get("title", ""), metadata, last.get("source", "")),
-            )
+            text = "\n" * sources[0]["start"] + joined(list(map(stored_text, sources)))
+            title, source_file = last.get("title", ""), last.get("source", "")
+            yield Document(name, text, title, stored_metadata(last), source_file)
 
 
 def read_index(
