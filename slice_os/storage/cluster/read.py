@@ -98,7 +98,7 @@ class ClusterReader(Backend):
                 "vectors": f"{self.layout.vector_type}, "
                 f"{self.layout.dimensions or self.meta.dimension} dimensions",
                 "engine": self.layout.engine,
-                "roots": self.roots() or {},
+                "roots": self.roots(),
             },
         )
 
@@ -108,9 +108,10 @@ class ClusterReader(Backend):
         return whole(self.cluster.search(body)["aggregations"]["complete"]["value"])
 
     @reads_answers
-    def roots(self) -> dict[str, str] | None:
-        ours = self.cluster.notes()["slice_os"]
-        return None if ours.get("roots") is None else typed(ours, roots=dict)[0]
+    def roots(self) -> dict[str, str]:
+        roots: dict[str, str]
+        (roots,) = typed({"roots": {}, **self.cluster.notes()["slice_os"]}, roots=dict)
+        return roots
 
     def sources(self) -> Iterator[tuple[str, str]]:
         self.cluster.refresh()
