@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from slice_os.calibrate.gold import LEAST
+from slice_os.calibration.gold import LEAST
 from slice_os.cli.options import Decorator, an_index, encoder_option, json_option
 from slice_os.cli.output import counted, echo_columns, echo_json, progress_bar
 from slice_os.errors import EvaluationError
@@ -75,18 +75,18 @@ def calibrate_command(
     column sentence shows each match where it stands.
     """
     from slice_os import open as open_index
-    from slice_os.calibrate.calibration import calibrate as calibrate_labels
-    from slice_os.calibrate.calibration import check_wanted, plot_curve
-    from slice_os.calibrate.labels import draw_sample, is_labelled, labels_from_gold, read_labels
-    from slice_os.calibrate.plots import check_picture
+    from slice_os.calibration.labels import draw_sample, is_labelled, labels_from_gold, read_labels
+    from slice_os.calibration.plots import check_picture
+    from slice_os.calibration.thresholds import calibrate as calibrate_labels
+    from slice_os.calibration.thresholds import check_wanted, plot_curve
     from slice_os.engine.phrases import read_phrases
 
     if draw:
         if output is None or location is None:
             raise EvaluationError("A sample needs --output and --index.")
-        with open_index(location, encoder=encoder) as index, mining_share() as told:
+        with open_index(location, encoder=encoder) as index, mining_share() as tell:
             phrases = read_phrases(file)
-            matches = index.mine(phrases, min_degree=min_degree, rescore=rescore, on_progress=told)
+            matches = index.mine(phrases, min_degree=min_degree, rescore=rescore, on_progress=tell)
             count = draw_sample(matches, output, draw, index=index)
         click.echo(
             f"{counted(count, 'match', 'matches')} in {output}: write yes or no "
@@ -97,23 +97,23 @@ def calibrate_command(
     if plot:
         check_picture(plot)
     if location is not None and not is_labelled(file):
-        with open_index(location, encoder=encoder) as index, mining_share() as told:
-            labels = labels_from_gold(file, index, min_degree, rescore=rescore, progress=told)
+        with open_index(location, encoder=encoder) as index, mining_share() as tell:
+            labels = labels_from_gold(file, index, min_degree, rescore=rescore, progress=tell)
         warn_of_missing(labels.missing)
     else:
         labels = read_labels(file)
-    found = calibrate_labels(labels, precision=precision, recall=recall)
+    calibration = calibrate_labels(labels, precision=precision, recall=recall)
     if plot:
-        plot_curve(labels, plot, found)
+        plot_curve(labels, plot, calibration)
     if as_json:
-        echo_json(found.to_dict())
+        echo_json(calibration.to_dict())
         return
     rows = [
-        ("degree", found.degree, found.degree_interval),
-        ("precision", found.precision, found.precision_interval),
-        ("recall", found.recall, found.recall_interval),
+        ("degree", calibration.degree, calibration.degree_interval),
+        ("precision", calibration.precision, calibration.precision_interval),
+        ("recall", calibration.recall, calibration.recall_interval),
     ]
-    click.echo(f"From {counted(found.labels, 'labelled match', 'labelled matches')}:")
+    click.echo(f"From {counted(calibration.labels, 'labelled match', 'labelled matches')}:")
     echo_columns(
         ["", "value", "95 % interval"],
         [

@@ -44,11 +44,11 @@ def list_(as_json: bool) -> None:
     """List the templates that come with slice-os, and their files."""
     from slice_os import list_templates
 
-    found = list_templates()
+    templates = list_templates()
     if as_json:
-        echo_json(found)
+        echo_json(templates)
     else:
-        echo_table(list(found.items()))
+        echo_table(list(templates.items()))
 
 
 @templates_command.command(
@@ -127,5 +127,5 @@ def query_command(
     if as_command:
         click.echo(as_curl(body, location))
     else:
-        for one in body if isinstance(body, list) else [body]:
-            echo_json(one, indent=None)
+        for part in body if isinstance(body, list) else [body]:
+            echo_json(part, indent=None)

@@ -133,14 +133,14 @@ def list_command(
     from slice_os import open as open_index
 
     with open_index(location) as index:
-        found = index.list(filters=filters, size=size + 1, offset=offset)
-    shown, more = found[:size], len(found) > size
+        documents = index.list(filters=filters, size=size + 1, offset=offset)
+    shown, more = documents[:size], len(documents) > size
     if as_json:
         echo_json({"documents": [one.to_dict() for one in shown], "more": more})
         return
     if as_lines:
-        for one in shown:
-            echo_json(one.to_dict(), indent=None)
+        for document in shown:
+            echo_json(document.to_dict(), indent=None)
     elif shown:
         echo_columns(
             ["document", "words", "title"],

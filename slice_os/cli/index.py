@@ -238,8 +238,8 @@ class _Rejects:
         if file not in self._shown and len(self._shown) < SHOWN:
             self._shown.add(file)
             # A reason may quote the document: it stays in the file of rejects.
-            said = reject.place if is_json() else f"{reject.place}: {reject.reason}"
-            say(f"Rejected: {shorten(said, 300)}")
+            line = reject.place if is_json() else f"{reject.place}: {reject.reason}"
+            say(f"Rejected: {shorten(line, 300)}")
 
     def __enter__(self) -> _Rejects:
         return self

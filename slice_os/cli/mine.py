@@ -92,8 +92,8 @@ def mine_command(
         named[text] = Sought((*known.phrases, text), known.counter_examples)
     if not named:
         raise QueryError("Nothing to mine for: give a file of phrases, or --phrase.")
-    for said in counter_examples:
-        name, text = _counter_example(said, named)
+    for example in counter_examples:
+        name, text = _counter_example(example, named)
         named = gather(named, {name: text})
     counts: Counter[str] = Counter(dict.fromkeys(named, 0))
     collected: list[dict[str, Any]] = []
@@ -116,14 +116,14 @@ def mine_command(
             bar.clear()  # it may stand where the match is printed
             write(match)
     if as_json:
-        found = {} if output else {"matches": collected}
+        matches = {} if output else {"matches": collected}
         left_out = {"unknown": unknown} if unknown else {}
         report = {
             "min_degree": options["min_degree"],
             "counts": counts,
             "output": output and str(output),
         }
-        echo_json({**report, **left_out, **found})
+        echo_json({**report, **left_out, **matches})
     else:
         width = max(len(shorten(name, 60)) for name in counts)
         for name, count in counts.items():
@@ -145,15 +145,15 @@ def is_phrase(file: Path) -> bool:
     return " " in str(file).strip() and not file.exists()
 
 
-def _counter_example(said: str, named: Mapping[str, Sought]) -> tuple[str, str]:
+def _counter_example(example: str, named: Mapping[str, Sought]) -> tuple[str, str]:
     """Return the name and the text of a counter-example; the longest name that it begins with."""
-    names = sorted((name for name in named if said.startswith(f"{name}=")), key=len)
+    names = sorted((name for name in named if example.startswith(f"{name}=")), key=len)
     if names:
-        return names[-1], said[len(names[-1]) + 1 :]
+        return names[-1], example[len(names[-1]) + 1 :]
     if len(named) == 1:
-        return next(iter(named)), said
+        return next(iter(named)), example
     raise QueryError(
-        f"The counter-example {said!r} does not say whose it is: write NAME=TEXT, NAME one of "
+        f"The counter-example {example!r} does not say whose it is: write NAME=TEXT, NAME one of "
         f"{', '.join(map(repr, list(named)[:5]))}."
     )
 
@@ -204,5 +204,5 @@ def _write_line(match: Match, stream: Any) -> None:
 def _echo_match(match: Match) -> None:
     degree = click.style(f"{match.degree:.3f}", fg="green", bold=True)
     place = f"{plain(match.document)}:{match.document_start}-{match.document_end}"
-    said = match.name if match.phrase == match.name else f"{match.name} ({match.phrase})"
-    click.echo(f"{degree}  {shorten(said, 40)}  {place}  {shorten(match.text, 100)}")
+    name = match.name if match.phrase == match.name else f"{match.name} ({match.phrase})"
+    click.echo(f"{degree}  {shorten(name, 40)}  {place}  {shorten(match.text, 100)}")

@@ -103,13 +103,17 @@ def reindex_command(
 
     rejected: dict[str, str] = {}
 
-    def reject(one: Reject) -> None:
-        if one.place not in rejected:
-            rejected[one.place] = one.reason
-            say(f"Rejected: {one.place}" if is_json() else f"Rejected: {one.place}: {one.reason}")
+    def note(reject: Reject) -> None:
+        if reject.place not in rejected:
+            rejected[reject.place] = reject.reason
+            say(
+                f"Rejected: {reject.place}"
+                if is_json()
+                else f"Rejected: {reject.place}: {reject.reason}"
+            )
 
     if paths:
-        options["corpus"] = read(*paths, **reading, on_reject=reject)
+        options["corpus"] = read(*paths, **reading, on_reject=note)
     elif reading:
         raise click.UsageError("How paths are read is for PATHS: give them.")
     if file is not None:
@@ -124,45 +128,43 @@ def reindex_command(
             bar.update(done - bar.n)
 
         try:
-            report = build(
-                location, swap=not no_swap, on_progress=tell, on_reject=reject, **options
-            )
+            report = build(location, swap=not no_swap, on_progress=tell, on_reject=note, **options)
         except KeyboardInterrupt:
             bar.close()
             say("Interrupted: the live generation is as it was; run the command again to go on.")
             raise click.exceptions.Exit(130) from None
-    run.report, said = report, report.to_dict()
+    run.report, summary = report, report.to_dict()
     if as_json:
-        echo_json(said)
+        echo_json(summary)
     elif options["dry_run"]:
         click.echo(
-            f"{location}: generation {said['generation']} would be made from "
-            f"{_source(said)}: {counted(said['passages'], 'passage')}, "
-            f"{counted(said['words'], 'word')}, some {said['bytes'] / 1e6:,.0f} MB; about "
-            f"{said['seconds'] / 3600:.2f} hours of this machine."
+            f"{location}: generation {summary['generation']} would be made from "
+            f"{_source(summary)}: {counted(summary['passages'], 'passage')}, "
+            f"{counted(summary['words'], 'word')}, some {summary['bytes'] / 1e6:,.0f} MB; about "
+            f"{summary['seconds'] / 3600:.2f} hours of this machine."
         )
     else:
-        click.echo(_made(location, options["to"], said))
+        click.echo(_made(location, options["to"], summary))
     if rejected:
         say(f"{len(rejected):,} rejected.")
         raise click.exceptions.Exit(3)
 
 
-def _made(location: str, to: str | None, said: Mapping[str, Any]) -> str:
-    documents, took = counted(said["documents"], "document"), f"in {said['seconds']:.1f} s"
+def _made(location: str, to: str | None, summary: Mapping[str, Any]) -> str:
+    documents, took = counted(summary["documents"], "document"), f"in {summary['seconds']:.1f} s"
     if to:
-        return f"{to} holds {documents}, {said['copied']:,} copied from {location} {took}."
-    overlap = said["overlap"]
+        return f"{to} holds {documents}, {summary['copied']:,} copied from {location} {took}."
+    overlap = summary["overlap"]
     shared = "" if overlap is None else f", {100 * overlap:.0f} % of the ten best kept"
-    live = "live" if said["live"] else "ready: slice-os swap makes it live"
+    live = "live" if summary["live"] else "ready: slice-os swap makes it live"
     return (
-        f"{location}: generation {said['generation']} holds {documents}, {said['copied']:,} copied "
-        f"from {_source(said)} {took}{shared}; it is {live}."
+        f"{location}: generation {summary['generation']} holds {documents}, "
+        f"{summary['copied']:,} copied from {_source(summary)} {took}{shared}; it is {live}."
     )
 
 
-def _source(said: Mapping[str, Any]) -> str:
-    return "the corpus" if said["source"] == "corpus" else f"stored {said['source']}"
+def _source(summary: Mapping[str, Any]) -> str:
+    return "the corpus" if summary["source"] == "corpus" else f"stored {summary['source']}"
 
 
 @click.command("swap", epilog="\b\nExample:\n  slice-os swap --index https://host:9200/calls\n")
@@ -222,21 +224,21 @@ def generations_command(context: click.Context, location: str | None, as_json: b
         return
     if location is None:
         raise click.UsageError("Missing option '--index'.")
-    found = listed(location)
+    listing = listed(location)
     if as_json:
-        echo_json([one.to_dict() for one in found])
+        echo_json([generation.to_dict() for generation in listing])
         return
     rows = [
         (
-            str(one.number),
-            one.state,
-            one.meta.encoder,
-            f"{one.documents:,}",
-            f"{one.bytes:,}",
-            one.made,
-            _builder(one.build),
+            str(generation.number),
+            generation.state,
+            generation.meta.encoder,
+            f"{generation.documents:,}",
+            f"{generation.bytes:,}",
+            generation.made,
+            _builder(generation.build),
         )
-        for one in found
+        for generation in listing
     ]
     names = ("generation", "state", "encoder", "documents", "bytes", "made", "built by")
     echo_columns(names, rows)
@@ -261,7 +263,9 @@ def prune(location: str, keep: int, unfinished: bool, as_json: bool) -> None:
     """Delete retired generations, and those that were gone back from."""
     from slice_os import prune_generations
 
-    gone = [one.number for one in prune_generations(location, keep, unfinished=unfinished)]
+    gone = [
+        generation.number for generation in prune_generations(location, keep, unfinished=unfinished)
+    ]
     if as_json:
         echo_json({"index": location, "deleted": gone})
     else:

@@ -130,9 +130,9 @@ def paging_options(things: str) -> Decorator:
 
 def context_option(default: int, **settings: Any) -> Decorator:
     """Return the option that shows the passages around one."""
-    said = {"help": "Passages to show before and after it.", **settings}
+    given = {"help": "Passages to show before and after it.", **settings}
     return click.option(
-        "--context", type=click.IntRange(0, 1000), default=default, show_default=True, **said
+        "--context", type=click.IntRange(0, 1000), default=default, show_default=True, **given
     )
 
 
@@ -213,8 +213,8 @@ def corpus_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def gathered(*args: Any, **options: Any) -> Any:
-        said = {name: options.pop(name) for name in _READING}
-        reading = {name: value for name, value in said.items() if value or value == ""}
+        given = {name: options.pop(name) for name in _READING}
+        reading = {name: value for name, value in given.items() if value or value == ""}
         if reading.pop("no_gitignore", False):
             reading["gitignore"] = False
         return function(*args, reading=reading, **options)

@@ -45,9 +45,9 @@ def echo_json(value: Any, *, indent: int | None = 2) -> None:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _finite(one) for name, one in value.items()}
+        return {name: _finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -91,13 +91,13 @@ def echo_hit(
     click.echo(textwrap.indent(_said(hit, around), INDENT))
 
 
-def echo_document(number: int, found: Sequence[tuple[Hit, Excerpt | None]]) -> None:
+def echo_document(number: int, hits: Sequence[tuple[Hit, Excerpt | None]]) -> None:
     """Print a document and, below it, its hits."""
-    first = found[0][0]
-    _echo_head(number, max(hit.degree for hit, _ in found), first.document, first.title)
-    for hit, around in found:
-        said = textwrap.indent(_said(hit, around), INDENT).lstrip()
-        click.echo(f"       {' '.join(filter(None, (f'{hit.degree:.3f}', hit.lowered, said)))}")
+    first = hits[0][0]
+    _echo_head(number, max(hit.degree for hit, _ in hits), first.document, first.title)
+    for hit, around in hits:
+        text = textwrap.indent(_said(hit, around), INDENT).lstrip()
+        click.echo(f"       {' '.join(filter(None, (f'{hit.degree:.3f}', hit.lowered, text)))}")
 
 
 def _echo_head(number: int, degree: float, place: str, title: str, *notes: str) -> None:
@@ -296,8 +296,12 @@ class Run:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         code = _exit_code(error)
-        told = {**(self.report.to_dict() if self.report else {}), **self.more, "exit_code": code}
-        numbers = {name: one for name, one in told.items() if type(one) in (int, float)}
+        counters = {
+            **(self.report.to_dict() if self.report else {}),
+            **self.more,
+            "exit_code": code,
+        }
+        numbers = {name: value for name, value in counters.items() if type(value) in (int, float)}
         if is_json():
             say(
                 f"{self._verb} ended with exit code {code}.",
@@ -312,10 +316,10 @@ class Run:
             try:
                 write_whole(self._metrics, text)
             except OSError as exc:
-                said = f"{self._metrics} cannot be written: {exc.strerror}."
+                reason = f"{self._metrics} cannot be written: {exc.strerror}."
                 if error is None:
-                    raise CorpusError(said) from exc
-                say(said)
+                    raise CorpusError(reason) from exc
+                say(reason)
 
 
 def _exit_code(error: BaseException | None) -> int:
@@ -334,8 +338,8 @@ def prometheus_text(numbers: Mapping[str, float], labels: Mapping[str, str]) -> 
         name: value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
         for name, value in labels.items()
     }
-    said = ",".join(f'{name}="{value}"' for name, value in quoted.items())
+    label_text = ",".join(f'{name}="{value}"' for name, value in quoted.items())
     return "".join(
-        f"# TYPE slice_os_run_{name} gauge\nslice_os_run_{name}{{{said}}} {value}\n"
+        f"# TYPE slice_os_run_{name} gauge\nslice_os_run_{name}{{{label_text}}} {value}\n"
         for name, value in numbers.items()
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -27,11 +27,11 @@ from slice_os.storage.cluster.requests import LONGEST_TERM, PAGE, WORDS_PAGE, Cl
 from slice_os.storage.cluster.response_checks import reading, reads_answers, typed, whole
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import (
-    Backend,
     Candidate,
     IndexMeta,
     IndexStatus,
     MiningQuery,
+    Reader,
     SearchQuery,
     StoredDocument,
     StoredPassage,
@@ -49,8 +49,8 @@ LAST = 1 << 62
 """After all passages of a shard."""
 
 
-class ClusterReader(Backend):
-    """What `ClusterBackend` reads; see `Backend`."""
+class ClusterReader(Reader):
+    """What `ClusterBackend` reads; see `Reader` for the contract."""
 
     def __init__(
         self, cluster: Cluster, meta: IndexMeta, layout: Layout, uuid: str | None = None
@@ -59,7 +59,7 @@ class ClusterReader(Backend):
         self.cluster, self.meta, self.layout, self._uuid = cluster, meta, layout, uuid
         self.effort = cluster.client.effort
         self.location = str(cluster.address)
-        self.connection = cluster.client.connection
+        self.connection: Mapping[str, Any] = cluster.client.connection
         self._retriever = Retriever(cluster, meta, layout)
         self._known: dict[str, list[Entry]] = {}
         self._seen_live = time.monotonic()
