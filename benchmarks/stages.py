@@ -38,7 +38,8 @@ def stages(backend: ClusterBackend, encoder: Any, texts: list[str]) -> list[str]
     sizes = []
     for turn, query in enumerate([*texts[:WARM_UP], *texts]):
         alone = {
-            name: ask.search(body)["took"] for name, body in _parts(backend, encoder, query).items()
+            name: ask.search(body, int, "took")
+            for name, body in _parts(backend, encoder, query).items()
         }
         for mode in ("hybrid", "dense"):
             with _recorded(ask) as answers:

@@ -23,7 +23,6 @@ from slice_os.engine import Hits, mine_phrases, search_passages, select
 from slice_os.engine.document_text import get_document, show_document
 from slice_os.engine.phrases import Named, Texts, gather
 from slice_os.errors import EncoderMismatchError, GoneError, LocationError, MovedError, QueryError
-from slice_os.host import Forkable
 from slice_os.ingest import LOOKED_UP, IndexReport, Prune, claim_roots, index_documents
 from slice_os.options import MineOptions, SearchOptions, WordingOptions, takes
 from slice_os.storage import Backend, IndexMeta, backend_for, connection
@@ -48,7 +47,7 @@ def _warn(reject: Reject) -> None:
     _log.warning("%s was skipped: %s.", reject.place, reject.reason)
 
 
-class Index(Forkable):
+class Index:
     """An index at a location, a folder or a cluster. It comes into being with the first `add`.
 
     Args:
@@ -100,17 +99,12 @@ class Index(Forkable):
         self._load_judge: Callable[[], Judge | None] = partial(load_judge, judge, device, threads)
         self._given_judge = judge
         self._given = encoder  # an encoder object stays its owner's to close
-        self.forked()
-        self.watch_forks()
+        self._loading, self._opening = Lock(), Lock()
         self._passage_words = passage_words
         self._store = None if store is None else tuple(store)
         self._cluster = dict(cluster or {})
         if self._backend is not None:
             self._checked(self._backend)
-
-    def forked(self) -> None:
-        """Begin with locks that no thread holds."""
-        self._loading, self._opening = Lock(), Lock()
 
     def _checked(self, backend: Backend) -> Backend:
         """Return an index that is as it is asked for; close another, and raise LocationError."""
@@ -282,7 +276,6 @@ class Index(Forkable):
             prune=prune,
             roots=roots,
             max_rate=max_rate,
-            reopen=lambda: (self._existing(fresh=True), self.encoder),
         )
 
     def _filters(self, filters: Filters, backend: Backend) -> builtins.list[Filter]:
@@ -334,7 +327,7 @@ class Index(Forkable):
         backend = self._existing()
         try:
             hits = search(backend)
-        except GoneError:  # it was live some seconds ago, and is deleted
+        except (GoneError, MovedError):  # it was live some seconds ago, and is deleted
             if (now := self._existing(fresh=True)) is backend:
                 raise
             return search(now)
@@ -465,12 +458,8 @@ class Index(Forkable):
         ids = [*documents, *(backend.matching(conditions) if conditions else ())]
         if not ids and not conditions:
             raise QueryError("Nothing to delete: give document ids or a filter.")
-        while True:
-            try:
-                with backend.writer() as writer:
-                    return writer.delete(ids)
-            except MovedError:  # to a generation that holds the same
-                backend = self._existing(fresh=True)
+        with backend.writer() as writer:
+            return writer.delete(ids)
 
     def holds(self, documents: Iterable[str]) -> set[str]:
         """Return which of these ids are those of documents in the index, complete ones.

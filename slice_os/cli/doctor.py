@@ -27,7 +27,7 @@ MARKS = {
 Examples:
   slice-os doctor --index demo.slice --deep
   slice-os doctor --index https://host:9200/calls
-  slice-os doctor --index https://host:9200          # can it hold an index?
+  slice-os doctor --index https://host:9200          # the cluster alone
 """,
 )
 @index_option
@@ -47,7 +47,7 @@ Examples:
 def doctor_command(
     location: str, encoder: str | None, deep: bool, repair: bool, as_json: bool
 ) -> None:
-    """Examine an index: what is wrong, and what to do about it.
+    """Examine an index and its cluster: what is wrong, and what to do about it.
 
     Nothing is changed without --repair. The exit code is 1 if a finding is an error.
     """

@@ -43,11 +43,11 @@ VERBS = {
     "restore": "cli.operate",
     "templates": "cli.cluster",
     "query": "cli.cluster",
-    "evaluate": "lab.cli.evaluating",
+    "evaluate": "lab.cli.evaluate",
     "calibrate": "cli.calibrate",
-    "dataset": "lab.cli.building",
+    "dataset": "lab.cli.dataset",
     "train": "lab.cli.train",
-    "export": "lab.cli.export",
+    "export": "lab.cli.train",
     "encoder-info": "cli.encoders",
 }
 """Verb -> the module of slice_os that holds it, in the order that the help shows."""
@@ -71,9 +71,10 @@ class LazyGroup(click.Group):
         """Load a verb."""
         if cmd_name not in self._modules:
             return None
-        module = import_module(f"slice_os.{self._modules[cmd_name]}")
+        place, _, function = self._modules[cmd_name].partition(":")
+        module = import_module(f"slice_os.{place}")
         name = cmd_name.replace("-", "_")
-        command: click.Command = getattr(module, f"{name}_command", None) or getattr(module, name)
+        command: click.Command = getattr(module, function or f"{name}_command")
         return command
 
     def resolve_command(

@@ -14,15 +14,15 @@ from slice_os.storage.contract import Backend, IndexMeta
 __all__ = ["BACKENDS", "Backend", "IndexMeta", "backend_for", "connection", "module_for"]
 
 BACKENDS = {
-    "": "slice_os.storage.local.read:LocalBackend",
+    "": "slice_os.storage.local:LocalBackend",
     "http": "slice_os.storage.cluster.backend:ClusterBackend",
     "https": "slice_os.storage.cluster.backend:ClusterBackend",
     "cloud": "slice_os.storage.cluster.backend:ClusterBackend",
 }
 """URL scheme -> module and class, loaded when used; a location without a scheme is a folder.
 
-Beside the module stand `doctor`, with the functions `diagnose` and `check`, and, where an index
-takes requests of other programs, `search_request`.
+In its package stand `doctor`, with the functions `diagnose` and `check`, and, where an index takes
+requests of other programs, `search_request`.
 """
 
 
@@ -35,8 +35,8 @@ def backend_for(location: str) -> type[Backend]:
 
 def module_for(location: str, name: str) -> Any:
     """Return a module of the backend of such a location, None if it has no such module."""
-    package = _row(location).rpartition(".")[0]
-    module = f"{package}.{name}"
+    package = _row(location).partition(":")[0].split(".")[:3]
+    module = ".".join([*package, name])
     return import_module(module) if find_spec(module) else None
 
 

@@ -43,7 +43,7 @@ class Diagnosis:
         self.findings.append(Finding(severity, what, advice))
 
     def add_error(self, exc: Exception) -> None:
-        """Add an error of slice-os: what is wrong, a colon, what to do."""
+        """Add an error of slice-os: what is wrong, and what to do about it."""
         what, _, advice = str(exc).partition(": ")
         self.add("error", what, advice)
 

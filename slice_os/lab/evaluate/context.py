@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from slice_os.calibration.lines import numbered_lines
 from slice_os.calibration.rows import field, read_rows, score
 from slice_os.calibration.thresholds import load_stats
 from slice_os.encoders import EncoderLike, open_encoder
@@ -116,9 +115,6 @@ def read_context(path: str | Path, max_score: float = MAX_SCORE) -> list[Context
     Args:
         path: The file.
         max_score: The maximum gold score; the minimum is 0.
-
-    Raises:
-        EvaluationError: The file is not such a file; the line is named.
     """
     pairs = []
     for line, values in read_rows(path):
@@ -141,7 +137,6 @@ def evaluate_context(
     against: str | None = None,
     max_score: float = MAX_SCORE,
     max_words: int = MAX_WORDS,
-    statistics: str | Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ContextReport:
     """Measure how well scorers of a passage agree with the gold scores of query and target.
@@ -156,8 +151,6 @@ def evaluate_context(
             encoders are compared with the best of them, scorer by scorer.
         max_score: The maximum gold score.
         max_words: The longest span.
-        statistics: A text file with a text a line, whose statistics "okapi" takes; the passages
-            themselves if None.
         progress: Called with a scorer's name, how much of it is done, and of how much.
 
     Raises:
@@ -182,7 +175,6 @@ def evaluate_context(
             "them: give one, or leave --against out."
         )
     pairs = read_context(file, max_score)
-    texts = [line for _, line in numbered_lines(Path(statistics))] if statistics else []
     load_stats()  # before the work: it may be missing
     if len(encoders) == 1:
         against = against or (AGAINST if AGAINST in scorers else scorers[0])
@@ -203,7 +195,6 @@ def evaluate_context(
                 [pair.target for pair in pairs],
                 progress or (lambda name, done, count: None),
                 max_words=max_words,
-                statistics=texts,
                 judge=judging,
             )
             for name in wanted:

@@ -37,10 +37,6 @@ def paired_difference(values: Sequence[float], baseline: Sequence[float]) -> Dif
     The tests are Student's paired t-test and Fisher's randomisation test: 9,999 times the signs of
     the differences are drawn anew (every way once, if these are fewer), with a fixed seed. Equal
     values have p = 1.
-
-    Raises:
-        ValueError: There are fewer than two queries.
-        MissingExtraError: scipy is not installed.
     """
     stats = load_stats()
     differences = np.asarray(values, np.float64) - np.asarray(baseline, np.float64)

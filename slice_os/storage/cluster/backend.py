@@ -18,11 +18,11 @@ from slice_os.storage.cluster.requests import FREE, Cluster
 from slice_os.storage.cluster.responses import IndexDescription, decoded, nested
 from slice_os.storage.cluster.settings import Layout, parse_location
 from slice_os.storage.cluster.write import ClusterWriter
-from slice_os.storage.contract import Generation, IndexMeta, Writer
+from slice_os.storage.contract import Backend, Generation, IndexMeta
 from slice_os.types import Reject
 
 
-class ClusterBackend(ClusterReader):
+class ClusterBackend(ClusterReader, Backend):
     """An index in a cluster; see `Backend` for the contract. Threads may share it."""
 
     @classmethod
@@ -109,11 +109,7 @@ class ClusterBackend(ClusterReader):
                     "asked for: leave the option out, or index to a new location."
                 )
 
-    def writer(
-        self,
-        on_reject: Callable[[Reject], None] = lambda reject: None,
-        former: Writer | None = None,
-    ) -> ClusterWriter:
+    def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> ClusterWriter:
         is_live = self._uuid is not None
         return ClusterWriter(self.cluster, self.layout, self._known, on_reject, is_live=is_live)
 

@@ -19,6 +19,7 @@ from slice_os.errors import (
     MovedError,
     RefusedError,
 )
+from slice_os.host import is_gone, this_process
 from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT
 from slice_os.storage.cluster.mapping import GENERATION, read_meta, render_template
 from slice_os.storage.cluster.requests import FREE, Cluster
@@ -28,7 +29,7 @@ from slice_os.storage.cluster.responses import (
     Operations,
 )
 from slice_os.storage.cluster.settings import Layout
-from slice_os.storage.contract import BEGUN, Generation, IndexMeta, is_gone, this_process
+from slice_os.storage.contract import BEGUN, Generation, IndexMeta
 
 
 def list_generations(cluster: Cluster) -> list[Generation]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -35,11 +35,11 @@ from slice_os.storage.cluster.responses import (
 )
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import (
-    Backend,
     Candidate,
     IndexMeta,
     IndexStatus,
     MiningQuery,
+    Reader,
     SearchQuery,
     StoredDocument,
     StoredPassage,
@@ -57,8 +57,8 @@ LAST = 1 << 62
 """After all passages of a shard."""
 
 
-class ClusterReader(Backend):
-    """What `ClusterBackend` reads; see `Backend`."""
+class ClusterReader(Reader):
+    """What `ClusterBackend` reads; see `Reader` for the contract."""
 
     def __init__(
         self, cluster: Cluster, meta: IndexMeta, layout: Layout, uuid: str | None = None
@@ -67,7 +67,7 @@ class ClusterReader(Backend):
         self.cluster, self.meta, self.layout, self._uuid = cluster, meta, layout, uuid
         self.effort = cluster.client.effort
         self.location = str(cluster.address)
-        self.connection = cluster.client.connection
+        self.connection: Mapping[str, Any] = cluster.client.connection
         self._retriever = Retriever(cluster, meta, layout)
         self._known: dict[str, list[Entry]] = {}
         self._seen_live = time.monotonic()
@@ -103,7 +103,7 @@ class ClusterReader(Backend):
                 "vectors": f"{self.layout.vector_type}, "
                 f"{self.layout.dimensions or self.meta.dimension} dimensions",
                 "engine": self.layout.engine,
-                "roots": self.roots() or {},
+                "roots": self.roots(),
             },
         )
 
@@ -111,8 +111,8 @@ class ClusterReader(Backend):
         body = {"size": 0, "aggs": {"complete": {"value_count": {"field": "document_hash"}}}}
         return int(self.cluster.search(body, Amount, "aggregations/complete/value"))
 
-    def roots(self) -> dict[str, str] | None:
-        return self.cluster.notes().get("roots")
+    def roots(self) -> dict[str, str]:
+        return self.cluster.notes().get("roots") or {}
 
     def sources(self) -> Iterator[tuple[str, str]]:
         self.cluster.refresh()

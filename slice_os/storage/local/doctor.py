@@ -11,9 +11,9 @@ from slice_os.encoders import encoder_info, load_encoder
 from slice_os.errors import IndexDamagedError
 from slice_os.storage.contract import IndexStatus
 from slice_os.storage.findings import Diagnosis, nothing_at
+from slice_os.storage.local import LocalBackend
 from slice_os.storage.local.check import Condition, examine
 from slice_os.storage.local.generations import live_folder
-from slice_os.storage.local.read import LocalBackend
 from slice_os.storage.local.repair import repair as repair_folder
 
 DELETED_SHARE = 0.3

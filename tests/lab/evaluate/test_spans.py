@@ -21,7 +21,7 @@ from slice_os.calibration.gold import (
 from slice_os.calibration.labels import Labels, draw_sample, labels_from_gold, read_labels
 from slice_os.calibration.thresholds import calibrate, curve
 from slice_os.errors import EvaluationError
-from slice_os.exporters.parity import sentences
+from slice_os.exporters.graph import sentences
 from slice_os.types import Match
 from support.verbs import run
 

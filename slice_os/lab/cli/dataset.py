@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from slice_os.cli.options import POSITIVE, json_option
-from slice_os.cli.output import REJECTED, counted, echo_json
+from slice_os.cli.output import REJECTED, counted, echo_json, text_bar
+from slice_os.lab.cli import PATH, count_option, path_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
 @click.group(
+    "dataset",
     epilog="""\b
 Example:
   slice-os dataset build-context stsb.tsv context.jsonl
-"""
+""",
 )
-def dataset() -> None:
+def dataset_command() -> None:
     """Build sets to evaluate on (docs/evaluation.md)."""
 
 
-@dataset.command(
+@dataset_command.command(
     "build-context",
     epilog="""\b
 Examples:
@@ -34,8 +36,8 @@ Examples:
   slice-os evaluate context context.jsonl
 """,
 )
-@click.argument("pairs", type=click.Path(path_type=Path))
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("pairs", type=PATH)
+@click.argument("out", type=PATH)
 @click.option("--model", envvar="OPENAI_MODEL", show_envvar=True, help="The model's name.")
 @click.option(
     "--base-url", envvar="OPENAI_BASE_URL", show_envvar=True, help="An OpenAI-compatible endpoint."
@@ -46,34 +48,18 @@ Examples:
     nargs=2,
     help="Minimum and maximum words of a passage.  [default: any]",
 )
-@click.option(
+@path_option(
     "--prompt",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
     help="What to ask, with {paraphrase}, and perhaps {phrase}, {letter}, {low} and {high}.",
 )
-@click.option(
+@path_option(
     "--annotate",
     "sheets",
     multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
     help="A .csv for people to confirm the similarity, one a person; read back if it is there.",
 )
-@click.option(
-    "--attempts",
-    type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    help="Requests for each passage until one passes the check.",
-)
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    help="Requests at the same time.",
-)
+@count_option("--attempts", 3, "Requests for each passage until one passes the check.")
+@count_option("--workers", 4, "Requests at the same time.")
 @click.option(
     "--timeout",
     type=POSITIVE,
@@ -82,18 +68,16 @@ Examples:
     help="Seconds to wait for an answer.",
 )
 @json_option
-def build_context(
+def build_context_command(
     pairs: Path,
     out: Path,
     model: str | None,
     base_url: str | None,
-    words: tuple[int, int] | None,
     prompt: Path | None,
     sheets: tuple[Path, ...],
-    attempts: int,
-    workers: int,
     timeout: float,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Have a language model write a passage around each paraphrase of PAIRS, into OUT.
 
@@ -105,44 +89,29 @@ def build_context(
     column confirmed, the same command asks no model: it writes the rows that all sheets confirm to
     OUT's name with .confirmed.jsonl.
     """
-    from tqdm import tqdm
-
-    from slice_os.calibration.lines import numbered_lines
-    from slice_os.lab.evaluate.annotating import read_sheets, write_sheet
-    from slice_os.lab.evaluate.building import build_context as build
-    from slice_os.lab.evaluate.endpoint import Endpoint
+    from slice_os.calibration.rows import numbered_lines
+    from slice_os.lab.evaluate.build_context import build_context, read_sheets, write_sheet
+    from slice_os.lab.evaluate.language_model import Endpoint
 
     if sheets and all(sheet.exists() for sheet in sheets):
         kept = out.with_suffix(".confirmed.jsonl")
-        found = read_sheets(out, sheets, kept)
+        answers = read_sheets(out, sheets, kept)
         if as_json:
-            echo_json(asdict(found))
+            echo_json(asdict(answers))
         else:
             click.echo(
-                f"{kept}: {counted(found.confirmed, 'row')} confirmed; {found.refused} refused, "
-                f"{found.unanswered} not answered by all."
+                f"{kept}: {counted(answers.confirmed, 'row')} confirmed; "
+                f"{answers.refused} refused, {answers.unanswered} not answered by all."
             )
         return
-    asked = "\n".join(line for _, line in numbered_lines(prompt)) if prompt else None
+    prompt_text = "\n".join(line for _, line in numbered_lines(prompt)) if prompt else None
     endpoint = Endpoint(base_url, model, timeout=timeout)
-    bar: tqdm[NoReturn] = tqdm(unit="pair", disable=None)
+    with text_bar() as bar:
 
-    def show(done: int, count: int, failures: Mapping[str, int]) -> None:
-        bar.total = count
-        bar.set_postfix_str(f"{sum(failures.values())} failed", refresh=False)
-        bar.update(done - bar.n)
+        def show(done: int, count: int, failures: Mapping[str, int]) -> None:
+            bar(f"{sum(failures.values())} failed", done, count)
 
-    with bar:
-        report = build(
-            pairs,
-            out,
-            endpoint,
-            prompt=asked,
-            words=words,
-            attempts=attempts,
-            workers=workers,
-            progress=show,
-        )
+        report = build_context(pairs, out, endpoint, prompt=prompt_text, progress=show, **options)
     for sheet in sheets:
         if not sheet.exists():
             click.echo(f"{sheet}: {counted(write_sheet(out, sheet), 'row')} to confirm.", err=True)

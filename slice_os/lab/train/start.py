@@ -43,9 +43,8 @@ def train(
         import accelerate  # noqa: F401
         import msgspec
         import torch
-    from slice_os.lab.train.loading import folder_of
     from slice_os.lab.train.loop import Loop
-    from slice_os.lab.train.recipe import read_recipe
+    from slice_os.lab.train.recipe import folder_of, read_recipe
     from slice_os.lab.train.static import StaticRun
 
     wanted = read_recipe(recipe)

@@ -1,18 +1,23 @@
-"""Building a phrase-in-context set: a language model writes the passages around the paraphrases."""
+"""Building a phrase-in-context set: a language model writes passages, people confirm them."""
 
 from __future__ import annotations
 
+import csv
+import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from string import Formatter, ascii_uppercase
+from string import ascii_uppercase
+from typing import Any
 
+from slice_os.calibration.labels import read_label
 from slice_os.calibration.rows import field, read_rows, score
 from slice_os.errors import EvaluationError
-from slice_os.lab.evaluate.asking import Answers, Row
-from slice_os.lab.evaluate.endpoint import Endpoint
+from slice_os.files import whole
+from slice_os.lab.evaluate.language_model import Answers, Endpoint, Row
+from slice_os.lab.evaluate.metrics import write_lines
 from slice_os.text import count_words
 
 FIRST, SECOND = ("phrase", "sentence1", "line", "query"), ("paraphrase", "sentence2", "target")
@@ -92,34 +97,34 @@ def build_context(
 
     def build(pair: WantedPassage) -> tuple[Row | None, str]:
         passage, reason = _passage(endpoint, pair, prompt, words, attempts)
-        return _row(pair, passage) if passage else None, reason
+        row = {
+            "line": pair.phrase,
+            "paraphrase": pair.paraphrase,
+            "passage": passage,
+            "goldsim": pair.score,
+        }
+        return row if passage else None, reason
 
-    def told(built: int, failures: Mapping[str, int]) -> None:
+    def show(built: int, failures: Mapping[str, int]) -> None:
         if progress:
             progress(len(known) + built + sum(failures.values()), len(wanted), failures)
 
-    built, failures = answers.ask(rest, build, workers, told)
+    built, failures = answers.ask(rest, build, workers, show)
     return BuildReport(len(wanted), built, len(known), dict(failures))
 
 
 def _check_prompt(prompt: str, words: tuple[int, int] | None) -> None:
     """Raise unless the prompt's fields are known and have a value."""
-    known = FIELDS if words else FIELDS[:3]
+    known = {**dict.fromkeys(FIELDS[:3], "A"), **(dict.fromkeys(FIELDS[3:], 1) if words else {})}
     try:
-        names = {name for _, name, _, _ in Formatter().parse(prompt) if name is not None}
-        if unknown := names - set(known):
-            raise EvaluationError(
-                f"The prompt has the field {{{min(unknown)}}}, which has no value: use "
-                f"{', '.join(f'{{{name}}}' for name in known)}, and {{{{ and }}}} for braces"
-                f"{'' if words else '; --words gives {low} and {high} theirs'}."
-            )
-        prompt.format(**{name: 1 if name in FIELDS[3:] else "A" for name in names})
-    except ValueError as exc:
+        prompt.format(**known)
+    except (LookupError, AttributeError, ValueError) as exc:
         raise EvaluationError(
-            f"The prompt is not one ({exc}): write fields as {{paraphrase}}, and {{{{ and }}}} for "
-            "braces."
+            f"The prompt is not usable ({exc}): use the fields "
+            f"{', '.join(f'{{{name}}}' for name in known)}, and {{{{ and }}}} for braces"
+            f"{'' if words else '; --words gives {low} and {high} a value'}."
         ) from exc
-    if "paraphrase" not in names:
+    if "{paraphrase}" not in prompt:
         raise EvaluationError("The prompt does not say {paraphrase}: add it.")
 
 
@@ -134,13 +139,13 @@ def _passage(
     low, high = words or (1, sys.maxsize)
     # Uniform over A to Z, and the same when a run goes on.
     letter = Random(f"{pair.phrase}\n{pair.paraphrase}").choice(ascii_uppercase)
-    asked = prompt.format(
+    request = prompt.format(
         phrase=pair.phrase, paraphrase=pair.paraphrase, letter=letter, low=low, high=high
     )
     reason = ""
     for _ in range(attempts):
-        text = " ".join(endpoint.complete(asked).split()).strip('"“”')
-        if pair.paraphrase not in text:
+        text = " ".join(endpoint.complete(request).split()).strip('"“”')
+        if pair.paraphrase.casefold() not in text.casefold():
             reason = "without the paraphrase"
         elif not low <= count_words(text) <= high:
             reason = f"not of {low} to {high} words"
@@ -161,10 +166,63 @@ def _read(path: str | Path, max_score: float) -> Iterator[WantedPassage]:
         yield WantedPassage(" ".join(first.split()), paraphrase, gold)
 
 
-def _row(pair: WantedPassage, passage: str) -> Row:
-    return {
-        "line": pair.phrase,
-        "paraphrase": pair.paraphrase,
-        "passage": passage,
-        "goldsim": pair.score,
-    }
+ANSWER = "confirmed"
+COLUMNS = ("line", "paraphrase", "passage", "goldsim")
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationReport:
+    """What `read_sheets` found: how many rows everybody confirmed, any refused, or some left."""
+
+    confirmed: int
+    refused: int
+    unanswered: int
+
+
+def write_sheet(context: str | Path, sheet: str | Path) -> int:
+    """Write the rows of a set of `build_context` to a .csv to answer, and return how many.
+
+    People write yes or no into its first column, `ANSWER`: is the similarity of line and paraphrase
+    still goldsim, where the paraphrase stands in the passage?
+    """
+    path = Path(sheet)
+    if path.suffix.lower() != ".csv":
+        raise EvaluationError(f"{path} must end in .csv: people write their answers into it.")
+    rows = [[str(values.get(name, "")) for name in COLUMNS] for _, values in read_rows(context)]
+    try:
+        with whole(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+            out = csv.writer(file)
+            out.writerow([ANSWER, *COLUMNS])
+            out.writerows(["", *row] for row in rows)
+    except OSError as exc:
+        raise EvaluationError(f"{path} cannot be written ({exc.strerror}): make room.") from exc
+    return len(rows)
+
+
+def read_sheets(
+    context: str | Path, sheets: Sequence[str | Path], out: str | Path
+) -> AnnotationReport:
+    """Write the rows of a set that are confirmed on all `sheets`, one a person, to a .jsonl."""
+    rows = [dict(values) for _, values in read_rows(context)]
+    answers: list[set[bool | None]] = [set() for _ in rows]
+    for sheet in sheets:
+        given = {}
+        for line, values in read_rows(sheet):
+            given[_key(values)] = read_label(sheet, line, values, ANSWER)
+        if strange := given.keys() - set(map(_key, rows)):
+            raise EvaluationError(
+                f"{sheet} has {len(strange)} rows that {context} does not have: give the sheet "
+                "that was made of it."
+            )
+        if not any(one is not None for one in given.values()):
+            raise EvaluationError(f"{sheet} has no answer: write yes or no into {ANSWER}.")
+        for row, given_to_row in zip(rows, answers, strict=True):
+            given_to_row.add(given.get(_key(row)))
+    kept = [row for row, given_to_row in zip(rows, answers, strict=True) if given_to_row == {True}]
+    refused = sum(False in given_to_row for given_to_row in answers)
+    write_lines(Path(out), [json.dumps(row, ensure_ascii=False) for row in kept])
+    return AnnotationReport(len(kept), refused, len(rows) - len(kept) - refused)
+
+
+def _key(values: Any) -> tuple[str, ...]:
+    return tuple(" ".join(str(values.get(name, "")).split()) for name in COLUMNS[:3])

@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 from slice_os.api import Index
 from slice_os.engine import is_reranked
 from slice_os.errors import EvaluationError, QueryError
-from slice_os.lab.evaluate.formats import Run
+from slice_os.lab.evaluate.collections import Run
 from slice_os.storage.contract import Mode
 from slice_os.storage.fusion import FUSIONS, LATE, get_fusion
 
@@ -70,23 +70,19 @@ class Setting:
 
 
 def parse_setting(text: str) -> Setting:
-    """Parse a mode, then in any order a fusion, its weight, ``late=`` and ``all-lengths``.
-
-    Raises:
-        EvaluationError: A part is none of these, or the fusion does not take the weight.
-    """
+    """Parse a mode, then in any order a fusion, its weight, ``late=`` and ``all-lengths``."""
     mode, *parts = text.split(":")
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for part in parts:
         name, value = _part(part)
-        if not name or name in found or name not in TAKES.get(mode, [name]):
+        if not name or name in options or name not in TAKES.get(mode, [name]):
             raise EvaluationError(
                 f"The setting {text!r} cannot have {part!r} there: write a mode, after 'hybrid' a "
                 f"fusion ({', '.join(FUSIONS)}) and a weight from 0 to 1, '{LATE_PART}' and a "
                 f"share from 0 to 1, and {ALL_LENGTHS!r}, each once, with colons between."
             )
-        found[name] = value
-    return Setting(text, cast(Mode, mode), **found)
+        options[name] = value
+    return Setting(text, cast(Mode, mode), **options)
 
 
 def _part(part: str) -> tuple[str, Any]:
@@ -115,34 +111,25 @@ SETTINGS = (
 """The settings compared by default, among which the defaults of a search were chosen."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationProgress:
-    """How far an evaluation is: `stage` is ``indexing`` or a setting's label."""
-
-    stage: str
-    done: int
-    total: int
-
-
 def search_queries(
     index: Index,
     queries: Mapping[str, str],
     setting: Setting,
     depth: int,
-    progress: Callable[[EvaluationProgress], object],
+    progress: Callable[[str, int, int], object],
     warn: Callable[[str], object],
 ) -> Run:
     """Rank the documents for every query; one that the encoder cannot encode finds none."""
     run: Run = {}
     unknown: list[str] = []
     for number, (query, text) in enumerate(queries.items()):
-        progress(EvaluationProgress(setting.label, number, len(queries)))
+        progress(setting.label, number, len(queries))
         try:
             run[query] = rank_documents(index, text, setting, depth)
         except QueryError:  # the setting is sound, so the query holds no word for the encoder
             run[query] = {}
             unknown.append(query)
-    progress(EvaluationProgress(setting.label, len(queries), len(queries)))
+    progress(setting.label, len(queries), len(queries))
     if unknown:
         warn(
             f"{setting.label}: queries without a word that the encoder knows count as zero: "
