@@ -186,7 +186,7 @@ def claim_roots(
         if prefix and any(id_.startswith(prefix) for id_, _ in backend.sources()):
             raise CorpusError(
                 f"The index {backend.location} has ids that begin with {prefix!r}: give another "
-                "--id-prefix."
+                f"--id-prefix, such as --id-prefix {prefix.rstrip('/')}-2/."
             )
     return None if roots == known else roots
 

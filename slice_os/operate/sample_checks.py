@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from slice_os.encoders import Encoder
-from slice_os.engine import encoded_queries, query_lengths
+from slice_os.engine import encode_with_words, query_lengths
 from slice_os.engine.rerank import ranked_passages
 from slice_os.errors import LocationError
 from slice_os.operate.copying import with_neighbours
@@ -123,7 +123,7 @@ def _encoded(texts: Sequence[str], backend: Backend, encoder: Encoder | None) ->
         return []
     return [
         SearchQuery(text, vector, query_lengths(text, backend.meta.max_words, False), "dense")
-        for text, (vector, _) in zip(texts, encoded_queries(encoder, texts), strict=True)
+        for text, (vector, _) in zip(texts, encode_with_words(encoder, texts), strict=True)
     ]
 
 

@@ -94,7 +94,8 @@ def test_a_device_stays_with_the_process_that_loaded_the_encoder(monkeypatch):
     graph = Graph(DEFAULT_FOLDER / GRAPH, "cpu", 384)
     ids = np.array([[101, 102]])
     before = graph.run(ids, np.ones_like(ids))
-    monkeypatch.setattr(os, "getpid", lambda process=os.getpid(): process + 1)
+    child = os.getpid() + 1
+    monkeypatch.setattr(os, "getpid", lambda: child)
     assert (graph.run(ids, np.ones_like(ids)) == before).all()
     graph.device = "cuda"
     with pytest.raises(EncoderError, match="on cuda before this process was forked: start"):

@@ -16,7 +16,7 @@ from typing import TypeVar
 from weakref import WeakSet, finalize
 
 from slice_os.errors import LocationError
-from slice_os.spans import Block, reaching
+from slice_os.spans import PassageBlock, scan_passages
 from slice_os.storage.contract import (
     Candidate,
     IndexStatus,
@@ -251,12 +251,12 @@ class LocalReader(Reader):
         left = Event()
 
         def reached(segment: Segment) -> list[tuple[int, list[int]]]:
-            def read(first: int, last: int) -> Block:
+            def read(first: int, last: int) -> PassageBlock:
                 if left.is_set():  # with thousands of phrases a segment takes seconds
                     raise CancelledError
                 return segment.block(first, last)
 
-            return list(reaching(segment.bounds, read, query.aim))
+            return list(scan_passages(segment.bounds, read, query.phrases))
 
         with self._mapped_state() as (database, segments), ExitStack() as stack:
             places = Places(segments)
