@@ -70,7 +70,6 @@ class Corpus:
         self.types: Counter[str] = made.types
         self.ignored = sum(made.types.values())
         self.unfollowed, self.left_out = made.unfollowed, made.left_out
-        self.names_root = reading.root is not None or reading.id_prefix is not None
         self.under({})
         self._reset()
 
@@ -329,6 +328,9 @@ def read(
     whole_page: bool = False,
 ) -> Corpus:
     """Return the documents of files, folders, globs and ``-`` (plain text on standard input).
+
+    >>> [document.id for document in slice_os.read("notes")]
+    ['notes/call-1.txt', 'notes/call-2.txt']
 
     A file's id is its path under a root, with ``/`` between the parts, behind `id_prefix`. An index
     that the corpus is added to remembers its roots; where it has none, the root is the folder

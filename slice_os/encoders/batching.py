@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -14,11 +15,10 @@ import numpy.typing as npt
 
 from slice_os.encoders.tokens import TokenizedText, Uint8
 from slice_os.errors import EncoderError
-from slice_os.host import Forkable
 from slice_os.types import Float32, Int32, Words
 
 
-class Pool(Forkable):
+class Pool:
     """Threads that each run one task after the other.
 
     A plain executor runs all that it was given before the interpreter may exit. This one gives it
@@ -27,11 +27,10 @@ class Pool(Forkable):
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
-        self.forked()
-        self.watch_forks()
+        self._start()
 
-    def forked(self) -> None:
-        """Begin without threads and tasks: a child has none of its parent's threads."""
+    def _start(self) -> None:
+        self._process = os.getpid()
         self._executor = ThreadPoolExecutor(self._threads, "slice-os-encoder")
         self._busy = 0
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
@@ -39,6 +38,8 @@ class Pool(Forkable):
 
     def submit(self, task: Callable[[], Any]) -> Future[Any]:
         """Return what will hold the result of `task`; it can be cancelled until it begins."""
+        if self._process != os.getpid():  # a forked process has none of its parent's threads
+            self._start()
         future: Future[Any] = Future()
         with self._lock:
             self._waiting.append((future, task))

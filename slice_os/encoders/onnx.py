@@ -23,7 +23,6 @@ from slice_os.encoders.phrase_head import FILE as HEAD
 from slice_os.encoders.phrase_head import PhraseHead
 from slice_os.encoders.tokens import TextTokenizer, TokenizedText
 from slice_os.errors import EncoderError
-from slice_os.host import Forkable, whole_at_fork
 from slice_os.types import Float32, Int32, Words
 
 Int64 = npt.NDArray[np.int64]
@@ -56,7 +55,7 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-class Graph(Forkable):
+class Graph:
     """An ONNX graph from padded token ids to token vectors, safe to call from many threads.
 
     Every run uses one core (on a GPU: one run at a time); use as many threads as there are cores.
@@ -80,12 +79,7 @@ class Graph(Forkable):
         self._one_at_a_time = threading.Lock()
         self._inputs = {one.name: _int_type(path, one) for one in self._session.get_inputs()}
         self._output = self._vectors_output(path, dimension)
-        self._lost = False
-        self.watch_forks()
-
-    def forked(self) -> None:
-        """Keep what the CPU runs, which has no threads; a device is its parent's alone."""
-        self._lost = self.device != "cpu"
+        self._process = os.getpid()
 
     def _vectors_output(self, path: Path, dimension: int) -> str:
         outputs = self._session.get_outputs()
@@ -115,7 +109,7 @@ class Graph(Forkable):
         Raises:
             EncoderError: The process was forked off the one that loaded the graph on a device.
         """
-        if self._lost:
+        if self.device != "cpu" and self._process != os.getpid():
             raise EncoderError(
                 f"The encoder was loaded on {self.device} before this process was forked: start "
                 "processes by 'spawn', or load the encoder in each of them."
@@ -130,8 +124,7 @@ class Graph(Forkable):
         feed = {name: given[name].astype(kind, copy=False) for name, kind in self._inputs.items()}
         if self.on_gpu:
             return self._run_bound(feed)
-        with whole_at_fork():
-            vectors: Float32 = self._session.run([self._output], feed)[0]
+        vectors: Float32 = self._session.run([self._output], feed)[0]
         return vectors.astype(np.float32, copy=False)
 
     def _run_bound(self, feed: dict[str, Any]) -> Float32:

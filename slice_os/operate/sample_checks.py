@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from slice_os.encoders import Encoder
-from slice_os.engine import encoded_queries, query_lengths
+from slice_os.engine import encode_with_words, query_lengths
 from slice_os.engine.rerank import ranked_passages
 from slice_os.errors import LocationError
 from slice_os.operate.copying import with_neighbours
@@ -103,7 +103,7 @@ def drawn_queries(live: Backend) -> list[SearchQuery]:
 
 def encoded(texts: Sequence[str], backend: Backend, encoder: Encoder) -> list[SearchQuery]:
     """Return texts as queries of a backend."""
-    found = encoded_queries(encoder, texts)
+    found = encode_with_words(encoder, texts)
     return [
         SearchQuery(text, vector, query_lengths(text, backend.meta.max_words, False), "dense")
         for text, (vector, _) in zip(texts, found, strict=True)

@@ -18,7 +18,6 @@ from slice_os.spans import (
     enumerate_spans,
     fit_window,
     full_range,
-    late_interaction,
     length_window,
     query_words,
 )
@@ -28,6 +27,7 @@ from slice_os.text import count_words, split
 from slice_os.text.filters import parse_filters
 from slice_os.text.normal_form import plain, same_words
 from support.filters import holds_of
+from support.local import late_interaction
 
 from .conftest import TEXTS, corpus
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from slice_os.spans import blocked, cosine, degree, reaching
+from slice_os.spans import PassageBlock, cosine, degree, scan_passages
 from slice_os.storage.cluster.candidates import STORED, stored_passage
 from slice_os.storage.cluster.query import filter_clauses, radius
 from slice_os.storage.cluster.query.mining import MARGINS
@@ -71,7 +71,7 @@ class Scan:
         sample = [stored_passage(hit) for hit in hits["hits"]]
         widened = np.array([cosine(least) for least in self._radii()], np.float32)
         named = [len(phrases) for _, phrases in self._reaching(sample, widened)]
-        passages, count = whole(hits["total"]["value"]), len(self.query.aim.vectors)
+        passages, count = whole(hits["total"]["value"]), len(self.query.phrases.vectors)
         each = READ + COMPARED * count
         by_graph = each * len(named) + NAMED * sum(named)
         times = passages / max(len(sample), 1)
@@ -83,7 +83,7 @@ class Scan:
         Where one phrase names more than can be listed, every word is read instead.
         """
         named: dict[str, None] = {}  # in the order they were found
-        count = len(self.query.aim.vectors)
+        count = len(self.query.phrases.vectors)
         for first in range(0, count, PHRASES):
             some = range(first, min(first + PHRASES, count))
             answers = self._lists(some)
@@ -135,7 +135,7 @@ class Scan:
 
     def _radii(self) -> list[float]:
         """Return the least stored degree that each phrase's search has to reach."""
-        degrees = [degree(c) for c in self.query.aim.cosines.tolist()]
+        degrees = [degree(c) for c in self.query.phrases.cosines.tolist()]
         return [radius(one, self.tolerance, self._margin) for one in degrees]
 
     @cached_property
@@ -145,8 +145,8 @@ class Scan:
 
     def _radial(self, k: int, window: int) -> dict[str, Any]:
         body = self.cluster.dialect.mining_query(
-            self.query.aim.vectors[k],
-            degree(float(self.query.aim.cosines[k])),
+            self.query.phrases.vectors[k],
+            degree(float(self.query.phrases.cosines[k])),
             tolerance=self.tolerance,
             size=window,
             nearest=window,
@@ -170,7 +170,7 @@ class Scan:
                 coming = ahead.submit(next, pages, None)
                 with reading(self.cluster.url):
                     some = [stored_passage(hit) for hit in page]
-                yield from self._reaching(some, self.query.aim.cosines)
+                yield from self._reaching(some, self.query.phrases.cosines)
                 done += len(page)
                 # More may have been written since they were counted.
                 self.on_progress(begun + (1 - begun) * min(done / max(passages, 1), 1.0))
@@ -183,8 +183,10 @@ class Scan:
             return
         packed = [stored.packed for stored in passages]
         bounds = np.cumsum([0, *map(len, packed)])
-        aim = replace(self.query.aim, cosines=cosines)
-        found = reaching(bounds, lambda first, last: blocked(packed[first:last]), aim)
+        wanted = replace(self.query.phrases, cosines=cosines)
+        found = scan_passages(
+            bounds, lambda first, last: PassageBlock.of(packed[first:last]), wanted
+        )
         for passage, phrases in found:
             yield passages[passage], phrases
 
