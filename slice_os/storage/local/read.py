@@ -75,6 +75,8 @@ PAGE = 1000
 class LocalBackend(Backend, Forkable):
     """An embedded index in a folder; see `Backend` for the contract. Threads may share it."""
 
+    ranks_at_once = 1000  # words are mapped: nothing is read until it is used
+
     def __init__(self, root: Path, number: int | None = None) -> None:
         """Open the live generation of the index at `root`, or another, which exists."""
         self._root = root
