@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 
 import pytest
 from opensearchpy import OpenSearch
@@ -110,7 +111,7 @@ def test_a_run_ends_at_a_swap_and_the_next_keeps_what_is_done(location, name, mo
     assert found.healthy, found.findings
     with slice_os.open(location) as index, pytest.raises(GoneError, match="no longer names"):
         index.add(
-            [slice_os.Document("late", "Back."), *documents],
+            [slice_os.Document("late", "Back."), *many],
             on_progress=lambda report: moved.pop() and slice_os.rollback(location) if moved else 0,
         )
 
