@@ -14,16 +14,6 @@ from slice_os.files import write_whole
 from slice_os.lab.evaluate.collections import Run
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder for results where there is none."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as exc:
-        raise EvaluationError(
-            f"{folder} cannot be made ({exc.strerror or exc}): give another output folder."
-        ) from exc
-
-
 def write_lines(file: Path, lines: Iterable[str]) -> None:
     """Write a text file, whole or not at all."""
     try:

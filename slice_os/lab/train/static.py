@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from slice_os.encoders import Encoder, EncoderInfo, load_encoder
 from slice_os.errors import TrainingError
-from slice_os.exporters.static import write_static
+from slice_os.exporters.graph import write_static
 from slice_os.lab.evaluate.significance import correlate
 from slice_os.lab.train.contexts import Contexts, Extraction, read_contexts
 from slice_os.lab.train.losses import row_loss
