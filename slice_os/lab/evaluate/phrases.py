@@ -1,9 +1,9 @@
 """Phrase similarity: the tasks of Phrase-BERT (Wang et al. 2021).
 
 For yes-or-no tasks Phrase-BERT trains a perceptron with one hidden layer over two phrases' vectors,
-joined (sections 4.1 and 4.2), and so does `probe` here; how it learns is from its public code. Beside
-it the encoder itself is measured: yes is a cosine above a threshold, which is chosen on other pairs
-than those measured.
+joined (sections 4.1 and 4.2), and so does `probe` here; how it learns is from its public code.
+Beside it the encoder itself is measured: yes is a cosine above a threshold, which is chosen on
+other pairs than those measured.
 """
 
 from __future__ import annotations
