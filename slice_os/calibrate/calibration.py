@@ -72,7 +72,7 @@ def calibrate(
             correct or has a weight, or no degree reaches the target.
         MissingExtraError: scipy is not installed.
     """
-    wanted = check_wanted(precision, recall)
+    target = check_wanted(precision, recall)
     if len(labels.degrees) < 2:
         raise EvaluationError("There are fewer than two labels: label more matches.")
     if not (labels.correct * labels.weights).any():
@@ -85,7 +85,7 @@ def calibrate(
     if np.isnan(degree):
         kind = "precision" if precision is not None else "recall"
         raise EvaluationError(
-            f"No degree reaches a {kind} of {wanted:g} on these labels: ask for less, mine with a "
+            f"No degree reaches a {kind} of {target:g} on these labels: ask for less, mine with a "
             "lower degree, or label more."
         )
 
@@ -117,7 +117,7 @@ def curve(labels: Labels) -> tuple[Floats, Floats, Floats]:
     return _curve(labels, np.arange(len(labels.degrees)))
 
 
-def plot_curve(labels: Labels, path: str | Path, found: Calibration) -> None:
+def plot_curve(labels: Labels, path: str | Path, calibration: Calibration) -> None:
     """Draw precision and recall by degree, with the threshold and its interval.
 
     Raises:
@@ -128,7 +128,9 @@ def plot_curve(labels: Labels, path: str | Path, found: Calibration) -> None:
 
     degrees, reached, left = curve(labels)
     series = {"precision": reached.tolist(), "recall": left.tolist()}
-    curves(path, degrees.tolist(), series, "degree", found.degree, found.degree_interval)
+    curves(
+        path, degrees.tolist(), series, "degree", calibration.degree, calibration.degree_interval
+    )
 
 
 def _curve(labels: Labels, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
@@ -181,7 +183,7 @@ def _intervals(
 
     with warnings.catch_warnings():  # some resamples may reach nothing: NaN, and left out
         warnings.simplefilter("ignore", RuntimeWarning)
-        found = stats.bootstrap(
+        resampled = stats.bootstrap(
             (np.arange(count),),
             statistic,
             n_resamples=RESAMPLES,
@@ -193,5 +195,5 @@ def _intervals(
         tail = (1 - CONFIDENCE) / 2
         return [
             (float(np.nanquantile(row, tail)), float(np.nanquantile(row, 1 - tail)))
-            for row in np.atleast_2d(found)
+            for row in np.atleast_2d(resampled)
         ]

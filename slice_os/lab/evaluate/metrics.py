@@ -117,12 +117,14 @@ class Metrics:
 
     def measure(self, run: Run) -> SystemResult:
         """Return the means over all judged queries, and each query's values."""
-        found: Any = self._evaluator.calc({query: dict(ranking) for query, ranking in run.items()})
+        results: Any = self._evaluator.calc(
+            {query: dict(ranking) for query, ranking in run.items()}
+        )
         values: dict[str, dict[str, float]] = {name: {} for name in self._measures.values()}
-        for metric in found.per_query:
+        for metric in results.per_query:
             values[self._measures[metric.measure]][metric.query_id] = float(metric.value)
         return SystemResult(
-            {name: float(found.aggregated[measure]) for measure, name in self._measures.items()},
+            {name: float(results.aggregated[measure]) for measure, name in self._measures.items()},
             {
                 name: {query: of_query[query] for query in self._queries}
                 for name, of_query in values.items()

@@ -179,8 +179,8 @@ def raw_vectors(encoder: Encoder, texts: Sequence[str]) -> Float32:
     return vectors
 
 
-def _shared(one: str, other: str) -> set[str]:
-    return set(one.split()) & set(other.split())
+def _shared(first: str, second: str) -> set[str]:
+    return set(first.split()) & set(second.split())
 
 
 NEIGHBOURS = f"{NEAREST} nearest phrases"
@@ -253,20 +253,20 @@ def evaluate_phrases(
     left_out: dict[str, str] = {}
     with open_encoder(encoder, device) as loaded:
         for name, needed, measure in TASKS:
-            if all(one in sets for one in needed):
+            if all(needed_set in sets for needed_set in needed):
                 if progress:
                     progress(name)
                 try:
-                    figures += measure(name, loaded, *(sets[one] for one in needed))
+                    figures += measure(name, loaded, *(sets[needed_set] for needed_set in needed))
                 except MissingExtraError as exc:
                     left_out[name] = str(exc)
         if vocabulary:
             if progress:
                 progress(NEIGHBOURS)
-            found = neighbour_diversity(loaded, words)
+            diversity = neighbour_diversity(loaded, words)
             figures += [
                 Figure(NEIGHBOURS, measure, value, len(words))
-                for measure, value in asdict(found).items()
+                for measure, value in asdict(diversity).items()
             ]
     return PhraseReport(figures, [name for name in FILES if name not in sets], left_out)
 
@@ -278,14 +278,14 @@ def _correlated(name: str, cosines: Float64, pairs: list[PhrasePair]) -> Iterato
 
 
 def _turney(name: str, encoder: Encoder, examples: list[Choice]) -> Iterator[Figure]:
-    texts = sorted({text for one in examples for text in (one.phrase, *one.choices)})
+    texts = sorted({text for example in examples for text in (example.phrase, *example.choices)})
     vectors = dict(zip(texts, encoder.encode(texts), strict=True))
     raw = dict(zip(texts, raw_vectors(encoder, texts), strict=True))
     others, products = "without the components", "without the components, dot products"
     right = {"all choices": 0, others: 0, products: 0}
-    for one in examples:
-        cosines = [float(vectors[one.phrase] @ vectors[choice]) for choice in one.choices]
-        dots = [float(raw[one.phrase] @ raw[choice]) for choice in one.choices]
+    for example in examples:
+        cosines = [float(vectors[example.phrase] @ vectors[choice]) for choice in example.choices]
+        dots = [float(raw[example.phrase] @ raw[choice]) for choice in example.choices]
         # A tie is no answer.
         right["all choices"] += cosines[0] > max(cosines[1:])
         right[others] += cosines[0] > max(cosines[3:], default=-np.inf)
@@ -302,7 +302,7 @@ def _ppdb(
     judged, yes = _judged(dev)
     threshold = _threshold(_cosines(encoder, dev)[judged], yes[judged])
     judged, yes = _judged(test)
-    unlike = np.array([not set(terms(one.first)) & set(terms(one.second)) for one in test])
+    unlike = np.array([not set(terms(pair.first)) & set(terms(pair.second)) for pair in test])
     for task, kept in ((name, judged), (f"{name}, no common word", judged & unlike)):
         yield from _accuracy(task, cosines[kept], yes[kept], threshold)
 
