@@ -161,7 +161,6 @@ def _threshold(
     return float(degrees[place]), float(reached[place]), float(left[place])
 
 
-<<<<<<< HEAD:slice_os/calibration/thresholds.py
 def _threshold_interval(
     labels: Labels, precision: float | None, recall: float | None, seed: int
 ) -> tuple[float, float]:
@@ -171,32 +170,6 @@ def _threshold_interval(
         [
             _threshold(labels, rng.integers(0, count, count), precision, recall)[0]
             for _ in range(RESAMPLES)
-=======
-def _intervals(
-    at: Callable[[npt.NDArray[np.int64]], tuple[float, float, float]], count: int, seed: int
-) -> Sequence[tuple[float, float]]:
-    """Return 95 % percentile intervals of threshold, precision and recall."""
-    stats = load_stats("Calibrating")
-
-    def statistic(rows: Floats) -> Floats:
-        return np.array(at(rows.astype(np.int64)))
-
-    with warnings.catch_warnings():  # some resamples may reach nothing: NaN, and left out
-        warnings.simplefilter("ignore", RuntimeWarning)
-        resampled = stats.bootstrap(
-            (np.arange(count),),
-            statistic,
-            n_resamples=RESAMPLES,
-            confidence_level=CONFIDENCE,
-            vectorized=False,
-            method="percentile",
-            random_state=seed,
-        ).bootstrap_distribution
-        tail = (1 - CONFIDENCE) / 2
-        return [
-            (float(np.nanquantile(row, tail)), float(np.nanquantile(row, 1 - tail)))
-            for row in np.atleast_2d(resampled)
->>>>>>> lab:slice_os/calibrate/calibration.py
         ]
     )
     reached = thresholds[~np.isnan(thresholds)]
