@@ -219,11 +219,9 @@ class Cluster:
             page = list(ids[first : first + WORDS_PAGE])
             query = {"ids": {"values": page}}
             body = {"query": query, "size": len(page), "_source": ["words"]}
-            hits = self.search(body, list[dict[str, Any]])
-            words |= {
-                decoded(hit, str, self.url, "_id"): decoded(hit, str, self.url, "_source/words")
-                for hit in hits
-            }
+            for hit in self.search(body, list[dict[str, Any]]):
+                id_ = decoded(hit, str, self.url, "_id")
+                words[id_] = decoded(hit, str, self.url, "_source/words")
         return words
 
     def sources(self, filters: Sequence[dict[str, Any]] = ()) -> Iterator[tuple[str, str]]:
@@ -281,10 +279,8 @@ class Cluster:
             filter_path="*.settings.index.uuid",
             **{"retry_timeout": WRITE_RETRY_TIMEOUT, **options},
         )
-        return {
-            name: decoded(index, str, self.url, "settings/index/uuid")
-            for name, index in answer.items()
-        }
+        path = "settings/index/uuid"
+        return {name: decoded(index, str, self.url, path) for name, index in answer.items()}
 
     def count(self, retry_timeout: float = RETRY_TIMEOUT) -> int:
         """Return how many passages the index holds."""
@@ -318,29 +314,27 @@ class Cluster:
     def alone(self) -> Iterator[None]:
         """Keep others from changing the notes of the index in a block.
 
-        The alias `FREE` is there while nobody changes them: taking an alias away that has to be
-        there is what a cluster does for one of several that ask. One that was killed has left it
-        away; who has waited `ABANDONED` seconds for it puts it back.
+        The alias `FREE` is there while nobody changes them; of several that remove an alias that
+        must exist, one succeeds. Who was killed has left it away: after `ABANDONED` seconds
+        whoever waits puts it back.
         """
-        token = FREE.format(self.address.name)
-        waited = time.monotonic()
-        while not self._alias("remove", token, must_exist=True):
-            if time.monotonic() - waited > ABANDONED:
-                self._alias("add", token)
-                waited = time.monotonic()
+        began = time.monotonic()
+        while not self._free("remove", must_exist=True):
+            if time.monotonic() - began > ABANDONED:
+                self._free("add")
+                began = time.monotonic()
             time.sleep(random.uniform(0.05, 0.3))
         try:
             yield
         finally:
-            self._alias("add", token)
+            self._free("add")
 
-    def _alias(self, action: str, alias: str, **options: bool) -> bool:
-        """Add an alias to the index, or remove it; False if it has to be there and is not."""
-        actions = [{action: {"index": self.index, "alias": alias, **options}}]
+    def _free(self, action: str, **options: bool) -> bool:
+        """Add the alias `FREE`, or remove it; False if it has to be there and is not."""
+        alias = {"index": self.index, "alias": FREE.format(self.address.name), **options}
+        body, timeout = {"actions": [{action: alias}]}, WRITE_RETRY_TIMEOUT
         try:
-            self.client.request(
-                "POST", "/_aliases", {"actions": actions}, retry_timeout=WRITE_RETRY_TIMEOUT
-            )
+            self.client.request("POST", "/_aliases", body, retry_timeout=timeout)
         except (GoneError, RefusedError) as exc:
             if action == "remove" and exc.kind != "index_not_found_exception":
                 return False
@@ -355,11 +349,8 @@ class Cluster:
         """
         meta = self.meta()
         before = meta["slice_os"]
-        ours = {
-            name: value
-            for name, value in {**before, **values}.items()
-            if value is not None or name == "store"
-        }
+        ours = {**before, **values}
+        ours = {name: value for name, value in ours.items() if value is not None or name == "store"}
         if ours != before:
             self.put_mapping({"_meta": {**meta, "slice_os": ours}})
 
