@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from slice_os.storage.cluster.responses import (
     Examined,
     Health,
     IndexDescription,
+    IndexSettings,
     Segments,
     Shards,
     decoded,
@@ -153,7 +154,7 @@ def _examine_index(
             diagnosis.add("notice", f"The stored spans could not be looked at ({reason})")
 
 
-def _check_blocks(diagnosis: Diagnosis, settings: Mapping[str, Any], put: str) -> None:
+def _check_blocks(diagnosis: Diagnosis, settings: IndexSettings, put: str) -> None:
     """Add which blocks keep documents or searches from an index, and what lifts them."""
     for block, value in (settings.get("blocks") or {}).items():
         if str(value) == "true":

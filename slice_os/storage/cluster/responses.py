@@ -18,6 +18,7 @@ Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Amount = Annotated[float, Meta(ge=0, le=2.0**63)]
 """A number of things that was computed as a float."""
 Score = Annotated[float, Meta(ge=-(2.0**63), le=2.0**63)]
+Digits = Annotated[str, Meta(pattern="^[0-9]+$")]
 Nonempty = Annotated[list[T], Meta(min_length=1)]
 
 
@@ -283,10 +284,21 @@ class PrimaryStats(Struct):
     segments: Number
 
 
-class IndexSettings(TypedDict):
+class IndexSettings(TypedDict, total=False):
     """The settings of an index."""
 
-    index: dict[str, Any]
+    uuid: str
+    creation_date: Digits
+    number_of_shards: Digits
+    number_of_replicas: Digits
+    refresh_interval: str
+    verified_before_close: str
+    blocks: dict[str, str]
+    dense_vector: dict[str, Any]
+
+
+class _Settings(TypedDict):
+    index: IndexSettings
 
 
 class IndexDescription(TypedDict):
@@ -294,7 +306,7 @@ class IndexDescription(TypedDict):
 
     aliases: dict[str, dict[str, Any]]
     mappings: dict[str, Any]
-    settings: IndexSettings
+    settings: _Settings
 
 
 class EncoderNotes(Struct):
