@@ -49,7 +49,7 @@ def list_generations(cluster: Cluster) -> list[Generation]:
             continue
         build = description["mappings"]["_meta"]["slice_os"].get("build") or {}
         is_live = name in description["aliases"]
-        made = int(description["settings"]["index"].get("creation_date", 0)) / 1000
+        seconds = int(description["settings"]["index"].get("creation_date", 0)) / 1000
         documents, size = _size(Cluster(cluster.client, cluster.dialect, index))
         generations.append(
             Generation(
@@ -59,7 +59,7 @@ def list_generations(cluster: Cluster) -> list[Generation]:
                 asdict(layout),
                 documents,
                 size,
-                datetime.fromtimestamp(made, tz=timezone.utc).isoformat(timespec="seconds"),
+                datetime.fromtimestamp(seconds, tz=timezone.utc).isoformat(timespec="seconds"),
                 build,
             )
         )
