@@ -77,7 +77,8 @@ def sound(client, before, index=NAME, **params):
     assert {check.complaint(one, SETTINGS) for one in now.values()} == {""}
     # Not only what is said to be stored: what is searched.
     for name, one in now.items():
-        knn = {"knn": {"spans.vector": {"vector": one["spans"][-1]["vector"], "k": 50}}}        query = {"nested": {"path": "spans", "score_mode": "max", "query": knn}}
+        knn = {"knn": {"spans.vector": {"vector": one["spans"][-1]["vector"], "k": 50}}}
+        query = {"nested": {"path": "spans", "score_mode": "max", "query": knn}}
         body = {"size": 50, "query": query, "_source": ["document"]}
         hits = client.search(index=index, body=body, params=params)["hits"]["hits"]
         assert {hit["_source"]["document"]: hit["_score"] for hit in hits}[name] > 0.9999
