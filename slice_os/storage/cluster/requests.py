@@ -22,13 +22,14 @@ from slice_os.storage.cluster.dialect import Dialect
 from slice_os.storage.cluster.filters import field_name, last_token
 from slice_os.storage.cluster.passages import Entry
 from slice_os.storage.cluster.responses import (
+    Amount,
     BulkResult,
     Count,
     DocumentBucket,
+    EntryFields,
     EntryHit,
     IndexDescription,
     IndexNotes,
-    PrimaryStats,
     Shards,
     decoded,
     nested,
@@ -50,10 +51,6 @@ LARGEST_SEGMENT = 5_000_000_000
 """index.merge.policy.max_merged_segment: larger segments are merged only when asked for."""
 DONE = (200, 201, 404)
 """What _bulk says of an operation that is done; what is to be deleted may be gone."""
-ENTRY_FIELDS = (
-    "document", "passage", "content_hash", "stamp", "document_hash", "document_digest",
-    "word_count",
-)  # fmt: skip
 
 
 class Cluster:
@@ -79,10 +76,7 @@ class Cluster:
     def search(
         self, body: dict[str, Any], kind: type[T], at: str = "hits/hits", **options: Any
     ) -> T:
-        """Return the hits of _search, or what else is at a path, as a type.
-
-        A partial answer is an error.
-        """
+        """Return the hits of _search, or what else is at a path; a partial answer is an error."""
         path = "/_search" if "pit" in body else f"/{self.index}/_search"
         body = self.dialect.adapt(body)
         return self.client.request("POST", path, body, kind, at, check=self._check_whole, **options)
@@ -130,10 +124,7 @@ class Cluster:
         size: int = PAGE,
         after: Sequence[Any] | None = None,
     ) -> Generator[list[P], None, None]:
-        """Yield all hits of a query, or those after some sort values, page by page.
-
-        They are from one state of the index, and of one type.
-        """
+        """Yield the hits of a query, or those after some sort values, from one state of the index."""
         pit = self._open_pit()
         body = {"sort": ["_shard_doc"], **body, "pit": {"id": pit, "keep_alive": KEEP_ALIVE}}
         try:
@@ -196,11 +187,12 @@ class Cluster:
         """Return what is stored of some documents, passage by passage."""
         ids = {document for document in documents if len(document.encode()) <= LONGEST_TERM}
         query = {"bool": {"filter": [{"terms": {"document": list(ids)}}]}}
-        body = {"query": query, "_source": False, "docvalue_fields": list(ENTRY_FIELDS)}
+        names = list(EntryFields.__annotations__)
+        body = {"query": query, "_source": False, "docvalue_fields": names}
         entries: dict[str, list[Entry]] = {}
         for hit in self.in_order(body, EntryHit, WRITE_RETRY_TIMEOUT):
             values: Mapping[str, Any] = hit["fields"]
-            document, *rest = (values.get(name, (None,))[0] for name in ENTRY_FIELDS)
+            document, *rest = (values.get(name, (None,))[0] for name in names)
             entries.setdefault(document, []).append(Entry(hit["_id"], *rest))
         return entries
 
@@ -286,6 +278,12 @@ class Cluster:
         """Return how many passages the index holds."""
         options = {"check": self._check_whole, "retry_timeout": retry_timeout}
         return self.ask("GET", "_count", None, Count, "count", **options)
+
+    def aggregate(self, aggregations: dict[str, Any], *paths: str) -> list[int]:
+        """Return numbers of aggregations of all passages, by their paths: ``words/value``."""
+        body = {"size": 0, "aggs": aggregations}
+        answer = self.search(body, dict[str, Any], "aggregations")
+        return [int(decoded(answer, Amount, self.url, path)) for path in paths]
 
     def total(self, query: Mapping[str, Any]) -> int:
         """Return how many passages a query finds."""
@@ -376,9 +374,10 @@ class Cluster:
                 raise foreign_error(self.url, f"the status {result['status']} of an operation")
         return results
 
-    def stats(self) -> PrimaryStats:
-        """Return what the primary shards hold."""
-        return self.ask("GET", "_stats/docs,store,segments", None, PrimaryStats, "_all/primaries")
+    def statistic(self, path: str) -> int:
+        """Return one of the statistics of the primary shards: ``store/size_in_bytes``."""
+        kind = path.partition("/")[0]
+        return self.ask("GET", f"_stats/{kind}", None, Count, f"_all/primaries/{path}")
 
     def merge(self) -> None:
         """Have the cluster merge the segments of each shard, and do not wait for it.
@@ -386,10 +385,10 @@ class Cluster:
         A search goes through a graph a segment; but one of more than 5 GB is too large to take part
         in what a cluster merges by itself later on.
         """
-        stats = self.stats()
+        size, segments = self.statistic("store/size_in_bytes"), self.statistic("segments/count")
         shards = max(int(self.describe()["settings"]["index"].get("number_of_shards", 1)), 1)
-        most = 1 + stats.store.size_in_bytes // (shards * LARGEST_SEGMENT)
-        if stats.segments.count > shards * most:
+        most = 1 + size // (shards * LARGEST_SEGMENT)
+        if segments > shards * most:
             self.ask("POST", "_forcemerge", wait_for_completion="false", max_num_segments=most)
 
     def refresh(self, retry_timeout: float = RETRY_TIMEOUT) -> None:
