@@ -124,7 +124,7 @@ class Cluster:
         size: int = PAGE,
         after: Sequence[Any] | None = None,
     ) -> Generator[list[P], None, None]:
-        """Yield the hits of a query, or those after some sort values, from one state of the index."""
+        """Yield the hits of a query, or those after sort values, from one state of the index."""
         pit = self._open_pit()
         body = {"sort": ["_shard_doc"], **body, "pit": {"id": pit, "keep_alive": KEEP_ALIVE}}
         try:
