@@ -135,7 +135,7 @@ def test_the_graph_is_searched_to_its_end(node, filled):
         body = {"query": {"match_all": {}}, **cluster.dialect.whole_source}
         stored = {
             hit["_id"]: np.array([one["vector"] for one in hit["_source"]["spans"]], np.float32)
-            for page in cluster.pages(body, 50)
+            for page in cluster.pages(body, dict, 50)
             for hit in page
         }
         for seed in range(5):
@@ -147,7 +147,7 @@ def test_the_graph_is_searched_to_its_end(node, filled):
             }
             nearest = set(sorted(cosines, key=lambda id_: -cosines[id_])[:40])
             body = span_query(vector, size=40, spans=0, source=(), dialect="elasticsearch")
-            found = {hit["_id"] for hit in cluster.search(body)["hits"]["hits"]}
+            found = {hit["_id"] for hit in cluster.search(body, list[dict])}
             assert len(found & nearest) >= 38
 
 
@@ -287,7 +287,9 @@ def test_between_servers_words_are_handed_over(cluster, opensearch, folder, monk
         with slice_os.open(place) as index:
             ask = index._backend.cluster
             body = {"query": {"match_all": {}}, **ask.dialect.whole_source}
-            found = {hit["_id"]: hit["_source"] for page in ask.pages(body, 50) for hit in page}
+            found = {
+                hit["_id"]: hit["_source"] for page in ask.pages(body, dict, 50) for hit in page
+            }
             bodies.append(found)
     assert bodies[0] == bodies[1] == bodies[2]
     assert len(bodies[0]) > 25

@@ -160,7 +160,7 @@ def test_an_index_of_our_own_is_taken_over(cluster, name):
             "query": {"bool": {"must": [{"term": {"document": "d1"}}, {"term": {"passage": 1}}]}}
         }
         cluster_of = index._backend.cluster
-        (hit,) = cluster_of.search(body)["hits"]["hits"]
+        (hit,) = cluster_of.search(body, list[dict])
         cluster_of.ask("DELETE", f"_doc/{hit['_id']}", refresh="true")
     done = run("index", "--from-index", old, "--index", new, "--passage-words", 30, ok=3)
     assert "2 documents indexed" in done.stdout

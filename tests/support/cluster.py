@@ -72,9 +72,11 @@ def client(cluster: Cluster) -> Iterator[OpenSearch]:
 
 
 @pytest.fixture
-def name() -> str:
-    """The name of an index of the test's own."""
-    return f"test-{uuid.uuid4().hex[:12]}"
+def name(client: OpenSearch) -> Iterator[str]:
+    """The name of an index of the test's own; what begins with it is gone at the end."""
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    yield name
+    client.indices.delete(index=f"{name}*", params={"expand_wildcards": "all"})
 
 
 @pytest.fixture(scope="session")

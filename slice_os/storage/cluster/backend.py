@@ -15,7 +15,7 @@ from slice_os.storage.cluster.load_settings import put_replicas
 from slice_os.storage.cluster.mapping import GENERATION, read_meta, render_template, why_no_alias
 from slice_os.storage.cluster.read import ClusterReader
 from slice_os.storage.cluster.requests import FREE, Cluster
-from slice_os.storage.cluster.response_checks import reading, reads_answers, typed
+from slice_os.storage.cluster.responses import IndexDescription, decoded, nested
 from slice_os.storage.cluster.settings import Layout, parse_location
 from slice_os.storage.cluster.write import ClusterWriter
 from slice_os.storage.contract import Backend, Generation, IndexMeta
@@ -30,30 +30,32 @@ class ClusterBackend(ClusterReader, Backend):
         address = parse_location(location)
         with ExitStack() as on_failure:
             client = on_failure.enter_context(Client(address, **options))
-            with reading(client.url):
-                dialect = dialect_of(client)
-                indexes = client.request("GET", f"/{address.name}", ignore_unavailable="true")
-                if not indexes:
-                    return None
-                if len(indexes) > 1:
-                    raise LocationError(
-                        f"The alias {address.name} names {len(indexes)} indexes "
-                        f"({', '.join(sorted(indexes))}): let it name one."
-                    )
-                ((index, description),) = indexes.items()
-                if index == address.name:
-                    raise LocationError(why_no_alias(index, description))
-                alias = description["aliases"][address.name]
-                if narrow := set(alias) - {"is_write_index", "is_hidden"}:
-                    raise LocationError(
-                        f"The alias {address.name} has a setting that slice-os does not go by "
-                        f"({', '.join(sorted(narrow))}): make it again without."
-                    )
-                settings = description["settings"]
-                meta, layout = read_meta(index, description["mappings"], settings, dialect)
-                opened = cls(
-                    Cluster(client, dialect, index), meta, layout, settings["index"]["uuid"]
+            dialect = dialect_of(client)
+            indexes = client.request(
+                "GET",
+                f"/{address.name}",
+                kind=dict[str, IndexDescription],
+                ignore_unavailable="true",
+            )
+            if not indexes:
+                return None
+            if len(indexes) > 1:
+                raise LocationError(
+                    f"The alias {address.name} names {len(indexes)} indexes "
+                    f"({', '.join(sorted(indexes))}): let it name one."
                 )
+            ((index, description),) = indexes.items()
+            if index == address.name:
+                raise LocationError(why_no_alias(index, description))
+            alias = description["aliases"].get(address.name, {})
+            if narrow := set(alias) - {"is_write_index", "is_hidden"}:
+                raise LocationError(
+                    f"The alias {address.name} has a setting that slice-os does not go by "
+                    f"({', '.join(sorted(narrow))}): make it again without."
+                )
+            meta, layout = read_meta(index, description, dialect)
+            uuid = str(description["settings"]["index"].get("uuid"))
+            opened = cls(Cluster(client, dialect, index), meta, layout, uuid)
             on_failure.pop_all()
         return opened
 
@@ -109,18 +111,14 @@ class ClusterBackend(ClusterReader, Backend):
 
     def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> ClusterWriter:
         is_live = self._uuid is not None
-        return ClusterWriter(
-            self.cluster, self.meta, self.layout, self._known, on_reject, is_live=is_live
-        )
+        return ClusterWriter(self.cluster, self.layout, self._known, on_reject, is_live=is_live)
 
     def generations(self) -> list[Generation]:
         return generations.list_generations(self.cluster)
 
-    @reads_answers
     def generation(self, number: int) -> ClusterBackend:
         cluster = self._beside(number)
-        mappings, settings = cluster.describe()
-        meta, layout = read_meta(cluster.index, mappings, settings, cluster.dialect)
+        meta, layout = read_meta(cluster.index, cluster.describe(), cluster.dialect)
         return ClusterBackend(cluster, meta, layout)
 
     def next_generation(self, meta: IndexMeta, settings: Mapping[str, Any]) -> ClusterBackend:
@@ -171,7 +169,6 @@ def _without_all_dimensions(layout: Layout, meta: IndexMeta) -> Layout:
     return replace(layout, dimensions=None) if layout.dimensions == meta.dimension else layout
 
 
-@reads_answers
 def _is_template_applied(client: Client, meta: IndexMeta) -> bool:
     """Tell whether `templates apply` has put a template there; raise if it is for another encoder.
 
@@ -181,15 +178,16 @@ def _is_template_applied(client: Client, meta: IndexMeta) -> bool:
     """
     name = client.address.name
     try:
-        answer = client.request("GET", f"/_index_template/{name}")
+        templates = client.request(
+            "GET", f"/_index_template/{name}", None, list[dict[str, Any]], "index_templates"
+        )
     except ClusterError:  # there is none, or it is not ours to know
         return False
-    (template,) = answer["index_templates"]
-    mappings = template["index_template"].get("template", {}).get("mappings", {})
-    ours = mappings.get("_meta", {}).get("slice_os", {})
-    if "encoder" not in ours:
+    path = ("index_template", "template", "mappings", "_meta", "slice_os", "encoder")
+    if not templates or (made_for := nested(templates[0], *path)) is None:
         return False
-    encoder, weights_hash = typed(ours["encoder"], name=str, weights_hash=str)
+    encoder = decoded(made_for, str, client.url, "name")
+    weights_hash = decoded(made_for, str, client.url, "weights_hash")
     if not weights_hash:
         raise LocationError(
             f"The template {name} names no encoder: 'slice-os templates apply --index "

@@ -1,7 +1,7 @@
 """Candidates in a cluster, from the stored spans and BM25.
 
 The stored spans are a cover, so the cluster's degree of a passage is a little too low, by how much
-differs: `search.rerank` compares all spans of the best.
+differs: `engine.rerank` compares all spans of the best.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from slice_os.storage.cluster import queries
 from slice_os.storage.cluster.hits import fuse_found, named_score
 from slice_os.storage.cluster.passages import packed_passage, stored_metadata
 from slice_os.storage.cluster.requests import WORDS_PAGE, Cluster
-from slice_os.storage.cluster.response_checks import number, reads_answers, typed
+from slice_os.storage.cluster.responses import (
+    KeyHit,
+    PassageHit,
+    PassageSource,
+    RankedHit,
+)
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import Candidate, IndexMeta, SearchQuery, StoredPassage
 from slice_os.storage.fusion import FUSIONS
@@ -65,17 +70,15 @@ class _Key(NamedTuple):
     passage: int
 
     @classmethod
-    def of(cls, hit: Mapping[str, Any]) -> _Key:
+    def of(cls, hit: KeyHit) -> _Key:
         """Return the key of a hit that was asked for `KEYS`."""
-        values = {name: hit["fields"][name][0] for name in cls._fields}
-        return cls(*typed(values, document=str, passage=int))
+        return cls(hit["fields"]["document"][0], hit["fields"]["passage"][0])
 
     def clause(self) -> dict[str, Any]:
         """Return the query that finds the passage."""
         return {"bool": {"filter": [{"term": {n: v}} for n, v in self._asdict().items()]}}
 
 
-@reads_answers
 class Retriever:
     """Finds the candidates of one index."""
 
@@ -129,8 +132,8 @@ class Retriever:
         return self._found({**body, "_source": STORED}, **params)
 
     def _found(self, body: dict[str, Any], **params: Any) -> list[Candidate]:
-        hits = self._cluster.search(body, **params)["hits"]["hits"]
-        return [Candidate(number(hit["_score"]), stored_passage(hit), _named(hit)) for hit in hits]
+        hits = self._cluster.search(body, list[RankedHit], **params)
+        return [Candidate(hit["_score"], stored_passage(hit), named_score(hit)) for hit in hits]
 
     def _saturated(
         self, query: SearchQuery, text: str, options: dict[str, Any], params: dict[str, Any]
@@ -145,7 +148,7 @@ class Retriever:
             {"preference": params["preference"]},
             include_named_queries_score="true",
         )
-        named = {key: _named(hit) for key, hit in by_meaning.items()}
+        named = {key: named_score(hit) for key, hit in by_meaning.items()}
         lexical = {key: score for key, score in named.items() if score is not None}
         lexical |= _scores(by_words)
         fused = fuse_found(lexical, _scores(by_meaning), query.fusion, query.weight)
@@ -161,9 +164,9 @@ class Retriever:
         body |= {"sort": [{"_score": "desc"}, "_shard_doc"], **KEYS}
         scores: dict[_Key, float] = {}
         passed = 0
-        for page in self._cluster.pages(body):
+        for page in self._cluster.pages(body, KeyHit):
             wanted = [hit for rank, hit in enumerate(page, start=passed) if rank in ranks]
-            scores |= {_Key.of(hit): number(hit["_score"]) for hit in wanted}
+            scores |= {_Key.of(hit): hit["_score"] for hit in wanted}
             passed += len(page)
             if passed >= ranks.stop:
                 break
@@ -191,11 +194,12 @@ class Retriever:
         bodies: Sequence[dict[str, Any]],
         header: Mapping[str, Any] | None = None,
         **params: Any,
-    ) -> list[dict[_Key, dict[str, Any]]]:
+    ) -> list[dict[_Key, KeyHit]]:
         """Return the hits of several searches by their keys, without what is stored of them."""
         asked = [{**body, **KEYS} for body in bodies]
-        answers = self._cluster.msearch(asked, header, soon=True, **params)
-        return [{_Key.of(hit): hit for hit in answer["hits"]["hits"]} for answer in answers]
+        params |= {"header": header, "soon": True}
+        rankings = self._cluster.msearch(asked, list[KeyHit], **params)
+        return [{_Key.of(hit): hit for hit in hits} for hits in rankings]
 
     def _degrees(self, keys: Sequence[_Key], query: SearchQuery) -> dict[_Key, float]:
         """Return the degrees of some passages by all their spans."""
@@ -234,19 +238,19 @@ class Retriever:
             clauses = [key.clause() for key in keys[first : first + WORDS_PAGE]]
             query = {"bool": {"should": clauses}}
             body = {"query": query, "size": len(clauses), "_source": STORED}
-            for hit in self._cluster.search(body, soon=True)["hits"]["hits"]:
+            for hit in self._cluster.search(body, list[PassageHit], soon=True):
                 stored = stored_passage(hit)
                 passages[_Key(stored.passage.document, stored.passage.number)] = stored
         return passages
 
 
-def _scores(hits: Mapping[_Key, Mapping[str, Any]]) -> dict[_Key, float]:
-    return {key: number(hit["_score"]) for key, hit in hits.items()}
+def _scores(hits: Mapping[_Key, KeyHit]) -> dict[_Key, float]:
+    return {key: hit["_score"] for key, hit in hits.items()}
 
 
-def stored_passage(hit: Mapping[str, Any]) -> StoredPassage:
+def stored_passage(hit: PassageHit) -> StoredPassage:
     """Return the passage of a hit that was asked for the fields `STORED`."""
-    (source,) = typed(hit, _source=dict)
+    source = hit["_source"]
     if "words" not in source:
         raise IndexDamagedError(
             f"The passage {hit['_id']} of {hit['_index']} holds no word vectors, so slice-os did "
@@ -256,17 +260,16 @@ def stored_passage(hit: Mapping[str, Any]) -> StoredPassage:
     return StoredPassage(stored_text(source), metadata, packed_passage(source["words"]))
 
 
-def stored_text(source: Mapping[str, Any]) -> Passage:
+def stored_text(source: PassageSource) -> Passage:
     """Return a passage without its words from the fields `TEXT`."""
-    fields = typed(
-        {"title": "", **source}, document=str, passage=int, start=int, end=int, text=str, title=str
+    return Passage(
+        source["document"],
+        source["passage"],
+        source["start"],
+        source["end"],
+        source["text"],
+        source.get("title", ""),
     )
-    return Passage(*fields)
-
-
-def _named(hit: Mapping[str, Any]) -> float | None:
-    score = named_score(hit)
-    return None if score is None else number(score)
 
 
 def _text(query: str) -> str:

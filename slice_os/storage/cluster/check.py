@@ -21,7 +21,7 @@ from slice_os.storage.cluster.candidates import WINDOW, stored_text
 from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT, reason_of
 from slice_os.storage.cluster.filters import filter_tokens
 from slice_os.storage.cluster.requests import Cluster
-from slice_os.storage.cluster.response_checks import reading, reads_answers, typed
+from slice_os.storage.cluster.responses import DocumentHit, PassageHit, PassageSource, RevisedHit
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.findings import Diagnosis
 from slice_os.text import with_neighbours
@@ -40,7 +40,7 @@ _WRONG = {
     "fields": ("Documents with fields that are not what was indexed", _ANEW),
     "words": ("Documents whose word vectors cannot be read, or are not those of the text", _ANEW),
 }
-_VECTORS = ("words", "word_count", "tolerance", "spans")
+_NOT_STAMPED = ("stamp", "words", "word_count", "tolerance", "spans")
 
 
 def check_documents(
@@ -62,15 +62,14 @@ def check_documents(
     wrong: dict[str, list[str]] = {}
     complaints: Counter[str] = Counter()
     for name, sources in _documents(cluster, query):
-        with reading(cluster.url):
-            for what in dict.fromkeys(_wrong(sources)):
-                wrong.setdefault(what, []).append(name)
-            complaints.update(
-                complaint(source, layout)
-                for source in sources
-                # Of more the k-NN plugin derives a wrong _source.
-                if len(source["spans"]) <= stored.MOST_SPANS and _words(source) is not None
-            )
+        for what in dict.fromkeys(_wrong(sources)):
+            wrong.setdefault(what, []).append(name)
+        complaints.update(
+            complaint(source, layout)
+            for source in sources
+            # Of more the k-NN plugin derives a wrong _source.
+            if len(source.get("spans", ())) <= stored.MOST_SPANS and _words(source) is not None
+        )
         documents, done = documents + 1, done + len(sources)
         on_progress(min(done / max(total, 1), 1.0))
     for what, names in wrong.items():
@@ -84,17 +83,17 @@ def check_documents(
     return complaints
 
 
-@reads_answers
-def _documents(cluster: Cluster, query: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+def _documents(
+    cluster: Cluster, query: Mapping[str, Any]
+) -> Iterator[tuple[str, list[PassageSource]]]:
     """Yield the documents with all that is stored of their passages, from one state."""
     order = {"query": query, "sort": [{"document": "asc"}, {"passage": "asc"}, "_shard_doc"]}
-    pages = cluster.pages({**order, **cluster.dialect.whole_source}, PAGE)
+    pages = cluster.pages({**order, **cluster.dialect.whole_source}, PassageHit, PAGE)
     sources = (hit["_source"] for page in pages for hit in page)
     for name, passages in groupby(sources, key=lambda source: source["document"]):
         yield name, list(passages)
 
 
-@reads_answers
 def _drawn(cluster: Cluster, count: int) -> list[str]:
     drawn = {
         "query": {"term": {"passage": 0}},
@@ -102,42 +101,41 @@ def _drawn(cluster: Cluster, count: int) -> list[str]:
         "boost_mode": "replace",
     }
     body = {"query": {"function_score": drawn}, "size": count, "_source": ["document"]}
-    hits = cluster.search(body)["hits"]["hits"]
-    return [typed(hit["_source"], document=str)[0] for hit in hits]
+    return [hit["_source"]["document"] for hit in cluster.search(body, list[DocumentHit])]
 
 
-def _wrong(sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _wrong(sources: Sequence[PassageSource]) -> Iterator[str]:
     """Yield what is wrong with the passages of a document, by the names of `_WRONG`."""
     last = sources[-1]
     if "document_hash" not in last:
         return  # a run was broken off, or goes on: `count_incomplete` counts these
     are_all = [source["passage"] for source in sources] == list(range(len(sources)))
-    stamps = [source["stamp"] for source in sources[:-1]]
-    if not are_all or last["document_digest"] != stored.digest(stamps):
+    stamps = [source.get("stamp", "") for source in sources[:-1]]
+    if not are_all or last.get("document_digest") != stored.digest(stamps):
         yield "whole"
         return
     passages = with_neighbours([stored_text(source) for source in sources])
     for source, passage in zip(sources, passages, strict=True):
         length = passage.end - passage.start
-        if passage.hash != source["content_hash"] or length != len(passage.text):
+        if passage.hash != source.get("content_hash") or length != len(passage.text):
             yield "text"
-        fields = {name: source[name] for name in source.keys() - {"stamp", *_VECTORS}}
-        if stored.fingerprint(fields) != source["stamp"]:
+        fields = {name: value for name, value in source.items() if name not in _NOT_STAMPED}
+        if stored.fingerprint(fields) != source.get("stamp"):
             yield "fields"
         if not _fits(_words(source), source, passage):
             yield "words"
 
 
-def _words(source: Mapping[str, Any]) -> PackedPassage | None:
+def _words(source: PassageSource) -> PackedPassage | None:
     try:
-        return stored.packed_passage(source["words"])
-    except (IndexDamagedError, KeyError):
+        return stored.packed_passage(source.get("words", ""))
+    except IndexDamagedError:
         return None
 
 
-def _fits(packed: PackedPassage | None, source: Mapping[str, Any], passage: Passage) -> bool:
+def _fits(packed: PackedPassage | None, source: PassageSource, passage: Passage) -> bool:
     """Tell whether words can be those of a passage's text."""
-    if packed is None or packed.own_words(passage) != source["word_count"]:
+    if packed is None or packed.own_words(passage) != source.get("word_count"):
         return False
     ordered = (packed.starts < packed.ends).all()
     return bool(ordered and packed.ends.max() <= len(passage.text))
@@ -155,18 +153,22 @@ def not_crowded() -> dict[str, Any]:
     return {"bool": {"must_not": [crowded()]}}
 
 
-def complaint(source: Mapping[str, Any], layout: Layout) -> str:
+def complaint(source: PassageSource, layout: Layout) -> str:
     """Return what is wrong with a passage's `_source`, whole: "spans", "filters" or nothing."""
-    words = stored.packed_passage(source["words"])
+    words = stored.packed_passage(source.get("words", ""))
+    stored_spans = source.get("spans", [])
     first = {start: number for number, start in enumerate(words.starts.tolist())}
     last = {end: number + 1 for number, end in enumerate(words.ends.tolist())}
     try:
-        spans = [(first[span["start"]], last[span["end"]]) for span in source["spans"]]
+        spans = [(first[span["start"]], last[span["end"]]) for span in stored_spans]
     except KeyError:
         return "spans"
     if spans:
         expected = stored.span_vectors(words.vectors, np.array(spans, np.int32), layout)
-        vectors = np.array([span["vector"] for span in source["spans"]], expected.dtype)
+        try:
+            vectors = np.array([span["vector"] for span in stored_spans], expected.dtype)
+        except (ValueError, OverflowError):
+            return "spans"
         if vectors.shape != expected.shape or not np.allclose(vectors, expected, atol=1e-6):
             return "spans"
     metadata = stored.stored_metadata(source)
@@ -176,13 +178,12 @@ def complaint(source: Mapping[str, Any], layout: Layout) -> str:
     return "" if flat_metadata(source.get("fields", {})) == typed else "filters"
 
 
-@reads_answers
 def survey(cluster: Cluster, layout: Layout) -> Counter[str]:
     """Return how often `complaint` says what, of `PAGE` random passages that are not crowded."""
     at_random = {"random_score": {"seed": 7, "field": "_seq_no"}, "boost_mode": "replace"}
     drawn = {"function_score": {"query": not_crowded(), **at_random}}
     body = {"query": drawn, "size": PAGE, **cluster.dialect.whole_source}
-    hits = cluster.search(body)["hits"]["hits"]
+    hits = cluster.search(body, list[PassageHit])
     return Counter(complaint(hit["_source"], layout) for hit in hits)
 
 
@@ -228,24 +229,24 @@ def repair_spans(cluster: Cluster, layout: Layout) -> int:
     options = {"seq_no_primary_term": True}
     written = 0
     without_spans = {"_source": {"excludes": ["spans"]}}
-    for page in cluster.pages({"query": crowded(), **without_spans, **options}, PAGE):
+    for page in cluster.pages({"query": crowded(), **without_spans, **options}, RevisedHit, PAGE):
         written += _rewrite(cluster, layout, page)
     whole = cluster.dialect.whole_source
-    for page in cluster.pages({"query": not_crowded(), **whole, **options}, PAGE):
-        with reading(cluster.url):
-            wrong = [hit for hit in page if complaint(hit["_source"], layout)]
+    for page in cluster.pages({"query": not_crowded(), **whole, **options}, RevisedHit, PAGE):
+        wrong = [hit for hit in page if complaint(hit["_source"], layout)]
         written += _rewrite(cluster, layout, wrong)
     cluster.refresh(WRITE_RETRY_TIMEOUT)
     return written
 
 
-@reads_answers
-def _rewrite(cluster: Cluster, layout: Layout, hits: list[dict[str, Any]]) -> int:
+def _rewrite(cluster: Cluster, layout: Layout, hits: list[RevisedHit]) -> int:
     lines: list[bytes] = []
     for hit in hits:
         source = {name: value for name, value in hit["_source"].items() if name != "fields"}
         metadata = stored.stored_metadata(source)
-        vectors = stored.vector_fields(stored.packed_passage(source["words"]), layout)
+        vectors = stored.vector_fields(
+            stored.packed_passage(hit["_source"].get("words", "")), layout
+        )
         source |= {name: vectors[name] for name in ("spans", "tolerance")}
         source["filters"] = filter_tokens(metadata)
         if typed := stored.typed_fields(metadata, layout.fields):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from slice_os.errors import (
     BlockedError,
@@ -27,6 +27,7 @@ from slice_os.storage.cluster.settings import DIALECTS, Engine, Layout
 from slice_os.storage.findings import Diagnosis
 
 Version = tuple[int, ...]
+T = TypeVar("T")
 JSON = "-H 'content-type: application/json' -d"
 
 
@@ -134,10 +135,12 @@ class Asker:
     def __init__(self, client: Client, diagnosis: Diagnosis) -> None:
         self.client, self.address, self._diagnosis = client, client.address, diagnosis
 
-    def get(self, path: str, body: dict[str, Any] | None = None, **params: Any) -> Any:
-        """Return what a path answers."""
+    def get(
+        self, path: str, kind: type[T], body: dict[str, Any] | None = None, **params: Any
+    ) -> T | None:
+        """Return what a path answers, as a type of `responses`."""
         try:
-            return self.client.request("POST" if body else "GET", path, body, **params)
+            return self.client.request("POST" if body else "GET", path, body, kind, **params)
         except UnauthorizedError as exc:
             if exc.status != 403:
                 raise
@@ -170,7 +173,7 @@ def dialect_of(client: Client) -> Dialect:
     """
     kinds = [load_dialect(name) for name in DIALECTS]
     try:
-        answer = client.request("GET", "/")
+        answer: Any = client.request("GET", "/")
     except (GoneError, RefusedError, UnauthorizedError) as exc:
         return next((kind for kind in kinds if kind.denial in str(exc)), kinds[0])()
     version = answer.get("version") if isinstance(answer, Mapping) else None

@@ -14,10 +14,19 @@ from slice_os.storage.cluster.backend import ClusterBackend
 from slice_os.storage.cluster.check import add_complaints, check_documents, repair_spans, survey
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import JSON, Asker, dialect_of
-from slice_os.storage.cluster.hits import missing_shards
+from slice_os.storage.cluster.generations import full_beside
 from slice_os.storage.cluster.mapping import read_meta, why_no_alias
 from slice_os.storage.cluster.requests import Cluster
-from slice_os.storage.cluster.response_checks import reading, whole
+from slice_os.storage.cluster.responses import (
+    Count,
+    Examined,
+    Health,
+    IndexDescription,
+    Segments,
+    Shards,
+    decoded,
+    nested,
+)
 from slice_os.storage.cluster.settings import parse_location
 from slice_os.storage.findings import Diagnosis, nothing_at
 
@@ -40,17 +49,17 @@ def diagnose(
     named = bool(location.partition("://")[2].partition("/")[2].strip("/"))
     address = parse_location(location, named=named)
     diagnosis = Diagnosis({"cluster": address.url})
-    with Client(address, **options) as client, reading(address.url):
+    with Client(address, **options) as client:
         asker = Asker(client, diagnosis)
-        server = asker.get("/") or {}
+        server = asker.get("/", dict[str, Any]) or {}
         try:
             dialect = dialect_of(client)
         except ClusterError as exc:  # it answers, but is not for us
             diagnosis.add_error(exc)
             return diagnosis
         if dialect.version:
-            name, number = server.get("cluster_name", ""), server["version"]["number"]
-            diagnosis.facts |= {"name": name, "version": number}
+            number = nested(server, "version", "number")
+            diagnosis.facts |= {"name": server.get("cluster_name", ""), "version": number}
         dialect.examine(asker, diagnosis)
         if named:
             diagnosis.facts["index"] = location
@@ -74,8 +83,7 @@ def check(
         cluster = backend.cluster
         cluster.refresh()
         diagnosis.facts["generation"] = cluster.index
-        with reading(cluster.url):
-            _count_documents(Asker(cluster.client, diagnosis), diagnosis, cluster)
+        _count_documents(Asker(cluster.client, diagnosis), diagnosis, cluster)
         complaints = check_documents(cluster, backend.layout, diagnosis, sample, on_progress)
         add_complaints(cluster, diagnosis, complaints)
     return diagnosis
@@ -86,7 +94,7 @@ def _examine_index(
 ) -> None:
     """Add what an index is and what is wrong with it."""
     name = asker.address.name
-    indexes = asker.get(f"/{name}", ignore_unavailable="true")
+    indexes = asker.get(f"/{name}", dict[str, IndexDescription], ignore_unavailable="true")
     if not indexes:
         diagnosis.add_error(nothing_at(str(asker.address)))
         return
@@ -100,11 +108,11 @@ def _examine_index(
         )
         return
     ((index, description),) = indexes.items()
-    mappings, settings = description["mappings"], description["settings"]["index"]
+    settings = description["settings"]["index"]
     diagnosis.facts["generation"] = index
     cluster = Cluster(asker.client, dialect_of(asker.client), index)
     try:
-        meta, layout = read_meta(index, mappings, description["settings"], cluster.dialect)
+        meta, layout = read_meta(index, description, cluster.dialect)
     except LocationError as exc:
         diagnosis.add_error(exc)
         return
@@ -117,7 +125,7 @@ def _examine_index(
         "shards": layout.shards,
         "replicas": layout.replicas,
     }
-    if mappings["_meta"]["slice_os"].get("loading"):
+    if nested(description["mappings"], "_meta", "slice_os", "loading"):
         diagnosis.add(
             "warning",
             "The index is set for loading (no refresh, no replicas): a run is under way, or one "
@@ -161,22 +169,20 @@ def _check_blocks(diagnosis: Diagnosis, settings: Mapping[str, Any], put: str) -
 
 def _check_shards(asker: Asker, diagnosis: Diagnosis, index: str) -> None:
     """Add whether a part of the index cannot be searched, or goes through too many graphs."""
-    health = asker.get(f"/_cluster/health/{index}")
-    if health and health["status"] == "red":
+    health = asker.get(f"/_cluster/health/{index}", Health)
+    if health and health.status == "red":
         explain = asker.client.curl("/_cluster/allocation/explain?pretty")
         diagnosis.add(
             "error",
-            f"Shards of the index on no node: {health['unassigned_shards']}; part of it cannot be "
+            f"Shards of the index on no node: {health.unassigned_shards}; part of it cannot be "
             "searched",
             f"ask why with: {explain}",
         )
     elif health:
         diagnosis.add("ok", "Every shard of the index is on a node.")
-    stats = asker.get(f"/{index}/_stats/segments", level="shards")
-    shards = stats["indices"].get(index, {}).get("shards", {}) if stats else {}
-    most = max(
-        (copy["segments"]["count"] for copies in shards.values() for copy in copies), default=0
-    )
+    path, copies = f"indices/{index}/shards", dict[str, list[Segments]]
+    shards = asker.get(f"/{index}/_stats/segments", copies, at=path, level="shards") or {}
+    most = max((copy.segments.count for shard in shards.values() for copy in shard), default=0)
     if most > SEGMENTS:
         path = f"/{index}/_forcemerge?max_num_segments=1&wait_for_completion=false"
         diagnosis.add(
@@ -202,23 +208,25 @@ def _count_documents(asker: Asker, diagnosis: Diagnosis, cluster: Cluster) -> bo
             "begun": {"filter": {"term": {"passage": 0}}},
         },
     }
-    answer = asker.get(f"/{cluster.index}/_search", body, retry_timeout=WAITED)
-    if not answer or missing_shards(answer):
+    path, options = f"/{cluster.index}/_search", {"retry_timeout": WAITED}
+    answer = asker.get(path, dict[str, Any], body, **options)
+    if answer is None or decoded(answer, Shards, cluster.url, "_shards").missing:
         return False
-    counts, passages = answer["aggregations"], whole(answer["hits"]["total"]["value"])
-    documents, begun = whole(counts["complete"]["doc_count"]), whole(counts["begun"]["doc_count"])
-    words = whole(counts["words"]["value"])
+    counts = decoded(answer, Examined, cluster.url, "aggregations")
+    passages = decoded(answer, Count, cluster.url, "hits/total/value")
+    documents, begun = counts.complete.doc_count, counts.begun.doc_count
+    words = int(counts.words.value)
     diagnosis.facts |= {"documents": documents, "passages": passages, "words": words}
     diagnosis.count_incomplete(documents, abs(begun - documents))
     # The last passage of each says how many there are.
-    expected = documents + whole(counts["complete"]["before"]["value"])
+    expected = documents + int(counts.complete.before.value)
     if begun == documents and expected != passages:
         diagnosis.add(
             "error",
             f"The documents should have {expected:,} passages, and there are {passages:,}",
             "run the same 'slice-os index' again: it finds the documents that are not whole.",
         )
-    if not passages and (full := cluster.fuller()):  # as _rollover leaves it
+    if not passages and (full := full_beside(cluster)):  # as _rollover leaves it
         name = asker.address.name
         actions = [
             {"remove": {"index": cluster.index, "alias": name}},

@@ -12,6 +12,7 @@ from typing import Any
 from slice_os.errors import LocationError
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import Asker, Dialect, Version, dotted, rewritten
+from slice_os.storage.cluster.responses import IndexDescription, nested
 from slice_os.storage.cluster.settings import Engine, Layout
 from slice_os.storage.findings import Diagnosis
 
@@ -94,18 +95,20 @@ class Elasticsearch(Dialect):
         self.check_version(diagnosis)
         diagnosis.facts["fusions"] = "saturation, rrf, min_max: two searches fused by slice-os"
         alias = asker.address.name
-        indexes = (asker.get(f"/{alias}", ignore_unavailable="true") or {}) if alias else {}
-        for name, index in indexes.items():
-            spans = index["mappings"].get("properties", {}).get("spans", {}).get("properties", {})
-            kind = spans.get("vector", {}).get("index_options", {}).get("type", "hnsw")
-            if kind != "hnsw":
+        if not alias:
+            return
+        indexes = asker.get(f"/{alias}", dict[str, IndexDescription], ignore_unavailable="true")
+        for name, index in (indexes or {}).items():
+            path = ("properties", "spans", "properties", "vector", "index_options", "type")
+            kind = nested(index["mappings"], *path)
+            if kind not in (None, "hnsw"):
                 diagnosis.add(
                     "notice",
                     f"{name} searches codes of its vectors ({kind}): a dense search misses more, "
                     "and mining reads every word",
                     "keep it if memory is short, else 'slice-os reindex --engine hnsw'.",
                 )
-            setting = index["settings"]["index"].get("dense_vector", {}).get(_EARLY)
+            setting = nested(index["settings"]["index"], "dense_vector", _EARLY)
             if self._version >= PATIENT and str(setting).lower() != "false":
                 body = f'{{"index.dense_vector.{_EARLY}":false}}'
                 diagnosis.add(

@@ -8,13 +8,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import regex
 
 from slice_os.encoders import encoder_info
 from slice_os.errors import LocationError
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import Dialect, dialect_of, load_dialect
-from slice_os.storage.cluster.response_checks import number, typed
+from slice_os.storage.cluster.responses import IndexDescription, IndexNotes
 from slice_os.storage.cluster.settings import DIALECTS, ClusterSettings, Layout, parse_location
 from slice_os.storage.contract import FORMAT, IndexMeta
 
@@ -200,13 +201,14 @@ def _describe(meta: IndexMeta, settings: Layout) -> dict[str, Any]:
 
 
 def read_meta(
-    index: str, mappings: dict[str, Any], settings: dict[str, Any], dialect: Dialect
+    index: str, description: IndexDescription, dialect: Dialect
 ) -> tuple[IndexMeta, Layout]:
-    """Return what an index's mapping and settings (as the cluster answers them) say of it.
+    """Return what an index's mapping and settings say of it.
 
     Raises:
         LocationError: the index was not made by slice-os, by a newer one, or was altered by hand.
     """
+    mappings, settings = description["mappings"], description["settings"]["index"]
     ours = mappings.get("_meta", {}).get("slice_os")
     if ours is None:
         raise _foreign(index)
@@ -216,37 +218,43 @@ def read_meta(
                 f"The index {index} has format {ours['format']}, this slice-os reads {FORMAT}: "
                 "install the slice-os that made it, or index to a new name."
             )
-        encoder, vector = ours["encoder"], ours["vector"]
+        notes = msgspec.convert(ours, IndexNotes)
+        encoder, vector = notes.encoder, notes.vector
         field = mappings["properties"]["spans"]["properties"]["vector"]
         dimension, kind, engine = dialect.read_vector(field)
-        name, weights_hash, size = typed(encoder, name=str, weights_hash=str, dimension=int)
-        words, most = typed(ours, max_words=int, passage_words=int)
-        store = None if ours.get("store") is None else tuple(ours["store"])
-        head = str(encoder.get("phrase_head", ""))
-        meta = IndexMeta(name, weights_hash, size, words, most, FORMAT, store, head)
+        meta = IndexMeta(
+            encoder.name,
+            encoder.weights_hash,
+            encoder.dimension,
+            notes.max_words,
+            notes.passage_words,
+            FORMAT,
+            notes.store,
+            encoder.phrase_head,
+        )
         layout = Layout(
-            number(ours["tolerance"]),
-            vector["type"],
-            None if vector["dimension"] == meta.dimension else vector["dimension"],
+            notes.tolerance,
+            vector.type,
+            None if vector.dimension == meta.dimension else vector.dimension,
             engine,
             mappings["properties"]["text"].get("analyzer", "standard"),
-            int(settings["index"]["number_of_shards"]),
-            int({**settings["index"], **ours.get("loading", {})}["number_of_replicas"]),
+            int(settings["number_of_shards"]),
+            int({**settings, **notes.loading}["number_of_replicas"]),
             _declared(mappings["properties"].get("fields", {}).get("properties", {})),
         )
         template = load_template(dialect.template)["template"]["mappings"]
         difference = _difference(template["properties"], mappings["properties"])
-    except (AttributeError, KeyError, TypeError, ValueError) as exc:
+    except (AttributeError, KeyError, TypeError, ValueError, msgspec.ValidationError) as exc:
         raise LocationError(
             f"The mapping of {index} is not the one that slice-os makes ({exc} is not as it should "
             "be): index to a new name."
         ) from exc
-    if (dimension, kind) != (vector["dimension"], vector["type"]):
+    if (dimension, kind) != (vector.dimension, vector.type):
         raise LocationError(
             f"The mapping of {index} has {kind} vectors of {dimension} dimensions, its _meta "
-            f"says {vector['type']} of {vector['dimension']}: index to a new name."
+            f"says {vector.type} of {vector.dimension}: index to a new name."
         )
-    if difference or not weights_hash:
+    if difference or not encoder.weights_hash:
         what = difference or "names no encoder in its _meta"
         raise LocationError(f"The mapping of {index} {what}: index to a new name.")
     return meta, layout
@@ -271,7 +279,7 @@ def _difference(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") 
     return ""
 
 
-def why_no_alias(index: str, description: dict[str, Any]) -> str:
+def why_no_alias(index: str, description: IndexDescription) -> str:
     """Return what to say of an index that is named where its alias should be."""
     if "slice_os" not in description["mappings"].get("_meta", {}):
         return str(_foreign(index))

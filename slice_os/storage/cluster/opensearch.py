@@ -9,7 +9,7 @@ from slice_os.errors import ClusterError, LocationError
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import Asker, Dialect, dotted, rewritten
 from slice_os.storage.cluster.queries import BM25_BOOST, TEXT
-from slice_os.storage.cluster.response_checks import reading
+from slice_os.storage.cluster.responses import GraphStats, NodePlugins, PluginRow
 from slice_os.storage.cluster.settings import Engine, Layout
 from slice_os.storage.findings import Diagnosis
 
@@ -63,19 +63,18 @@ class OpenSearch(Dialect):
 
     def has_hybrid(self, client: Client) -> bool:
         try:
-            rows = client.request("GET", "/_cat/plugins", format="json")
-            nodes = client.request("GET", "/_cat/nodes", format="json", h="name")
+            rows = client.request("GET", "/_cat/plugins", kind=list[PluginRow], format="json")
+            nodes = client.request("GET", "/_cat/nodes", kind=list[Any], format="json", h="name")
         except ClusterError:  # it may not be ours to know
             return False
-        with reading(client.url):
-            having = {row["name"] for row in rows if row["component"] == HYBRID}
+        having = {row["name"] for row in rows if row["component"] == HYBRID}
         return len(having) == len(nodes)
 
     def examine(self, asker: Asker, diagnosis: Diagnosis) -> None:
         self.check_version(diagnosis)
-        if answer := asker.get("/_nodes/plugins"):
-            check_plugins(answer["nodes"].values(), diagnosis)
-        if stats := asker.get("/_plugins/_knn/stats"):
+        if answer := asker.get("/_nodes/plugins", dict[str, NodePlugins], at="nodes"):
+            check_plugins(answer.values(), diagnosis)
+        if stats := asker.get("/_plugins/_knn/stats", GraphStats):
             check_graph_memory(stats, diagnosis)
 
     def check_version(self, diagnosis: Diagnosis) -> None:
@@ -100,7 +99,7 @@ def _rescaled(part: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**part, "match": {TEXT: {**options, "boost": BM25_BOOST["elasticsearch"]}}}
 
 
-def check_plugins(nodes: Iterable[Mapping[str, Any]], diagnosis: Diagnosis) -> None:
+def check_plugins(nodes: Iterable[NodePlugins], diagnosis: Diagnosis) -> None:
     """Add which plugins the nodes have, and what follows from them."""
     by_node = {node["name"]: {plugin["name"] for plugin in node["plugins"]} for node in nodes}
     diagnosis.facts["plugins"] = sorted(set().union(*by_node.values()))
@@ -129,9 +128,9 @@ def check_plugins(nodes: Iterable[Mapping[str, Any]], diagnosis: Diagnosis) -> N
         )
 
 
-def check_graph_memory(stats: Mapping[str, Any], diagnosis: Diagnosis) -> None:
+def check_graph_memory(stats: GraphStats, diagnosis: Diagnosis) -> None:
     """Add whether k-NN's cache of Faiss graphs is full, and whether its breaker has tripped."""
-    tripped = bool(stats.get("circuit_breaker_triggered"))
+    tripped = stats["circuit_breaker_triggered"]
     diagnosis.facts["knn_breaker"] = "triggered" if tripped else "ok"
     if tripped or any(node.get("cache_capacity_reached") for node in stats["nodes"].values()):
         diagnosis.add(

@@ -21,10 +21,18 @@ from slice_os.storage.cluster.candidates import (
 )
 from slice_os.storage.cluster.cluster_errors import RETRY_TIMEOUT
 from slice_os.storage.cluster.filters import filter_clauses
+from slice_os.storage.cluster.generations import full_beside
 from slice_os.storage.cluster.mining_scan import Scan
 from slice_os.storage.cluster.passages import Entry, stored_document, stored_metadata
 from slice_os.storage.cluster.requests import LONGEST_TERM, PAGE, WORDS_PAGE, Cluster
-from slice_os.storage.cluster.response_checks import reading, reads_answers, typed, whole
+from slice_os.storage.cluster.responses import (
+    Amount,
+    Count,
+    DocumentHit,
+    DocumentSource,
+    PassageHit,
+    Sizes,
+)
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import (
     Candidate,
@@ -66,34 +74,31 @@ class ClusterReader(Reader):
         self._moves = _moves[self.location]
         self._fields: set[str] = set()
 
-    @reads_answers
     def status(self) -> IndexStatus:
         body = {
             "size": 0,
-            "track_total_hits": True,
             "aggs": {
+                "passages": {"value_count": {"field": "passage"}},
                 "words": {"sum": {"field": "word_count"}},
                 "begun": {"filter": {"term": {"passage": 0}}},
                 "complete": {"value_count": {"field": "document_hash"}},
             },
         }
         self.cluster.refresh()
-        answer = self.cluster.search(body)
-        stats = self.cluster.ask("GET", "_stats")["_all"]["primaries"]
-        passages, counts = whole(answer["hits"]["total"]["value"]), answer["aggregations"]
-        complete, begun = whole(counts["complete"]["value"]), whole(counts["begun"]["doc_count"])
+        counts, stats = self.cluster.search(body, Sizes, "aggregations"), self.cluster.stats()
+        passages, complete = int(counts.passages.value), int(counts.complete.value)
         return IndexStatus(
             self.location,
             self.cluster.dialect.name,
             self.meta,
             complete,
             passages,
-            whole(counts["words"]["value"]),
-            whole(stats["store"]["size_in_bytes"]),
+            int(counts.words.value),
+            stats.store.size_in_bytes,
             {
-                "incomplete_documents": max(begun - complete, 0),
+                "incomplete_documents": max(counts.begun.doc_count - complete, 0),
                 "generation": self.cluster.index,
-                "spans": whole(stats["docs"]["count"]) - passages,
+                "spans": stats.docs.count - passages,
                 "tolerance": self.layout.tolerance,
                 "vectors": f"{self.layout.vector_type}, "
                 f"{self.layout.dimensions or self.meta.dimension} dimensions",
@@ -102,22 +107,17 @@ class ClusterReader(Reader):
             },
         )
 
-    @reads_answers
     def count(self) -> int:
         body = {"size": 0, "aggs": {"complete": {"value_count": {"field": "document_hash"}}}}
-        return whole(self.cluster.search(body)["aggregations"]["complete"]["value"])
+        return int(self.cluster.search(body, Amount, "aggregations/complete/value"))
 
-    @reads_answers
     def roots(self) -> dict[str, str]:
-        roots: dict[str, str]
-        (roots,) = typed({"roots": {}, **self.cluster.notes()["slice_os"]}, roots=dict)
-        return roots
+        return self.cluster.notes().get("roots") or {}
 
     def sources(self) -> Iterator[tuple[str, str]]:
         self.cluster.refresh()
         return self.cluster.sources()
 
-    @reads_answers
     def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
         entries = self.cluster.entries(documents)
         self._known |= {document: entries.get(document, []) for document in documents}
@@ -135,24 +135,24 @@ class ClusterReader(Reader):
         sources = self.cluster.sources(filter_clauses(filters))
         return list(dict.fromkeys(document for document, _ in sources))
 
-    @reads_answers
     def documents(
         self, filters: Sequence[Filter], size: int, offset: int = 0
     ) -> list[DocumentInfo]:
         matching = self.cluster.documents(filter_clauses(filters))
         page = islice(matching, offset, offset + size)
-        buckets = {bucket["key"]["document"]: bucket for bucket in page}
-        ids, first = list(buckets), {}
+        buckets = {bucket.key.document: bucket for bucket in page}
+        ids, first = list(buckets), dict[str, DocumentSource]()
         for start in range(0, len(ids), PAGE):
             clauses = [{"terms": {"document": ids[start : start + PAGE]}}, {"term": {"passage": 0}}]
-            for source in self.cluster.fields({"bool": {"filter": clauses}}, DESCRIBED):
-                first[source["document"]] = source
+            body = {"query": {"bool": {"filter": clauses}}, "_source": DESCRIBED}
+            for hit in self.cluster.in_order(body, DocumentHit):
+                first[hit["_source"]["document"]] = hit["_source"]
         return [
             DocumentInfo(
                 name,
-                typed({"title": "", **first.get(name, {})}, title=str)[0],
-                whole(bucket["words"]["value"]),
-                whole(bucket["doc_count"]),
+                first[name].get("title", "") if name in first else "",
+                int(bucket.words.value),
+                bucket.doc_count,
                 flat_metadata(stored_metadata(first.get(name, {}))),
             )
             for name, bucket in buckets.items()
@@ -165,11 +165,11 @@ class ClusterReader(Reader):
         clauses: list[dict[str, Any]] = [{"term": {"document": name.decode()}}]
         if numbers is not None:
             clauses.append({"range": {"passage": {"gte": numbers.start, "lt": numbers.stop}}})
-        query = {"bool": {"filter": clauses}}
-        sources = list(self.cluster.fields(query, [*TEXT, "metadata", "unindexed"]))
-        with reading(self.cluster.url):
-            metadata = flat_metadata(stored_metadata(sources[0])) if sources else {}
-            return metadata, [stored_text(source) for source in sources]
+        wanted = [*TEXT, "metadata", "unindexed"]
+        body = {"query": {"bool": {"filter": clauses}}, "_source": wanted}
+        sources = [hit["_source"] for hit in self.cluster.in_order(body, PassageHit)]
+        metadata = flat_metadata(stored_metadata(sources[0])) if sources else {}
+        return metadata, [stored_text(source) for source in sources]
 
     def passages(
         self,
@@ -188,21 +188,16 @@ class ClusterReader(Reader):
             "_source": STORED,
         }
         last = None if after is None else (*after, LAST)
-        for page in self.cluster.pages(body, WORDS_PAGE, last):
-            # Metadata as it was given: filters and hits have it flat.
-            with reading(self.cluster.url):
-                stored = [
-                    replace(stored_passage(hit), metadata=stored_metadata(hit["_source"]))
-                    for hit in page
-                ]
-            yield from stored
+        for page in self.cluster.pages(body, PassageHit, WORDS_PAGE, last):
+            for hit in page:
+                # Metadata as it was given: filters and hits have it flat.
+                yield replace(stored_passage(hit), metadata=stored_metadata(hit["_source"]))
 
-    @reads_answers
     def has_field(self, name: str) -> bool:
         if name not in self._fields:
             clauses = filter_clauses([Filter(name, "exists", "")])
             body = {"size": 0, "terminate_after": 1, "query": {"bool": {"filter": clauses}}}
-            if whole(self.cluster.search(body, soon=True)["hits"]["total"]["value"]) == 0:
+            if self.cluster.search(body, Count, "hits/total/value", soon=True) == 0:
                 return False
             self._fields.add(name)
         return True
@@ -210,7 +205,6 @@ class ClusterReader(Reader):
     def fields(self) -> list[str]:
         return list(self.cluster.field_names())
 
-    @reads_answers
     def candidates(self, queries: Sequence[SearchQuery]) -> list[list[Candidate]]:
         candidates = [self._retriever.candidates(query) for query in queries]
         if not any(candidates):
@@ -223,7 +217,7 @@ class ClusterReader(Reader):
 
     def _check_emptied(self) -> None:
         """Raise if the alias names an empty generation beside a full one: _rollover does that."""
-        if full := self.cluster.fuller():
+        if full := full_beside(self.cluster):
             raise LocationError(
                 f"{self.location} names the empty {self.cluster.index}, and {full} holds "
                 f"documents (_rollover does that): 'slice-os doctor --index {self.location}' says "
