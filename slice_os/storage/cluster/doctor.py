@@ -22,8 +22,8 @@ from slice_os.storage.cluster.responses import (
     Examined,
     Health,
     IndexDescription,
-    Segments,
     Shards,
+    ShardSegments,
     decoded,
     nested,
 )
@@ -171,9 +171,11 @@ def _check_shards(asker: Asker, diagnosis: Diagnosis, index: str) -> None:
         )
     elif health:
         diagnosis.add("ok", "Every shard of the index is on a node.")
-    path, copies = f"indices/{index}/shards", dict[str, list[Segments]]
-    shards = asker.get(f"/{index}/_stats/segments", copies, at=path, level="shards") or {}
-    most = max((copy.segments.count for shard in shards.values() for copy in shard), default=0)
+    # Of shards that are all away there are none.
+    path, kind = f"/{index}/_stats/segments", dict[str, ShardSegments]
+    indexes = asker.get(path, kind, at="indices", level="shards") or {}
+    shards = [shard for each in indexes.values() for shard in each.shards.values()]
+    most = max((copy.segments.count for shard in shards for copy in shard), default=0)
     if most > SEGMENTS:
         path = f"/{index}/_forcemerge?max_num_segments=1&wait_for_completion=false"
         diagnosis.add(

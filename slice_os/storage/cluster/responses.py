@@ -371,3 +371,9 @@ class Segments(Struct):
     """Of one copy of a shard."""
 
     segments: Number
+
+
+class ShardSegments(Struct):
+    """Of the shards of an index."""
+
+    shards: dict[str, list[Segments]]
