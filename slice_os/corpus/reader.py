@@ -5,9 +5,7 @@ from __future__ import annotations
 import gzip
 import logging
 import os
-import re
 import sys
-import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -26,13 +24,12 @@ from slice_os.corpus.roots import RootedPath, Roots, claim, locate, owner
 from slice_os.corpus.rows import Fields, clean, to_document
 from slice_os.errors import CorpusError, MissingExtraError
 from slice_os.text.filters import as_utc
+from slice_os.text.normal_form import without_typesetting
 from slice_os.types import Document, Reject, content_hash
 
 _log = logging.getLogger(__name__)
 
 OnReject = Callable[[Reject], None]
-_LIGATURE = re.compile("[\ufb00-\ufb06]")
-_NO_WIDTH = re.compile("[\u00ad\u200b\u2060\ufeff]")
 _ROWS_LOOKED_AT = 100
 """Rows by which it is told which field is the text,"""
 _CHARACTERS_LOOKED_AT = 1 << 21
@@ -195,7 +192,8 @@ class Corpus:
         parse = (self._reading.whole_page and kind.whole_page) or kind.parse
         parsed = parse_apart(parse, data) if kind.apart else parse(data)
         check_text(parsed.text)
-        text = clean(_without_typesetting(parsed.text) if kind.apart else parsed.text)
+        # Of files whose source is the text it stays, so that offsets are those of the file.
+        text = clean(without_typesetting(parsed.text) if kind.apart else parsed.text)
         if not text.strip():
             raise CorpusError("no text")
         if parsed.guess:
@@ -268,19 +266,6 @@ def _first(rows: Iterator[Row]) -> tuple[list[Row], Iterator[Row]]:
 
 def _raise(exc: Exception) -> Row:
     raise exc
-
-
-def _without_typesetting(text: str) -> str:
-    """Return a text without what only typesetting has: ligatures, soft hyphens, marks of no width.
-
-    Of files whose source is the text it stays, so that offsets are those of the file.
-    """
-    if text.isascii():
-        return text
-    written_out = _LIGATURE.sub(
-        lambda ligature: unicodedata.normalize("NFKC", ligature[0]), _NO_WIDTH.sub("", text)
-    )
-    return unicodedata.normalize("NFC", written_out)
 
 
 def _about(source: str, modified: float) -> dict[str, str]:
