@@ -47,7 +47,7 @@ _OPERATOR = regex.compile(
 
 def check_characters(text: str) -> None:
     """Raise QueryError if a text holds half a character: none that is stored does."""
-    if not text.isascii() and any("\ud800" <= one <= "\udfff" for one in text):
+    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
         raise QueryError(
             f"{text[:60]!r} holds half a character (a lone surrogate): leave it out, or see to how "
             "it was decoded."

@@ -64,7 +64,7 @@ def plain(text: str) -> str:
     shown = text
     if not text.isascii():
         composed = unicodedata.normalize("NFKC", as_typed(text))
-        shown = "".join(one for one in as_typed(composed) if unicodedata.category(one) != "Cf")
+        shown = "".join(c for c in as_typed(composed) if unicodedata.category(c) != "Cf")
     bare = " ".join(_edges().sub(" ", shown).split())
     return bare or " ".join(shown.split())
 
