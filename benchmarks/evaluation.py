@@ -18,7 +18,7 @@ from benchmarks.weights import minilm
 from slice_os.encoders import Encoder, load_encoder
 from slice_os.lab.evaluate.scorers import Encoded, n_grams, single_pass
 from slice_os.lab.evaluate.significance import correlate
-from slice_os.lab.train.development import DevelopmentSet
+from slice_os.lab.train.checkpoints import DevelopmentSet
 from slice_os.spans import enumerate_spans
 
 TITLE = "Evaluating phrases in context"

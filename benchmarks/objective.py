@@ -151,8 +151,7 @@ def _trivial() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
 
 
 def _best_spans(queries: Tensor, words: Tensor, counts: Tensor) -> Tensor:
-    from slice_os.lab.train.best_spans import best_spans
-    from slice_os.lab.train.losses import slice_loss
+    from slice_os.lab.train.losses import best_spans, slice_loss
 
     best = best_spans(queries.repeat(2, 1), words, counts, range(1, MAX_WORDS + 1))
     return slice_loss(best.cosines[:TRIPLES], best.cosines[TRIPLES:])

@@ -30,10 +30,8 @@ from slice_os.lab.ranking import (
     measure_degrees,
     shared_sentence_set,
 )
-from slice_os.lab.ranking.baselines import length_weights
-from slice_os.lab.ranking.degrees import DEGREES
-from slice_os.lab.ranking.stack import stack
-from slice_os.lab.ranking.subsequence import THRESHOLD
+from slice_os.lab.ranking.sets import DEGREES
+from slice_os.lab.ranking.subsequence import THRESHOLD, Stack
 from slice_os.types import Float32
 
 TITLE = "Ranking by shared sentences"
@@ -77,7 +75,7 @@ def run(data: Path | None) -> list[str]:
 
 def _times() -> list[str]:
     query, vectors = _sentences()
-    documents = stack(vectors, np.full(DOCUMENTS, SENTENCES))
+    documents = Stack(vectors, np.full(DOCUMENTS, SENTENCES))
     work = {
         "the plain dynamic programme, a cell at a time in Python": lambda: plain(query, vectors),
         "`lcs_scores`": lambda: lcs_scores(query, documents),
@@ -182,7 +180,7 @@ def _measure(ranker: SentenceRanker, made: SharedSentenceSet) -> Iterator[tuple[
         weighted: dict[str, dict[str, float]] = {}
         for name, query in made.queries.items():
             scores = ranker.scores(query, method)
-            weights = length_weights(len(query), counts)
+            weights = (counts / len(query)).astype(np.float32)
             for rankings, values in (
                 (plainly, scores),
                 (weighted, scores * weights),

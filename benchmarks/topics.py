@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 import slice_os
-from slice_os.lab.topics.comparing import MODELS, Found
-from slice_os.lab.topics.measures import KNOWN
-from slice_os.lab.topics.vectors import Prepared
+from slice_os.lab.topics.comparing import KNOWN, MODELS, Found
+from slice_os.lab.topics.modelling import Prepared
 
 TITLE = "Topics"
 NUMBERS = (6, 50)

@@ -70,7 +70,9 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
     folder = Path(folder)
     if not folder.is_dir():
         raise ExportError(f"There is no checkpoint folder at {folder}: check the path.")
-    inner = _transformer_folder(folder)
+    # sentence-transformers keeps the transformer in a folder that modules.json names.
+    modules = _json(folder / "modules.json")
+    inner = folder / modules[0]["path"] if modules else folder
     if not (inner / "config.json").is_file():
         raise ExportError(f"{inner} has no config.json: give a Hugging Face checkpoint folder.")
     if not any(path for pattern in _WEIGHTS for path in inner.glob(pattern)):
@@ -118,6 +120,17 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
     )
 
 
+def replace_folder(new: Path, place: Path, old: Path) -> None:
+    """Put `new` at `place`; what was there goes to `old`, and comes back if that fails."""
+    try:
+        if place.exists():
+            place.rename(old)
+        new.rename(place)
+    finally:
+        if old.exists() and not place.exists():
+            old.rename(place)
+
+
 def weights_hash(model: Any) -> str:
     """Return the hash of a model's weights: names, shapes and float32 values, without a pooler."""
     digest = hashlib.blake2b(digest_size=16)
@@ -149,12 +162,6 @@ def _json(path: Path) -> Any:
         raise ExportError(f"{path} is not JSON ({exc}): copy the checkpoint again.") from exc
 
 
-def _transformer_folder(folder: Path) -> Path:
-    """Return where sentence-transformers keeps the transformer; `folder` itself for others."""
-    modules = _json(folder / "modules.json")
-    return folder / modules[0]["path"] if modules else folder
-
-
 def _positions(model: Any) -> int:
     """Return how many tokens the model has places for, special tokens included."""
     positions = int(getattr(model.config, "max_position_embeddings", None) or 512)
@@ -168,17 +175,14 @@ def _listed(value: Any) -> tuple[str, ...]:
 
 
 def _card(path: Path) -> Card:
-    if not path.is_file():
-        return Card()
-    parts = path.read_text(encoding="utf-8", errors="replace").split("---\n", 2)
-    if len(parts) < 3 or parts[0].strip():
-        return Card()
     import yaml
 
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     try:
-        front = yaml.safe_load(parts[1])
+        has_front = text.startswith("---\n") and text.count("---\n") > 1
+        front = yaml.safe_load(text.split("---\n", 2)[1]) if has_front else None
     except yaml.YAMLError:
-        return Card()
+        front = None
     if not isinstance(front, dict):
         return Card()
     licence = str(front.get("license") or "")

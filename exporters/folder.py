@@ -2,22 +2,107 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from slice_os.encoders.info import GRAPH, TOKENIZER, EncoderInfo, file_sha256
+import numpy as np
+
+from slice_os.encoders.info import DESCRIPTION, GRAPH, TOKENIZER, EncoderInfo, file_sha256
 from slice_os.encoders.model_judge import CALIBRATION
 from slice_os.encoders.onnx import OnnxEncoder
 from slice_os.encoders.phrase_head import FILE as HEAD
 from slice_os.errors import ExportError
-from slice_os.exporters import parity
-from slice_os.exporters.axes import axes_of, turn, turned_hash
-from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint
-from slice_os.exporters.graph import PRECISIONS, write_plain, write_precision
-from slice_os.exporters.phrase_head import refit
+from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint, replace_folder
+from slice_os.exporters.graph import (
+    PRECISIONS,
+    check_parity,
+    fitted,
+    measure_parity,
+    one_torch_thread,
+    torch_words,
+    write_plain,
+    write_precision,
+)
+from slice_os.exporters.phrase_head import draw_passages, refit
+from slice_os.spans import MAX_WORDS, prefix_sums
+from slice_os.types import Float32
+
+NAME = "principal_axes"
+"""Of the matrix in a graph."""
+DOCUMENTS, PASSAGES = 10_000, 300
+"""How many documents of each text are read, and how many of their passages are looked at."""
+
+
+def axes_of(checkpoint: Checkpoint, paths: Sequence[str | Path]) -> Float32:
+    """Return the axes ``[d, d]`` of the encoder folder at `paths`, or of the spans of texts there.
+
+    The values are those of half precision, so that every precision has the very same.
+    """
+    if len(paths) == 1 and (Path(paths[0]) / DESCRIPTION).is_file():
+        axes = read_axes(Path(paths[0]))
+        dimension = checkpoint.model.config.hidden_size
+        if len(axes) != dimension:
+            raise ExportError(
+                f"The encoder {paths[0]} has {len(axes)} dimensions, the checkpoint {dimension}: "
+                "give texts instead."
+            )
+        return axes
+    words = (
+        torch_words(checkpoint, fitted(checkpoint, text, checkpoint.max_tokens))
+        for path in paths
+        for text in draw_passages(path, PASSAGES, documents=DOCUMENTS)
+    )
+    try:
+        with one_torch_thread():
+            return principal_axes(words).astype(np.float16).astype(np.float32)
+    except ValueError as exc:
+        raise ExportError(
+            f"The texts for the axes, {', '.join(map(str, paths))}, cannot be used: {exc} Give "
+            "more."
+        ) from exc
+
+
+def read_axes(folder: Path) -> Float32:
+    """Return the axes ``[d, d]`` to which an encoder folder's vectors are turned.
+
+    Raises:
+        ExportError: It has none.
+    """
+    import onnx
+
+    for weights in onnx.load(str(folder / GRAPH)).graph.initializer:
+        if weights.name == NAME:
+            return onnx.numpy_helper.to_array(weights).astype(np.float32)
+    raise ExportError(f"The vectors of the encoder {folder} are not turned: give texts instead.")
+
+
+def turn(graph: Path, axes: Float32) -> None:
+    """Append the product with `axes` to the graph in a file, in the precision of its output."""
+    import onnx
+
+    model = onnx.load(str(graph))
+    outputs = {output.name: output for output in model.graph.output}
+    output = outputs.get("last_hidden_state", model.graph.output[0])
+    before = f"{output.name}_before_turning"
+    for node in model.graph.node:
+        for names in (node.input, node.output):
+            names[:] = [before if name == output.name else name for name in names]
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(output.type.tensor_type.elem_type)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(axes.astype(dtype), NAME))
+    model.graph.node.append(onnx.helper.make_node("MatMul", [before, NAME], [output.name]))
+    onnx.save(model, str(graph))
+
+
+def turned_hash(weights_hash: str, axes: Float32) -> str:
+    """Return the weights hash of an encoder of a weights hash whose vectors are turned."""
+    digest = hashlib.blake2b(weights_hash.encode(), digest_size=16)
+    digest.update(axes.astype("<f4").tobytes())
+    return digest.hexdigest()
+
 
 # onnx cannot hold a graph in one file beyond this.
 _LARGEST = 2**31 - 1
@@ -95,7 +180,19 @@ def export(
         if axes:
             tell("finding the principal axes")
             matrix = axes_of(loaded, [axes] if isinstance(axes, str | Path) else axes)
-        plain = _write_files(loaded, work, precision, tell)
+        tokenizer = loaded.tokenizer.backend_tokenizer
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.save(str(folder / TOKENIZER))
+        tell("exporting the graph")
+        plain = write_plain(loaded, work / "plain")
+        if sum(path.stat().st_size for path in plain.parent.iterdir()) > _LARGEST:
+            raise ExportError(
+                "The checkpoint has more than 2 GB of weights, which one ONNX file cannot hold: "
+                "use a smaller model."
+            )
+        tell(f"writing {precision}")
+        write_precision(plain, folder / GRAPH, precision)
         if matrix is not None:
             turn(folder / GRAPH, matrix)
         info = EncoderInfo(
@@ -120,8 +217,8 @@ def export(
         if (judge := Path(checkpoint) / CALIBRATION).is_file():
             shutil.copy(judge, folder / CALIBRATION)
         with OnnxEncoder(folder, "cpu") as encoder:
-            measured = parity.measure(loaded, encoder, matrix)
-        parity.check(measured, precision)
+            measured = measure_parity(loaded, encoder, matrix)
+        check_parity(measured, precision)
         info = replace(info, measured={"parity": measured})
         info.dump(folder)
         # Of the graph in full precision, so that every precision has the very same head.
@@ -135,41 +232,43 @@ def export(
         shutil.copy(whole / HEAD, folder / HEAD)
         info = replace(info, phrase_head=head)
         info.dump(folder)
-        _move(folder, out, work)
+        replace_folder(folder, out, work / "old")
+    except OSError as exc:
+        raise ExportError(f"{out} cannot be written ({exc}): choose another folder.") from exc
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return info
 
 
-def _write_files(
-    loaded: Checkpoint, work: Path, precision: str, tell: Callable[[str], None]
-) -> Path:
-    """Write tokenizer and graph into ``work/encoder``; return the plain graph."""
-    tokenizer = loaded.tokenizer.backend_tokenizer
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    tokenizer.save(str(work / "encoder" / TOKENIZER))
-    tell("exporting the graph")
-    plain = write_plain(loaded, work / "plain")
-    if sum(path.stat().st_size for path in plain.parent.iterdir()) > _LARGEST:
-        raise ExportError(
-            "The checkpoint has more than 2 GB of weights, which one ONNX file cannot hold: use a "
-            "smaller model."
-        )
-    tell(f"writing {precision}")
-    write_precision(plain, work / "encoder" / GRAPH, precision)
-    return plain
+def principal_axes(passages: Iterable[Float32], seed: int = 0) -> Float32:
+    """Return an orthogonal matrix A, float32 ``[d, d]``: the first columns of x A say most of x.
 
+    The columns are the eigenvectors of the sum of u u^T, largest eigenvalue first, u the unit
+    vectors of random spans, one that begins with each word (principal component analysis without
+    centring: a cosine is about 0, not about the mean). Of all orthogonal matrices A is the one with
+    which the first k columns keep most of these spans' energy, for each k.
 
-def _move(folder: Path, out: Path, work: Path) -> None:
-    """Put `folder` at `out`; what was there goes to `work`, and comes back if the move fails."""
-    old = work / "old"
-    try:
-        if out.exists():
-            out.rename(old)
-        folder.rename(out)
-    except OSError as exc:
-        raise ExportError(f"{out} cannot be written ({exc}): choose another folder.") from exc
-    finally:
-        if old.exists() and not out.exists():
-            old.rename(out)
+    Args:
+        passages: Word vectors, float32 ``[N, d]`` each.
+        seed: Seed of the spans' lengths.
+
+    Raises:
+        ValueError: There are fewer words than dimensions.
+    """
+    rng = np.random.default_rng(seed)
+    moment: np.ndarray[tuple[int, int], np.dtype[np.float64]] | None = None
+    count = 0
+    for words in passages:
+        starts = np.arange(len(words))
+        ends = np.minimum(starts + rng.integers(1, MAX_WORDS + 1, len(words)), len(words))
+        sums = prefix_sums(words)
+        spans = sums[ends] - sums[starts]
+        spans /= np.maximum(np.linalg.norm(spans, axis=1, keepdims=True), 1e-9)
+        moment = spans.T @ spans + (0 if moment is None else moment)
+        count += len(words)
+    if moment is None or count < len(moment):
+        raise ValueError(f"{count} words are too few to say what their dimensions hold.")
+    axes = np.linalg.eigh(moment)[1][:, ::-1]
+    # An eigenvector has no sign: the largest component is made positive.
+    signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(len(axes))])
+    return np.ascontiguousarray(axes * signs, dtype=np.float32)

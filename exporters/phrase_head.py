@@ -23,7 +23,7 @@ from slice_os.encoders import EncoderInfo
 from slice_os.encoders.onnx import OnnxEncoder
 from slice_os.encoders.phrase_head import FILE, PhraseHead, quantized
 from slice_os.errors import ExportError
-from slice_os.exporters.parity import sentences
+from slice_os.exporters.graph import sentences
 from slice_os.files import whole
 from slice_os.text import split
 from slice_os.types import Float32, Words
@@ -119,12 +119,17 @@ def fit(
 def _passages(texts: Sequence[str | Path], seed: int) -> list[str]:
     if not texts:
         return sentences()
-    chosen = []
-    for text in texts:
-        rng = random.Random(seed)
-        passages = (one.text for document in read(text) for one in split(document))
-        chosen += nsmallest(PASSAGES, passages, key=lambda _: rng.random())
-    return chosen
+    return [passage for text in texts for passage in draw_passages(text, PASSAGES, seed)]
+
+
+def draw_passages(
+    path: str | Path, count: int, seed: int = 0, *, documents: int | None = None
+) -> list[str]:
+    """Return random passages of a text, of its first `documents` or all."""
+    rng = random.Random(seed)
+    texts = islice(read(path), documents)
+    passages = (passage.text for document in texts for passage in split(document))
+    return nsmallest(count, passages, key=lambda _: rng.random())
 
 
 def _spans(encoder: OnnxEncoder, passages: Sequence[str], seed: int) -> Spans:

@@ -183,13 +183,7 @@ class CheckpointEncoder(Encoder):
 
     @classmethod
     def load(cls, folder: Path, device: str = "auto", threads: int | None = None) -> Encoder:
-        """Load the checkpoint in `folder`; torch itself is asked to run on fewer threads.
-
-        Raises:
-            EncoderError: The device is not one of torch's here.
-            ExportError: The checkpoint is not usable.
-            MissingExtraError: torch or transformers is not installed.
-        """
+        """Load the checkpoint in `folder`; torch itself is asked to run on fewer threads."""
         model = PooledModel(load_checkpoint(folder))
         import torch
 

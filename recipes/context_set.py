@@ -4,7 +4,7 @@
     python recipes/context_set.py stsb-dev.tsv long.jsonl --others 6 10
 
 Each pair's second sentence is put among sentences of other pairs that share few words with it, as
-the training room measures (slice_os.lab.train.development): one to three unless told. It needs no
+the training room measures (slice_os.lab.train.checkpoints): one to three unless told. It needs no
 language model, and is easier than passages that one writes around the sentence; the more other
 sentences, the harder.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from slice_os.lab.train.development import DevelopmentSet
+from slice_os.lab.train.checkpoints import DevelopmentSet
 from slice_os.lab.train.sampling import FILLERS
 
 

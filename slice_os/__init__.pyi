@@ -1,6 +1,9 @@
 __version__: str
-from .calibrate.calibration import calibrate as calibrate
-from .calibrate.gold import evaluate_spans as evaluate_spans
+from .api import Index as Index
+from .api import index as index
+from .api import open as open
+from .calibration.gold import evaluate_spans as evaluate_spans
+from .calibration.thresholds import calibrate as calibrate
 from .corpus import read as read
 from .encoders import encoder_info as encoder_info
 from .encoders import load_encoder as load_encoder
@@ -8,9 +11,6 @@ from .encoders.judges import load_judge as load_judge
 from .engine.search_request import build_request as build_request
 from .errors import SliceOSError as SliceOSError
 from .exporters import export as export
-from .index import Index as Index
-from .index import index as index
-from .index import open as open
 from .lab.evaluate import build_context as build_context
 from .lab.evaluate import evaluate_context as evaluate_context
 from .lab.evaluate import evaluate_degrees as evaluate_degrees

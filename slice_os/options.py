@@ -215,7 +215,7 @@ def bare(kind: Type) -> Type:
     if isinstance(kind, Metadata):
         return bare(kind.type)
     if isinstance(kind, UnionType):
-        return next(bare(one) for one in kind.types if not isinstance(bare(one), NoneType))
+        return next(bare(part) for part in kind.types if not isinstance(bare(part), NoneType))
     return kind
 
 

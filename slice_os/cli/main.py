@@ -21,33 +21,33 @@ import click
 import msgspec
 
 from slice_os import __version__
-from slice_os.cli.running import is_json, say
+from slice_os.cli.output import is_json, plain, say
 from slice_os.errors import ClusterError, SliceOSError
 
 VERBS = {
-    "index": "cli.indexing",
-    "search": "cli.searching",
-    "mine": "cli.mining",
+    "index": "cli.index",
+    "search": "cli.search",
+    "mine": "cli.mine",
     "topics": "lab.cli.topics",
-    "list": "cli.reading",
-    "show": "cli.reading",
-    "status": "cli.indexing",
-    "delete": "cli.indexing",
-    "reindex": "cli.lifecycle",
-    "swap": "cli.lifecycle",
-    "rollback": "cli.lifecycle",
-    "generations": "cli.lifecycle",
-    "doctor": "cli.diagnosing",
-    "check": "cli.diagnosing",
-    "backup": "cli.backups",
-    "restore": "cli.backups",
-    "templates": "cli.clusters",
-    "query": "cli.clusters",
-    "evaluate": "lab.cli.evaluating",
-    "calibrate": "cli.calibrating",
-    "dataset": "lab.cli.building",
+    "list": "cli.documents",
+    "show": "cli.documents",
+    "status": "cli.documents",
+    "delete": "cli.documents",
+    "reindex": "cli.operate",
+    "swap": "cli.operate",
+    "rollback": "cli.operate",
+    "generations": "cli.operate",
+    "doctor": "cli.doctor",
+    "check": "cli.doctor",
+    "backup": "cli.operate",
+    "restore": "cli.operate",
+    "templates": "cli.cluster",
+    "query": "cli.cluster",
+    "evaluate": "lab.cli.evaluate",
+    "calibrate": "cli.calibrate",
+    "dataset": "lab.cli.dataset",
     "train": "lab.cli.train",
-    "export": "lab.cli.export",
+    "export": "lab.cli.train",
     "encoder-info": "cli.encoders",
 }
 """Verb -> the module of slice_os that holds it, in the order that the help shows."""
@@ -71,9 +71,10 @@ class LazyGroup(click.Group):
         """Load a verb."""
         if cmd_name not in self._modules:
             return None
-        module = import_module(f"slice_os.{self._modules[cmd_name]}")
+        place, _, function = self._modules[cmd_name].partition(":")
+        module = import_module(f"slice_os.{place}")
         name = cmd_name.replace("-", "_")
-        command: click.Command = getattr(module, f"{name}_command", None) or getattr(module, name)
+        command: click.Command = getattr(module, function or f"{name}_command")
         return command
 
     def resolve_command(
@@ -104,7 +105,7 @@ class Verbs(LazyGroup):
             with _terminate_as_interrupt():
                 return super().invoke(ctx)
         except SliceOSError as exc:
-            raise click.ClickException(str(exc)) from exc
+            raise click.ClickException(plain(str(exc))) from exc
         except BrokenPipeError:  # the reader of our output, `head` for one, has had enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)
@@ -119,9 +120,9 @@ class Verbs(LazyGroup):
         except Exception as exc:
             if os.environ.get(DEBUG):
                 raise
-            said = "" if is_json() else f": {exc}"  # which may quote a document
+            reason = "" if is_json() else f": {exc}"  # which may quote a document
             raise click.ClickException(
-                f"Unexpected {type(exc).__name__}{said}. This is a bug: set {DEBUG}=1, run the "
+                f"Unexpected {type(exc).__name__}{reason}. This is a bug: set {DEBUG}=1, run the "
                 "command again and report what it prints."
             ) from exc
 

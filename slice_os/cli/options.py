@@ -10,7 +10,7 @@ from typing import Any, get_args
 import click
 from msgspec.inspect import BoolType, Field, FloatType, IntType, LiteralType
 
-from slice_os.cli.running import Run, json_log
+from slice_os.cli.output import Run, json_log
 from slice_os.encoders.devices import DEVICES
 from slice_os.options import MOST, Options, WordingOptions, bare, described, fields
 from slice_os.storage.cluster.settings import ClusterSettings, Engine
@@ -130,9 +130,9 @@ def paging_options(things: str) -> Decorator:
 
 def context_option(default: int, **settings: Any) -> Decorator:
     """Return the option that shows the passages around one."""
-    said = {"help": "Passages to show before and after it.", **settings}
+    given = {"help": "Passages to show before and after it.", **settings}
     return click.option(
-        "--context", type=click.IntRange(0, 1000), default=default, show_default=True, **said
+        "--context", type=click.IntRange(0, 1000), default=default, show_default=True, **given
     )
 
 
@@ -213,8 +213,8 @@ def corpus_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def gathered(*args: Any, **options: Any) -> Any:
-        said = {name: options.pop(name) for name in _READING}
-        reading = {name: value for name, value in said.items() if value or value == ""}
+        given = {name: options.pop(name) for name in _READING}
+        reading = {name: value for name, value in given.items() if value or value == ""}
         if reading.pop("no_gitignore", False):
             reading["gitignore"] = False
         return function(*args, reading=reading, **options)

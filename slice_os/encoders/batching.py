@@ -27,10 +27,9 @@ class Pool:
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
-        self._begin()
+        self._start()
 
-    def _begin(self) -> None:
-        """Begin without threads and tasks: a forked child has none of its parent's threads."""
+    def _start(self) -> None:
         self._process = os.getpid()
         self._executor = ThreadPoolExecutor(self._threads, "slice-os-encoder")
         self._busy = 0
@@ -39,8 +38,8 @@ class Pool:
 
     def submit(self, task: Callable[[], Any]) -> Future[Any]:
         """Return what will hold the result of `task`; it can be cancelled until it begins."""
-        if self._process != os.getpid():
-            self._begin()
+        if self._process != os.getpid():  # a forked process has none of its parent's threads
+            self._start()
         future: Future[Any] = Future()
         with self._lock:
             self._waiting.append((future, task))

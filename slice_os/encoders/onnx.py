@@ -23,7 +23,6 @@ from slice_os.encoders.phrase_head import FILE as HEAD
 from slice_os.encoders.phrase_head import PhraseHead
 from slice_os.encoders.tokens import TextTokenizer, TokenizedText
 from slice_os.errors import EncoderError
-from slice_os.host import whole_at_fork
 from slice_os.types import Float32, Int32, Words
 
 Int64 = npt.NDArray[np.int64]
@@ -125,8 +124,7 @@ class Graph:
         feed = {name: given[name].astype(kind, copy=False) for name, kind in self._inputs.items()}
         if self.on_gpu:
             return self._run_bound(feed)
-        with whole_at_fork():
-            vectors: Float32 = self._session.run([self._output], feed)[0]
+        vectors: Float32 = self._session.run([self._output], feed)[0]
         return vectors.astype(np.float32, copy=False)
 
     def _run_bound(self, feed: dict[str, Any]) -> Float32:

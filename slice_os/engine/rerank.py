@@ -7,16 +7,16 @@ overlap.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from math import ceil
 
 import numpy as np
 import numpy.typing as npt
 
 from slice_os.spans import best_of_each, degree, late_interactions, word_scores
-from slice_os.storage.contract import Backend, Candidate, Mode, SearchQuery, StoredPassage
+from slice_os.storage.contract import Backend, Mode, SearchQuery, StoredPassage
 from slice_os.storage.fusion import FUSIONS, get_fusion
 from slice_os.types import Float32
 
@@ -64,13 +64,6 @@ def ranked_passages(
     backend: Backend, queries: Sequence[SearchQuery], ranks: range
 ) -> list[list[Ranked]]:
     """Return some ranks of each query, best first: candidates, reranked."""
-    return [list(ranked) for ranked in rank_lazily(backend, queries, ranks)]
-
-
-def rank_lazily(
-    backend: Backend, queries: Sequence[SearchQuery], ranks: range
-) -> list[Iterator[Ranked]]:
-    """Return `ranked_passages` of one reading of the index; a block is reranked when it is met."""
     blocks = [_block(backend, query) for query in queries]
     whole = [
         replace(
@@ -81,26 +74,17 @@ def rank_lazily(
         )
         for query, block in zip(queries, blocks, strict=True)
     ]
-
-    def reranked(
-        query: SearchQuery, block: int, candidates: Sequence[Candidate]
-    ) -> Iterator[Ranked]:
-        for first in range(0, len(candidates), block):
-            passages = [
-                Ranked(found.score, found.stored, found.bm25, query.vector, query.lengths)
-                for found in candidates[first : first + block]
-            ]
-            is_exact = is_reranked(query.mode, query.fusion)
-            yield from _rerank(query, passages) if is_exact else passages
-
-    return [
-        islice(
-            reranked(query, block, found),
-            ranks.start - query.ranks.start,
-            ranks.stop - query.ranks.start,
-        )
-        for query, block, found in zip(whole, blocks, backend.candidates(whole), strict=True)
-    ]
+    found = []
+    for query, block, candidates in zip(whole, blocks, backend.candidates(whole), strict=True):
+        ranked = [
+            Ranked(candidate.score, candidate.stored, candidate.bm25, query.vector, query.lengths)
+            for candidate in candidates
+        ]
+        if is_reranked(query.mode, query.fusion):
+            for first in range(0, len(ranked), block):
+                ranked[first : first + block] = _rerank(query, ranked[first : first + block])
+        found.append(ranked[ranks.start - query.ranks.start :][: len(ranks)])
+    return found
 
 
 def _block(backend: Backend, query: SearchQuery) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from slice_os.encoders import Encoder, StandaloneVectors
 from slice_os.encoders.judge import Judge
-from slice_os.engine.rerank import Ranked, rank_lazily, ranked_passages
+from slice_os.engine.rerank import Ranked, ranked_passages
 from slice_os.engine.rescore import (
     ROUNDING,
     PassageSpans,
@@ -292,20 +292,20 @@ def _through_ranks(
     options: SearchOptions,
 ) -> Iterator[Hit]:
     """Yield the hits of at least a degree, of the best DEPTH, until PATIENCE in a row are below."""
-    ranked = chain.from_iterable(
-        rank_lazily(backend, [query], range(first, first + backend.ranks_at_once))[0]
-        for first in range(0, DEPTH, backend.ranks_at_once)
-    )
-    step, missed = min(options.offset + options.size, LOOKED_THROUGH), 0
-    while page := list(islice(ranked, step)):
-        (hits,) = mark([page], [prepared])
+    first, step, missed = 0, min(options.offset + options.size, LOOKED_THROUGH), 0
+    while first < DEPTH:
+        step = min(step, DEPTH - first)
+        ranked = ranked_passages(backend, [query], range(first, first + step))
+        (hits,) = mark(ranked, [prepared])
         for hit in hits:
             if hit.degree >= options.min_degree - ROUNDING:
                 missed = 0
                 yield hit
             elif (missed := missed + 1) == PATIENCE:
                 return
-        step = min(2 * step, LOOKED_THROUGH)
+        if len(hits) < step:
+            return
+        first, step = first + step, min(2 * step, LOOKED_THROUGH)
 
 
 def _by_document(hits: Iterator[Hit], count: int) -> list[list[Hit]]:

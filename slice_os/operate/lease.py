@@ -14,8 +14,9 @@ from typing import Any
 from uuid import uuid4
 
 from slice_os.errors import IndexLockedError, SliceOSError
+from slice_os.host import is_gone, this_process
 from slice_os.storage import Backend
-from slice_os.storage.contract import Generation, is_gone, this_process
+from slice_os.storage.contract import Generation
 
 LEASE = 60.0
 """Seconds after which somebody who builds and has not said so is taken for dead.

@@ -6,7 +6,7 @@ import pytest
 
 import slice_os
 from slice_os import options
-from slice_os.index import Index
+from slice_os.api import Index
 
 DOCUMENTS = {
     "call-1": "I would like to cancel my subscription today.",

@@ -37,7 +37,7 @@ def test_only_the_command_line_asks_and_quiets():
         and any(name in file.read_text() for name in ours)
     }
     assert found == {
-        "calibrate/calibration.py",
+        "calibration/thresholds.py",
         "corpus/formats/delimited.py",  # of an instance of the module of its own
     }
 

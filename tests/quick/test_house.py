@@ -23,8 +23,8 @@ from slice_os import errors
 PACKAGE = Path(slice_os.__file__).parent
 ROOMS = [
     "errors", "files", "host", "run_stats", "types", "text", "corpus", "encoders", "spans",
-    "storage", "options", "query", "ingest", "engine", "operate", "index", "calibrate", "__init__", "cli",
-    "exporters", "lab", "__main__",
+    "storage", "options", "query", "ingest", "engine", "operate", "api", "calibration",
+    "__init__", "cli", "exporters", "lab", "__main__",
 ]  # fmt: skip
 HEAVY = ("torch", "transformers", "optimum", "onnxruntime", "onnx", "tokenizers", "opensearchpy")
 
@@ -147,7 +147,7 @@ def test_no_imports_form_a_circle():
 
 def test_importing_slice_os_is_light():
     code = (
-        "import sys, slice_os, slice_os.index, slice_os.cli;"
+        "import sys, slice_os, slice_os.api, slice_os.cli;"
         "from slice_os.cli.main import VERBS, main;"
         "[main.get_command(None, verb) for verb in VERBS];"
         "print([m for m in sys.argv[1:] if m in sys.modules])"

@@ -6,7 +6,7 @@ import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from slice_os.exporters.checkpoint import quiet
-from slice_os.exporters.parity import sentences
+from slice_os.exporters.graph import sentences
 
 SIZES = {
     "vocab_size": 400,

@@ -1,15 +1,14 @@
-"""The verb topics."""
+"""The verbs topics and evaluate topics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from slice_os.cli.indexing import REJECTED
 from slice_os.cli.options import (
     corpus_options,
     device_option,
@@ -17,9 +16,9 @@ from slice_os.cli.options import (
     json_option,
     threads_option,
 )
-from slice_os.cli.output import counted, echo_columns, echo_json, progress_bar, shorten
-from slice_os.cli.running import say
+from slice_os.cli.output import REJECTED, counted, echo_columns, echo_json, say, shorten, text_bar
 from slice_os.errors import CorpusError
+from slice_os.lab.cli import count_option, path_option
 from slice_os.types import Reject
 
 WIDTH = 100
@@ -27,65 +26,49 @@ WIDTH = 100
 SHOWN = 5
 """Rejects that are named."""
 
+least_option = count_option(
+    "--least", 6, "How often a word or phrase has to occur to describe topics.", least=2
+)
+
 
 @click.command(
+    "topics",
     epilog="""\b
 Examples:
   slice-os topics conversations/ -k 20
   slice-os topics calls.jsonl -k 50 --html topics.html --phrases topics.csv --output runs/topics
   slice-os mine topics.csv --index calls.slice --per-document
-"""
+""",
 )
 @click.argument("paths", nargs=-1, required=True)
-@click.option(
-    "-k", "k", type=click.IntRange(min=2), default=50, show_default=True, help="How many topics."
-)
+@count_option("-k", 50, "How many topics.", least=2)
 @encoder_option
 @device_option
 @threads_option
 @corpus_options
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=42, show_default=True, help="Of what is random."
-)
-@click.option(
-    "--epochs",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="How often each passage is learnt from.",
-)
-@click.option(
-    "--least",
-    type=click.IntRange(min=2),
-    default=6,
-    show_default=True,
-    help="How often a word or phrase has to occur to describe topics.",
-)
+@count_option("--seed", 42, "Of what is random.", least=0)
+@count_option("--epochs", 20, "How often each passage is learnt from.")
+@least_option
 @click.option(
     "--nearest",
     is_flag=True,
     help="Describe topics by the phrases nearest to them, as published, however rare or alike.",
 )
-@click.option(
+@path_option(
     "--output",
-    type=click.Path(path_type=Path),
     metavar="FOLDER",
     help="Keep vectors and topics here; the same command, or one of another -k, goes on from them.",
 )
-@click.option(
+@path_option(
     "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
     help="Write one page that loads nothing: a map, phrases, passages with the words marked.",
 )
-@click.option(
+@path_option(
     "--phrases",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
     help="Write the topics' phrases to this .csv, a phrases file for 'mine'.",
 )
 @json_option
-def topics(
+def topics_command(
     paths: tuple[str, ...],
     reading: dict[str, Any],
     html: Path | None,
@@ -98,8 +81,7 @@ def topics(
     PATHS are files, folders, globs or - (stdin), as for 'index'. Topics of no passage are left out.
     What cannot be read is skipped and counted; the exit code is then 3. Needs the extra 'train'.
     """
-    from slice_os import read
-    from slice_os import topics as find_topics
+    from slice_os import read, topics
     from slice_os.lab.topics import write_page, write_phrases
 
     for file in filter(None, (html, phrases)):
@@ -107,11 +89,11 @@ def topics(
             raise CorpusError(f"{file} cannot be written: there is no such folder.")
     if phrases and phrases.suffix.lower() != ".csv":
         raise CorpusError(f"The phrases file {phrases} must be called .csv.")
-    rejected = Rejected()
-    with stages() as show:
+    rejects: list[Reject] = []
+    with text_bar() as show:
         try:
-            report = find_topics(
-                read(*paths, **reading, on_reject=rejected), progress=show, **options
+            report = topics(
+                read(*paths, **reading, on_reject=rejects.append), progress=show, **options
             )
         except KeyboardInterrupt:
             if options["output"] is None:
@@ -128,12 +110,12 @@ def topics(
             ["topic", "passages", "share", "phrases"],
             [
                 [
-                    str(one.number),
-                    f"{one.passages:,}",
-                    f"{one.share:.3f}",
-                    shorten(", ".join(phrase.text for phrase in one.phrases), WIDTH),
+                    str(topic.number),
+                    f"{topic.passages:,}",
+                    f"{topic.share:.3f}",
+                    shorten(", ".join(phrase.text for phrase in topic.phrases), WIDTH),
                 ]
-                for one in report.topics
+                for topic in report.topics
             ],
             left=(3,),
         )
@@ -142,41 +124,103 @@ def topics(
             f"{counted(report.words, 'word')}, in {report.seconds:.1f} s.",
             err=True,
         )
-    if rejected.count:
-        raise click.exceptions.Exit(REJECTED)
+    _exit_for(rejects)
 
 
-class Rejected:
-    """Counts what could not be read, and names the first of it.
+@click.command(
+    "topics",
+    epilog="""\b
+Examples:
+  slice-os evaluate topics tickets.jsonl --label queue -k 20
+  slice-os evaluate topics multidogo.jsonl --id-global --label id --label-pattern '^[a-z]+' -k 6
+  slice-os evaluate topics news/ --label folder --rater glove.txt --seeds 5 --json
+""",
+)
+@click.argument("paths", nargs=-1, required=True)
+@click.option(
+    "-k",
+    "k",
+    type=click.IntRange(min=2),
+    multiple=True,
+    default=[50],
+    show_default=True,
+    help="How many topics; may be repeated.",
+)
+@click.option(
+    "--label",
+    metavar="FIELD",
+    help="The metadata field that holds a document's label, or id.  [default: no labels]",
+)
+@click.option(
+    "--label-pattern",
+    "pattern",
+    metavar="REGEX",
+    help="What of that field is the label.  [default: all of it]",
+)
+@encoder_option
+@click.option(
+    "--rater",
+    metavar="LOCATION",
+    help="An encoder that rates items and passages.  [default: that of the topics, which favours "
+    "them]",
+)
+@device_option
+@threads_option
+@corpus_options
+@count_option("--seeds", 3, "How many seeds.")
+@least_option
+@json_option
+def evaluate_topics_command(
+    paths: tuple[str, ...],
+    reading: dict[str, Any],
+    k: tuple[int, ...],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Measure topics, with LDA's beside them (docs/topics.md).
 
-    Attributes:
-        count: How much it was.
+    NMI and purity compare the documents' topics with labels; NPMI is of a topic's ten first words
+    in the passages. Intrusion is how often an intruder among six items is found, by the passages
+    that hold them and by the rating encoder; relatedness how often that finds a passage nearer to
+    its topic's items than to another's. Means and deviations over seeds. Needs the extras 'train'
+    and 'ranking'.
     """
+    from slice_os import evaluate_topics, read
 
-    def __init__(self) -> None:
-        self.count = 0
+    rejects: list[Reject] = []
+    with text_bar() as show:
+        corpus = read(*paths, **reading, on_reject=rejects.append)
+        measured = evaluate_topics(corpus, k, progress=show, **options)
+    if as_json:
+        echo_json([model.to_dict() for model in measured])
+    else:
+        names = [*measured[0].means]
+        echo_columns(
+            ["k", "model", *names],
+            [
+                [
+                    str(model.k),
+                    model.model,
+                    *(_mean(model.means[name], model.deviations[name]) for name in names),
+                ]
+                for model in measured
+            ],
+            left=(1,),
+        )
+    _exit_for(rejects)
 
-    def __call__(self, reject: Reject) -> None:
-        """Take one."""
-        self.count += 1
-        if self.count <= SHOWN:
-            say(f"Rejected: {shorten(f'{reject.place}: {reject.reason}', 300)}")
-        elif self.count == SHOWN + 1:
-            say("More are rejected.")
+
+def _mean(mean: float, deviation: float) -> str:
+    if math.isnan(mean):
+        return ""
+    return f"{mean:.0f}" if mean >= 2 else f"{mean:.3f} ± {deviation:.3f}"
 
 
-@contextmanager
-def stages() -> Iterator[Callable[[str, int, int], None]]:
-    """Give a function that shows on a terminal what is done, and how much of it."""
-    with progress_bar(1.0) as bar:
-        last = ""
-
-        def show(name: str, done: int, count: int) -> None:
-            nonlocal last
-            if name != last:
-                bar.reset()
-                last = name
-            bar.set_description_str(f"{name}: {done:,} of {count:,}", refresh=False)
-            bar.update(done / count - bar.n)
-
-        yield show
+def _exit_for(rejects: Sequence[Reject]) -> None:
+    """Name the first of what could not be read, if anything, and end with its exit code."""
+    for reject in rejects[:SHOWN]:
+        say(f"Rejected: {shorten(f'{reject.place}: {reject.reason}', 300)}")
+    if len(rejects) > SHOWN:
+        say(f"Rejected in all: {len(rejects):,}.")
+    if rejects:
+        raise click.exceptions.Exit(REJECTED)

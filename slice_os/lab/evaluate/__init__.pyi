@@ -1,5 +1,5 @@
-from .building import BuildReport as BuildReport
-from .building import build_context as build_context
+from .build_context import BuildReport as BuildReport
+from .build_context import build_context as build_context
 from .context import ContextReport as ContextReport
 from .context import evaluate_context as evaluate_context
 from .context import plot_context as plot_context
@@ -7,10 +7,10 @@ from .degrees import DegreeReport as DegreeReport
 from .degrees import OppositeReport as OppositeReport
 from .degrees import evaluate_degrees as evaluate_degrees
 from .degrees import evaluate_opposites as evaluate_opposites
-from .diversity import lexical_diversity as lexical_diversity
-from .diversity import neighbour_diversity as neighbour_diversity
-from .endpoint import Endpoint as Endpoint
+from .language_model import Endpoint as Endpoint
 from .metrics import RetrievalReport as RetrievalReport
+from .phrase_sets import lexical_diversity as lexical_diversity
+from .phrase_sets import neighbour_diversity as neighbour_diversity
 from .phrases import PhraseReport as PhraseReport
 from .phrases import evaluate_phrases as evaluate_phrases
 from .retrieval import evaluate_retrieval as evaluate_retrieval

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from slice_os.calibrate.calibration import load_stats
-from slice_os.calibrate.lines import numbered_lines
-from slice_os.calibrate.rows import field, read_rows, score
+from slice_os.calibration.rows import field, read_rows, score
+from slice_os.calibration.thresholds import load_stats
 from slice_os.encoders import EncoderLike, open_encoder
 from slice_os.encoders.judges import NO_JUDGE, JudgeLike, open_judge
 from slice_os.errors import EvaluationError
@@ -116,9 +115,6 @@ def read_context(path: str | Path, max_score: float = MAX_SCORE) -> list[Context
     Args:
         path: The file.
         max_score: The maximum gold score; the minimum is 0.
-
-    Raises:
-        EvaluationError: The file is not such a file; the line is named.
     """
     pairs = []
     for line, values in read_rows(path):
@@ -141,7 +137,6 @@ def evaluate_context(
     against: str | None = None,
     max_score: float = MAX_SCORE,
     max_words: int = MAX_WORDS,
-    statistics: str | Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ContextReport:
     """Measure how well scorers of a passage agree with the gold scores of query and target.
@@ -156,8 +151,6 @@ def evaluate_context(
             encoders are compared with the best of them, scorer by scorer.
         max_score: The maximum gold score.
         max_words: The longest span.
-        statistics: A text file with a text a line, whose statistics "okapi" takes; the passages
-            themselves if None.
         progress: Called with a scorer's name, how much of it is done, and of how much.
 
     Raises:
@@ -182,7 +175,6 @@ def evaluate_context(
             "them: give one, or leave --against out."
         )
     pairs = read_context(file, max_score)
-    texts = [line for _, line in numbered_lines(Path(statistics))] if statistics else []
     load_stats()  # before the work: it may be missing
     if len(encoders) == 1:
         against = against or (AGAINST if AGAINST in scorers else scorers[0])
@@ -203,7 +195,6 @@ def evaluate_context(
                 [pair.target for pair in pairs],
                 progress or (lambda name, done, count: None),
                 max_words=max_words,
-                statistics=texts,
                 judge=judging,
             )
             for name in wanted:
@@ -253,7 +244,7 @@ def plot_context(report: ContextReport, path: str | Path) -> None:
         EvaluationError: The file cannot be written.
         MissingExtraError: matplotlib is not installed.
     """
-    from slice_os.calibrate.plots import scatter
+    from slice_os.calibration.plots import scatter
 
     several = len(report.encoders) > 1
     series = {

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.calibrate.calibration import curve, load_stats, reached_at
-from slice_os.calibrate.labels import NO, YES, Floats, Labels
-from slice_os.calibrate.rows import field, read_rows
+from slice_os.calibration.gold import THRESHOLDS
+from slice_os.calibration.labels import NO, YES, Floats, Labels
+from slice_os.calibration.rows import field, read_rows
+from slice_os.calibration.thresholds import curve, load_stats, reached_at
 from slice_os.encoders import EncoderLike, open_encoder
 from slice_os.encoders.judge import Placed
 from slice_os.encoders.judges import JudgeLike, open_judge
@@ -24,7 +25,6 @@ from slice_os.types import Plain
 QUERY, PASSAGE, LABEL = ("query", "phrase"), ("passage", "text"), ("correct", "label")
 DEGREES = {"window": "single pass", "rescored": "rescored", "judged": "judged"}
 """The scorers whose scores are shown to users -> which degree that is."""
-THRESHOLDS = tuple(round(0.6 + 0.05 * step, 2) for step in range(8))
 BINS = 10
 Bools = npt.NDArray[np.bool_]
 
@@ -121,36 +121,36 @@ def evaluate_degrees(
     if right.all() or not right.any():
         raise EvaluationError(f"{file} needs right pairs and wrong ones, to tell them apart.")
     with open_encoder(encoder, device) as loaded, open_judge(judge, loaded, device) as judging:
-        told = progress or (lambda name, done, count: None)
-        encoded = Encoded(loaded, queries, passages, [""] * len(queries), told, judge=judging)
-        found = [
-            _measured(said, np.array(SCORERS[name](encoded)), right, queries)
-            for name, said in DEGREES.items()
-            if judging or name != "judged"
+        show = progress or (lambda name, done, count: None)
+        encoded = Encoded(loaded, queries, passages, [""] * len(queries), show, judge=judging)
+        results = [
+            _measured(name, np.array(SCORERS[scorer](encoded)), right, queries)
+            for scorer, name in DEGREES.items()
+            if judging or scorer != "judged"
         ]
-    return DegreeReport(len(right), int(right.sum()), len(set(queries)), found)
+    return DegreeReport(len(right), int(right.sum()), len(set(queries)), results)
 
 
 def _measured(name: str, scores: Floats, right: Bools, queries: Sequence[str]) -> DegreeResult:
     degrees = degree(scores) if name == "single pass" else scores
     labels = Labels(degrees, right, np.ones(len(right)))
-    rows = np.arange(len(right))
+    every = np.arange(len(right))
     _, precision, recall = curve(labels)
     own = defaultdict(list)
     for row, query in enumerate(queries):
         own[query].append(row)
-    within = [_auc(degrees[some], right[some]) for some in own.values()]
+    within = [_auc(degrees[rows], right[rows]) for rows in own.values()]
     bins = np.minimum((degrees * BINS).astype(int), BINS - 1)
     return DegreeResult(
         name,
         float(np.diff(recall, prepend=0.0) @ precision),
         _auc(degrees, right),
         float(np.nanmean(within)) if not np.isnan(within).all() else float("nan"),
-        {one: reached_at(labels, rows, one) for one in THRESHOLDS},
+        {degree: reached_at(labels, every, degree) for degree in THRESHOLDS},
         [
             Bin(int(held.sum()), float(degrees[held].mean()), float(right[held].mean()))
-            for one in np.unique(bins)
-            if (held := bins == one).any()
+            for tenth in np.unique(bins)
+            if (held := bins == tenth).any()
         ],
     )
 
@@ -168,11 +168,7 @@ def _auc(degrees: Floats, right: Bools) -> float:
 
 
 def read_opposites(file: str | Path) -> tuple[list[str], list[str]]:
-    """Return phrase, paraphrase and opposite of each row, one after the other, and the rows' kinds.
-
-    Raises:
-        EvaluationError: The file is not such a file, or holds no row.
-    """
+    """Return phrase, paraphrase and opposite of each row, one after the other, and their kinds."""
     texts, kinds = [], []
     for line, values in read_rows(file):
         texts += [field(file, line, values, (one,)) for one in ("phrase", "paraphrase", "opposite")]
@@ -208,18 +204,13 @@ def evaluate_opposites(
             degree(np.einsum("nd,nd->n", vectors[::3], vectors[which::3])) for which in (1, 2)
         )
         if judging:
-            near, far = (
-                judging.degrees(
-                    [
-                        (asked, Placed(said))
-                        for asked, said in zip(texts[::3], texts[which::3], strict=True)
-                    ],
-                    found,
-                )
-                for which, found in ((1, near), (2, far))
-            )
+            pairs = [
+                [(phrase, Placed(text)) for phrase, text in zip(texts[::3], other, strict=True)]
+                for other in (texts[1::3], texts[2::3])
+            ]
+            near, far = judging.degrees(pairs[0], near), judging.degrees(pairs[1], far)
     groups = {
-        **{kind: np.array([one == kind for one in kinds]) for kind in dict.fromkeys(kinds) if kind},
+        **{kind: np.array(kinds) == kind for kind in dict.fromkeys(kinds) if kind},
         "all": np.ones(len(kinds), bool),
     }
     return OppositeReport(

@@ -4,14 +4,36 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from slice_os.errors import EvaluationError, needs
-from slice_os.lab.evaluate.files import write_lines
-from slice_os.lab.evaluate.formats import Run
+from slice_os.files import write_whole
+from slice_os.lab.evaluate.collections import Run
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for results where there is none."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise EvaluationError(
+            f"{folder} cannot be made ({exc.strerror or exc}): give another output folder."
+        ) from exc
+
+
+def write_lines(file: Path, lines: Iterable[str]) -> None:
+    """Write a text file, whole or not at all."""
+    try:
+        write_whole(file, "".join(f"{line}\n" for line in lines))
+    except OSError as exc:
+        raise EvaluationError(
+            f"{file} cannot be written ({exc.strerror or exc}): give another output folder, or "
+            "make room."
+        ) from exc
+
 
 DEFAULT_MEASURES = ("nDCG@10", "MAP", "MRR", "Recall@100", "Success@1")
 PER_QUERY = "per_query.tsv"
@@ -84,12 +106,7 @@ class Metrics:
     """
 
     def __init__(self, names: Sequence[str], relevance: Mapping[str, Mapping[str, int]]) -> None:
-        """Look the measures up by ir_measures' names (``P(rel=2)@5``) or aliases (``MAP``).
-
-        Raises:
-            EvaluationError: ir_measures does not know a measure, or one is named twice.
-            MissingExtraError: ir_measures is not installed.
-        """
+        """Look the measures up by ir_measures' names (``P(rel=2)@5``) or aliases (``MAP``)."""
         with needs("Evaluating retrieval", "evaluate"):
             import ir_measures
         self._measures: dict[Any, str] = {}
@@ -139,11 +156,7 @@ def _try(measure: Any) -> None:
 
 
 def write_report(report: RetrievalReport, folder: Path) -> None:
-    """Write `PER_QUERY`, a line a system and query, and `REPORT` into a folder.
-
-    Raises:
-        EvaluationError: They cannot be written.
-    """
+    """Write `PER_QUERY`, a line a system and query, and `REPORT` into a folder."""
     measures = list(next(iter(report.systems.values())).means)
     lines = ["\t".join(["system", "query", *measures])]
     for system, result in report.systems.items():

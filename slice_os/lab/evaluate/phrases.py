@@ -15,17 +15,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.calibrate.calibration import load_stats
-from slice_os.calibrate.lines import numbered_lines
+from slice_os.calibration.rows import numbered_lines
+from slice_os.calibration.thresholds import load_stats
 from slice_os.encoders import Encoder, EncoderLike, open_encoder
 from slice_os.errors import EvaluationError, MissingExtraError
-from slice_os.lab.evaluate.diversity import NEAREST, neighbour_diversity
-from slice_os.lab.evaluate.phrase_sets import FILES, Choice, PhrasePair
+from slice_os.lab.evaluate.phrase_sets import (
+    FILES,
+    NEAREST,
+    Choice,
+    PhrasePair,
+    neighbour_diversity,
+)
 from slice_os.lab.evaluate.probe import probe, raw_vectors
 from slice_os.lab.evaluate.scorers import find_words, vector_between
 from slice_os.lab.evaluate.significance import correlate
 from slice_os.spans.cosines import Float64
 from slice_os.text import terms
+from slice_os.types import Plain
 
 NEIGHBOURS = f"{NEAREST} nearest phrases"
 PARAPHRASE, NO_PARAPHRASE = 3.5, 2.5
@@ -34,7 +40,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Plain):
     """A measure of a task: its name, its value, and the number of examples."""
 
     task: str
@@ -44,7 +50,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class PhraseReport:
+class PhraseReport(Plain):
     """What `evaluate_phrases` found.
 
     `absent` are sets whose file is not in the folder; `left_out` says of a task that lacks a
@@ -54,10 +60,6 @@ class PhraseReport:
     figures: Sequence[Figure]
     absent: Sequence[str]
     left_out: Mapping[str, str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return asdict(self)
 
 
 def evaluate_phrases(
@@ -88,6 +90,10 @@ def evaluate_phrases(
         for name, (file, read) in FILES.items()
         if (folder / file).is_file()
     }
+    if empty := [FILES[name][0] for name, rows in sets.items() if not rows]:
+        raise EvaluationError(
+            f"{folder / empty[0]} holds nothing to measure: give the published file."
+        )
     if not sets:
         files = ", ".join(file for file, _ in FILES.values())
         raise EvaluationError(f"{folder} holds none of {files}: give the folder that has them.")

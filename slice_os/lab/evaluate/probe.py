@@ -57,9 +57,6 @@ def probe_sets(pairs: Sequence[PhrasePair], kind: str) -> list[list[Judged]]:
     - ("one word") a phrase that shares exactly one word with it, the one that the paraphrases
       share, which must be one too: PPDB-filtered, by Yu and Ettinger's rule. Each word is shared as
       often by paraphrases as by others, so that words in common tell nothing.
-
-    Raises:
-        EvaluationError: A part has no pair.
     """
     known = {frozenset((pair.first, pair.second)) for pair in pairs}
     rng = np.random.default_rng(SEED)
@@ -108,15 +105,8 @@ def probe(
 ) -> tuple[float, int]:
     """Train the probe and return its accuracy on pairs that it has not seen, and their number.
 
-    Args:
-        encoder: Whose vectors are probed: the means of tokens' vectors, not of unit length.
-        pairs: Paraphrases.
-        kind: Of the pairs that are none, see `probe_sets`.
-        progress: Told of each epoch and its accuracy on the pairs that the probe stops by.
-
-    Raises:
-        EvaluationError: There are too few pairs.
-        MissingExtraError: torch is not installed.
+    `pairs` are paraphrases; `kind` says what pairs are none (`probe_sets`). `progress` is told of
+    each epoch and its accuracy on the pairs that the probe stops by.
     """
     with needs("The probe of phrase vectors", "train"):
         import torch
@@ -128,7 +118,7 @@ def probe(
     for rows in sets:
         both = torch.tensor([[rows_of[one.first], rows_of[one.second]] for one in rows])
         parts.append((both, torch.tensor([float(one.yes) for one in rows])))
-    (learnt, learnt_yes), (held, held_yes), (asked, asked_yes) = parts
+    (learnt, learnt_yes), (held, held_yes), (unseen, unseen_yes) = parts
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         model = torch.nn.Sequential(
@@ -140,8 +130,8 @@ def probe(
         loss_of = torch.nn.BCEWithLogitsLoss()
 
         def logits(both: torch.Tensor) -> torch.Tensor:
-            found: torch.Tensor = model(vectors[both].flatten(1))[:, 0]
-            return found
+            out: torch.Tensor = model(vectors[both].flatten(1))[:, 0]
+            return out
 
         def accuracy(both: torch.Tensor, yes: torch.Tensor) -> float:
             with torch.no_grad():
@@ -149,9 +139,9 @@ def probe(
 
         best, best_at, kept = -1.0, 0, deepcopy(model.state_dict())
         for epoch in range(1, EPOCHS[1] + 1):
-            for some in torch.split(torch.randperm(len(learnt)), BATCH):
+            for batch in torch.split(torch.randperm(len(learnt)), BATCH):
                 optimizer.zero_grad()
-                loss_of(logits(learnt[some]), learnt_yes[some]).backward()
+                loss_of(logits(learnt[batch]), learnt_yes[batch]).backward()
                 optimizer.step()
             right = accuracy(held, held_yes)
             if right > best:
@@ -161,7 +151,7 @@ def probe(
             if epoch >= EPOCHS[0] and epoch - best_at >= PATIENCE:
                 break
         model.load_state_dict(kept)
-        return accuracy(asked, asked_yes), len(asked)
+        return accuracy(unseen, unseen_yes), len(unseen)
 
 
 def raw_vectors(encoder: Encoder, texts: Sequence[str]) -> Float32:

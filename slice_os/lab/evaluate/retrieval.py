@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from slice_os.calibrate.calibration import load_stats
+from slice_os.api import Index
+from slice_os.api import open as open_index
+from slice_os.calibration.thresholds import load_stats
 from slice_os.encoders import EncoderLike
 from slice_os.errors import EvaluationError
-from slice_os.lab.evaluate.collections import Collection, read_collection
-from slice_os.lab.evaluate.files import make_folder, write_lines
-from slice_os.lab.evaluate.formats import Run, read_run, run_lines, run_name
-from slice_os.lab.evaluate.indexing import collection_index, survey
+from slice_os.ingest.plan import IndexReport
+from slice_os.lab.evaluate.collections import (
+    Collection,
+    Run,
+    read_collection,
+    read_run,
+    run_lines,
+    run_name,
+)
 from slice_os.lab.evaluate.metrics import (
     DEFAULT_MEASURES,
     PER_QUERY,
@@ -21,17 +32,20 @@ from slice_os.lab.evaluate.metrics import (
     Metrics,
     RetrievalReport,
     SystemResult,
+    make_folder,
+    write_lines,
     write_report,
 )
-from slice_os.lab.evaluate.searching import (
+from slice_os.lab.evaluate.search_settings import (
     PASSAGES,
     SETTINGS,
-    EvaluationProgress,
     Setting,
     parse_setting,
     search_queries,
 )
 from slice_os.lab.evaluate.significance import holm, paired_difference
+from slice_os.storage import backend_for
+from slice_os.types import Reject
 
 
 def evaluate_retrieval(
@@ -49,7 +63,7 @@ def evaluate_retrieval(
     output: str | Path | None = None,
     split: str | None = None,
     update: bool = False,
-    progress: Callable[[EvaluationProgress], object] = lambda progress: None,
+    progress: Callable[[str, int, int], object] = lambda stage, done, count: None,
 ) -> RetrievalReport:
     """Measure how settings of a search, and other systems' run files, rank a test collection.
 
@@ -72,23 +86,22 @@ def evaluate_retrieval(
             file is written whole; a run file when its setting is done.
         split: Which of BEIR's qrels; None: ``test``, or the only one.
         update: Add what an index that exists misses of the collection, or has in another form.
-        progress: Called with how far it is.
+        progress: Called with ``indexing`` or a setting's label, how much is done, and of how much.
 
     Raises:
         EvaluationError: The collection, a run file, a setting or a measure is not usable, or the
             index holds no document of the collection.
         MissingExtraError: ir_measures or scipy is not installed.
     """
-    chosen = [parse_setting(one) if isinstance(one, str) else one for one in settings]
-    runs = list(runs)
-    given = {str(path): path for path in runs}
-    names = _names([setting.label for setting in chosen], [str(path) for path in runs], baseline)
+    chosen = [parse_setting(text) if isinstance(text, str) else text for text in settings]
+    files_of_runs = [str(path) for path in runs]
+    names = _names([setting.label for setting in chosen], files_of_runs, baseline)
     if not 1 <= depth <= PASSAGES:
         raise EvaluationError(f"A depth of {depth:,} is not usable: use 1 to {PASSAGES:,}.")
     collection = read_collection(folder, split)
     load_stats()
     metrics = Metrics(measures, collection.qrels.relevance)
-    found = {name: _judged_run(path, collection) for name, path in given.items()}
+    rankings = {name: _judged_run(name, collection) for name in files_of_runs}
     surveyed = survey(collection)
     warnings = list(surveyed.warnings)
     target = Path(output) if output is not None else None
@@ -98,22 +111,19 @@ def evaluate_retrieval(
     if chosen:
         location = None if index is None else str(index)
 
-        def tell(done: int, total: int) -> None:
-            progress(EvaluationProgress("indexing", done, total))
-
         encoding = {"encoder": encoder, "device": device, "threads": threads}
         with collection_index(
-            location, collection, surveyed, update, warnings.append, tell, **encoding
+            location, collection, surveyed, update, warnings.append, progress, **encoding
         ) as opened:
             for setting in chosen:
-                found[setting.label] = search_queries(
+                rankings[setting.label] = search_queries(
                     opened, collection.queries, setting, depth, progress, warnings.append
                 )
                 if target is not None:
                     files.append(target / run_name(setting.label))
-                    lines = run_lines(found[setting.label], "slice-os")
+                    lines = run_lines(rankings[setting.label], "slice-os")
                     write_lines(files[-1], lines)
-    systems = {name: metrics.measure(found[name]) for name in names}
+    systems = {name: metrics.measure(rankings[name]) for name in names}
     report = RetrievalReport(
         collection=str(folder),
         index=None if index is None else str(index),
@@ -172,11 +182,122 @@ def _compare(
             paired_difference(list(systems[name].per_query[measure].values()), base)
             for name in others
         ]
-        t_tests = holm([one.t_test for one in tested])
-        randomised = holm([one.randomisation for one in tested])
-        for name, one, t_test, randomisation in zip(
-            others, tested, t_tests, randomised, strict=True
+        t_tests = holm([test.t_test for test in tested])
+        randomised = holm([test.randomisation for test in tested])
+        for name, test, *corrected in zip(others, tested, t_tests, randomised, strict=True):
+            yield Comparison(name, measure, test.mean, test.t_test, test.randomisation, *corrected)
+
+
+ASKED_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """How many documents a collection has, which of them are judged, and warnings."""
+
+    documents: int
+    judged: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def survey(collection: Collection) -> Survey:
+    """Read all documents once, so that errors come before anything is encoded."""
+    lines = collection.qrels.document_lines
+    count = 0
+    judged: dict[str, None] = {}
+    for document in collection.documents():
+        count += 1
+        if document.id in lines:
+            judged[document.id] = None
+    if not count:
+        raise EvaluationError(f"{collection.folder} holds no document: add some.")
+    missing = [document for document in lines if document not in judged]
+    if not judged:
+        raise EvaluationError(
+            f"{collection.qrels.file}, line {lines[missing[0]]}, judges the document "
+            f"{missing[0]!r}, and none that it judges is in {collection.folder}: give the "
+            "judgements of these documents."
+        )
+    warning = (
+        f"{len(missing):,} of {len(lines):,} documents that {collection.qrels.file} judges are not "
+        f"in the collection and count as never found, {missing[0]!r} in line {lines[missing[0]]} "
+        "for one."
+        if missing
+        else ""
+    )
+    return Survey(count, tuple(judged), (warning,) if warning else ())
+
+
+@contextmanager
+def collection_index(
+    location: str | None,
+    collection: Collection,
+    surveyed: Survey,
+    update: bool,
+    warn: Callable[[str], object],
+    progress: Callable[[str, int, int], object],
+    **encoding: Any,
+) -> Iterator[Index]:
+    """Give an index of the collection: at `location`, or a temporary one.
+
+    An index that does not exist is made; one that exists is used as it is, unless `update` brings
+    it up to date. `encoding` are arguments of `slice_os.open`.
+    """
+    if location is None:
+        with (
+            tempfile.TemporaryDirectory(prefix="slice-os-") as folder,
+            open_index(f"{folder}/collection.slice", **encoding) as index,
         ):
-            yield Comparison(
-                name, measure, one.mean, one.t_test, one.randomisation, t_test, randomisation
-            )
+            _add(index, collection, surveyed, warn, progress)
+            yield index
+        return
+    used = False if update else _is_used(location, surveyed, warn)
+    with open_index(location, **encoding) as index:
+        if not used:
+            _add(index, collection, surveyed, warn, progress)
+        yield index
+
+
+def _add(
+    index: Index,
+    collection: Collection,
+    surveyed: Survey,
+    warn: Callable[[str], object],
+    progress: Callable[[str, int, int], object],
+) -> None:
+    rejects: list[Reject] = []
+
+    def show(report: IndexReport) -> None:
+        done = report.documents + report.unchanged + report.rejected
+        progress("indexing", done, surveyed.documents)
+
+    index.add(collection.documents(), on_reject=rejects.append, on_progress=show)
+    if rejects:
+        warn(
+            f"{len(rejects):,} documents could not be indexed and count as never found: "
+            f"{rejects[0].place!r} for one, {rejects[0].reason}."
+        )
+
+
+def _is_used(location: str, surveyed: Survey, warn: Callable[[str], object]) -> bool:
+    """Tell whether there is an index at a location, and warn of missing documents."""
+    backend = backend_for(location).open(location)
+    if backend is None:
+        return False
+    ids = iter(surveyed.judged)
+    held = 0
+    with closing(backend):
+        while some := list(islice(ids, ASKED_AT_ONCE)):
+            held += len(backend.stored(some))
+    if not held:
+        raise EvaluationError(
+            f"The index {location} holds none of the documents that are judged: give another "
+            "location, or --update to add the collection."
+        )
+    missing = len(surveyed.judged) - held
+    if missing:
+        warn(
+            f"The index {location} misses {missing:,} of {len(surveyed.judged):,} judged "
+            "documents, which count as never found: give --update to add them."
+        )
+    return True

@@ -65,7 +65,6 @@ class Encoded:
         progress: Callable[[str, int, int], None],
         *,
         max_words: int = MAX_WORDS,
-        statistics: Sequence[str] = (),
         judge: Judge | None = None,
     ) -> None:
         """Take pairs of a query and a passage.
@@ -77,7 +76,6 @@ class Encoded:
             targets: The words of each passage that paraphrase its query.
             progress: Called with a scorer's name, how much is done, and of how much.
             max_words: The longest span.
-            statistics: The texts whose statistics `okapi` takes; the passages if there are none.
             judge: What `judged` asks.
         """
         self.judge = judge
@@ -86,7 +84,6 @@ class Encoded:
         self.passages = passages
         self.progress = progress
         self.lengths = full_range(max_words)
-        self.statistics = statistics or passages
         self._targets = targets
 
     @cached_property
@@ -113,12 +110,12 @@ class Encoded:
     @cached_property
     def words(self) -> list[Words]:
         """The passages' words with their vectors."""
-        found: dict[str, Words] = {}
+        of_passage: dict[str, Words] = {}
         unique = list(dict.fromkeys(self.passages))
         for passage, words in zip(unique, self.encoder.encode_words(unique), strict=True):
-            found[passage] = words
-            self.progress("single pass", len(found), len(unique))
-        return [found[passage] for passage in self.passages]
+            of_passage[passage] = words
+            self.progress("single pass", len(of_passage), len(unique))
+        return [of_passage[passage] for passage in self.passages]
 
     def cosines(self, row: int, lengths: range) -> Float32:
         """Return the cosines ``[lengths, N]`` of a passage's spans with its query."""
@@ -129,21 +126,19 @@ class Encoded:
     @cached_property
     def asking(self) -> list[EncodedQuery]:
         """What the passages' spans are compared with, as in a search."""
-        vectors, encoder = self.asked, self.encoder
-        lengths = [
-            length_window(max(1, count_words(query)), self.lengths[-1]) for query in self.queries
-        ]
-        rows = {query: row for row, query in enumerate(self.queries)}  # one of each
-        asked = encoder.head.project(vectors[list(rows.values())]) if encoder.head else None
-        found = prepare_queries(
-            list(rows),
-            vectors[list(rows.values())],
-            [lengths[row] for row in rows.values()],
-            asked,
-            encoder.pieces,
+        encoder = self.encoder
+        rows = {query: row for row, query in enumerate(self.queries)}  # each query once
+        vectors = self.asked[list(rows.values())]
+        lengths = [length_window(max(1, count_words(query)), self.lengths[-1]) for query in rows]
+        head = encoder.head.project(vectors) if encoder.head else None
+        of_query = dict(
+            zip(
+                rows,
+                prepare_queries(list(rows), vectors, lengths, head, encoder.pieces),
+                strict=True,
+            )
         )
-        own = dict(zip(rows, found, strict=True))
-        return [own[query] for query in self.queries]
+        return [of_query[query] for query in self.queries]
 
     def best(self, row: int, shown: bool = False) -> tuple[SpanTables, ScoredSpan, float] | None:
         """Return the span of a passage that is shown, its cosine, and that in its context.
@@ -171,25 +166,24 @@ class Encoded:
     @cached_property
     def shown(self) -> list[ShownSpan]:
         """The span that a search shows of each passage: the best, encoded alone."""
-        found = [self.best(row, shown=True) for row in range(len(self.queries))]
+        spans = [self.best(row, shown=True) for row in range(len(self.queries))]
         alone = StandaloneVectors(self.encoder)
         asked = alone.encode([question.text for question in self.asking]).astype(np.float64)
-        texts = [one[0].span_text(one[1][:2]) if one else "" for one in found]
+        texts = [span[0].span_text(span[1][:2]) if span else "" for span in spans]
         vectors = alone.encode(texts)
         shown = []
-        for row, one in enumerate(found):
-            if one is None:
+        for row, span in enumerate(spans):
+            if span is None:
                 shown.append(ShownSpan(0, 0, 0.0, False))
                 continue
-            tables, (i, j, cosine), context = one
+            tables, (i, j, cosine), context = span
             if not same_words(texts[row], self.asking[row].text):
                 by_words = np.float64(min(float(asked[row] @ vectors[row]), 1.0))
                 weights = self.asking[row].weights
                 cosine = float(weights.combine(np.float64(context), by_words))
-            packed = tables.packed
-            place = int(packed.starts[i]), int(packed.ends[j - 1])
+            start, end = int(tables.packed.starts[i]), int(tables.packed.ends[j - 1])
             broken = bool(tables.phrasing.costs[j - i - 1, i] > 0)
-            shown.append(ShownSpan(*place, degree(cosine), broken))
+            shown.append(ShownSpan(start, end, degree(cosine), broken))
         return shown
 
     def text(self, row: int, i: int, j: int) -> str:
@@ -209,46 +203,52 @@ def single_pass(encoded: Encoded) -> list[float]:
 
     Orbach et al. (2023), section 3.1.
     """
-    return [_best(encoded, row, encoded.lengths) for row in range(len(encoded.queries))]
+    lengths, scores = encoded.lengths, []
+    for row, words in enumerate(encoded.words):
+        cosine = best_span(encoded.cosines(row, lengths), lengths).cosine if len(words) else -1.0
+        scores.append(max(cosine, -1.0))  # -inf, where no span points anywhere
+    return scores
 
 
 def window(encoded: Encoded) -> list[float]:
     """Score the best span of a length near the query's, as a search without rescoring does."""
-    found = (encoded.best(row) for row in range(len(encoded.queries)))
-    return [one[1].cosine if one else -1.0 for one in found]
+    spans = (encoded.best(row) for row in range(len(encoded.queries)))
+    return [span[1].cosine if span else -1.0 for span in spans]
 
 
 def rescored(encoded: Encoded) -> list[float]:
     """Score the span that a search shows: the best of the window, encoded alone."""
-    return [one.degree for one in encoded.shown]
+    return [span.degree for span in encoded.shown]
 
 
 def judged(encoded: Encoded) -> list[float]:
     """Score the span that a search shows as the judge does, which reads it with the query."""
     judge, shown = cast(Judge, encoded.judge), encoded.shown
     pairs = [
-        (query, Placed(*placed(passage, words.starts, words.ends, one.start, one.end)))
-        if one.end
+        (query, Placed(*placed(passage, words.starts, words.ends, span.start, span.end)))
+        if span.end
         else (query, Placed(""))
-        for query, passage, words, one in zip(
+        for query, passage, words, span in zip(
             encoded.queries, encoded.passages, encoded.words, shown, strict=True
         )
     ]
-    degrees = np.array([one.degree for one in shown], np.float32)
-    found: list[float] = judge.degrees(pairs, degrees).tolist()
-    return found
+    degrees: list[float] = judge.degrees(pairs, np.array(rescored(encoded), np.float32)).tolist()
+    return degrees
 
 
 def n_grams(encoded: Encoded) -> list[float]:
     """Score the best of all spans of 1 to 20 words, each encoded alone (hours without a GPU)."""
     best = np.full(len(encoded.queries), -1.0)
     for start in range(0, len(best), BLOCK):
-        block = _unique(encoded, start)
+        block: dict[str, set[int]] = {}  # the text of each span -> whose it is
+        for row in range(start, min(start + BLOCK, len(best))):
+            for i, j in _spans(encoded, row).tolist():
+                block.setdefault(encoded.text(row, i, j), set()).add(row)
         # Sorted by length, so that a batch pads little.
         order = sorted(block, key=len)
         for first in range(0, len(order), 4096):
-            some = order[first : first + 4096]
-            for text, vector in zip(some, encoded.encoder.encode(some), strict=True):
+            texts = order[first : first + 4096]
+            for text, vector in zip(texts, encoded.encoder.encode(texts), strict=True):
                 for row in block[text]:
                     best[row] = max(best[row], float(encoded.asked[row] @ vector))
         encoded.progress("n-grams", min(start + BLOCK, len(best)), len(best))
@@ -262,12 +262,12 @@ def start_and_end(encoded: Encoded) -> list[float]:
     So does DensePhrases: Lee et al. (2021), Learning Dense Representations of Phrases at Scale,
     section 3.2. The query is taken likewise.
     """
-    found = []
+    scores = []
     queries = encoded.encoder.encode_tokens(encoded.queries)
     passages = encoded.encoder.encode_tokens(encoded.passages)
     for row, (query, tokens) in enumerate(zip(queries, passages, strict=True)):
         if not len(query) or not len(tokens):
-            found.append(-1.0)
+            scores.append(-1.0)
             continue
         begins = encoded.words[row].starts
         first = tokens.starts.searchsorted(begins)
@@ -278,8 +278,8 @@ def start_and_end(encoded: Encoded) -> list[float]:
         spans = _spans(encoded, row)
         i, j = first[spans[:, 0]], last[spans[:, 1] - 1]
         norms = np.maximum(np.sqrt(squares[i] + squares[j]) * size, 1e-12)
-        found.append(float(((heads[i] + tails[j]) / norms).max()))
-    return found
+        scores.append(float(((heads[i] + tails[j]) / norms).max()))
+    return scores
 
 
 def target_in_context(encoded: Encoded) -> list[float]:
@@ -287,15 +287,15 @@ def target_in_context(encoded: Encoded) -> list[float]:
 
     A target that is not found in its passage has no score, NaN.
     """
-    found = []
+    scores = []
     for row, place in enumerate(encoded.places):
         if place is None:
-            found.append(float("nan"))
+            scores.append(float("nan"))
             continue
         vector = vector_between(encoded.words[row], *place)
         norm = float(np.linalg.norm(vector))
-        found.append(float(vector @ encoded.asked[row]) / norm if norm else -1.0)
-    return found
+        scores.append(float(vector @ encoded.asked[row]) / norm if norm else -1.0)
+    return scores
 
 
 def target_alone(encoded: Encoded) -> list[float]:
@@ -309,7 +309,7 @@ def bm25(encoded: Encoded) -> list[float]:
     lengths = [sum(passage.values()) for passage in passages]
     mean = sum(lengths) / max(1, len(lengths))
     holding = Counter(term for passage in passages for term in passage)
-    found = []
+    scores = []
     for query, passage, length in zip(encoded.queries, passages, lengths, strict=True):
         total = 0.0
         for term in terms(query):
@@ -317,34 +317,35 @@ def bm25(encoded: Encoded) -> list[float]:
             if frequency:
                 idf = inverse_document_frequency(len(passages), holding[term])
                 total += idf * frequency / (frequency + K1 * (1 - B + B * length / mean))
-        found.append(total)
-    return found
+        scores.append(total)
+    return scores
 
 
 def okapi(encoded: Encoded) -> list[float]:
-    """Score the passage by Okapi BM25 as rank-bm25 does it, with the statistics of a corpus.
+    """Score the passage by BM25 as SLICE's table 1 has it (Orbach et al., 2023, section 5).
 
-    k1 is 1.5, b .75, and idf ln(N - n + 0.5) - ln(n + 0.5); a negative one, of a term that more
-    than half of the texts hold, becomes a quarter of the mean idf. Orbach et al. (2023), section 5.
+    That is rank-bm25's Okapi: words are cut by `str.split`, the passages are the collection, k1 is
+    1.5, b .75, and idf ln(N - n + 0.5) - ln(n + 0.5); a negative one becomes a quarter of the mean.
     """
-    corpus = [terms(text) for text in encoded.statistics]
-    mean = sum(text.total() for text in corpus) / len(corpus)
-    holding = Counter(term for text in corpus for term in text)
+    passages = [Counter(text.split()) for text in encoded.passages]
+    mean = sum(passage.total() for passage in passages) / len(passages)
+    holding = Counter(word for passage in passages for word in passage)
     idf = {
-        term: math.log(len(corpus) - count + 0.5) - math.log(count + 0.5)
-        for term, count in holding.items()
+        word: math.log(len(passages) - count + 0.5) - math.log(count + 0.5)
+        for word, count in holding.items()
     }
     floor = 0.25 * sum(idf.values()) / max(1, len(idf))
-    found = []
-    for query, passage in zip(encoded.queries, map(terms, encoded.passages), strict=True):
+    idf = {word: floor if weight < 0 else weight for word, weight in idf.items()}
+    scores = []
+    for query, passage in zip(encoded.queries, passages, strict=True):
         norm = 1.5 * (1 - 0.75 + 0.75 * passage.total() / mean)
-        total = 0.0
-        for term, asked in terms(query).items():
-            weight = idf.get(term, 0.0)
-            gain = passage[term] * (1.5 + 1) / (passage[term] + norm)
-            total += asked * (floor if weight < 0 else weight) * gain
-        found.append(total)
-    return found
+        scores.append(
+            sum(
+                idf.get(word, 0.0) * passage[word] * (1.5 + 1) / (passage[word] + norm)
+                for word in query.split()
+            )
+        )
+    return scores
 
 
 SCORERS: Mapping[str, Callable[[Encoded], list[float]]] = {
@@ -372,8 +373,8 @@ def find_words(passage: str, words: str) -> tuple[int, int] | None:
     is found in "party" only if it does not stand alone anywhere.
     """
     bare = regex.sub(r"^[\p{P}\s]+|[\p{P}\s]+$", "", words)
-    for said in filter(None, (words.strip(), bare)):
-        escaped = r"\s+".join(map(regex.escape, said.split()))
+    for target in filter(None, (words.strip(), bare)):
+        escaped = r"\s+".join(map(regex.escape, target.split()))
         whole = rf"(?<!\w){escaped}(?!\w)"
         for pattern, flags in ((whole, 0), (whole, regex.IGNORECASE), (escaped, regex.IGNORECASE)):
             if found := regex.search(pattern, passage, flags):
@@ -389,26 +390,10 @@ def vector_between(words: Words, start: int, end: int) -> Float32:
     return total
 
 
-def _best(encoded: Encoded, row: int, lengths: range) -> float:
-    if not len(encoded.words[row]):
-        return -1.0
-    cosine = best_span(encoded.cosines(row, lengths), lengths).cosine
-    return max(cosine, -1.0)  # -inf, where no span points anywhere
-
-
 def _spans(encoded: Encoded, row: int) -> Int32:
     return enumerate_spans(len(encoded.words[row]), max_words=encoded.lengths[-1])
 
 
-def _unique(encoded: Encoded, start: int) -> dict[str, set[int]]:
-    """Return the texts of all spans of a block of passages, and whose they are."""
-    block: dict[str, set[int]] = {}
-    for row in range(start, min(start + BLOCK, len(encoded.queries))):
-        for i, j in _spans(encoded, row).tolist():
-            block.setdefault(encoded.text(row, i, j), set()).add(row)
-    return block
-
-
-def _dots(one: Float32, other: Float32) -> list[float]:
-    found: list[float] = np.einsum("nd,nd->n", one, other).tolist()
-    return found
+def _dots(first: Float32, second: Float32) -> list[float]:
+    dots: list[float] = np.einsum("nd,nd->n", first, second).tolist()
+    return dots

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.calibrate.calibration import load_stats
+from slice_os.calibration.thresholds import load_stats
 from slice_os.errors import EvaluationError
 
 RESAMPLES = 9999
@@ -37,10 +37,6 @@ def paired_difference(values: Sequence[float], baseline: Sequence[float]) -> Dif
     The tests are Student's paired t-test and Fisher's randomisation test: 9,999 times the signs of
     the differences are drawn anew (every way once, if these are fewer), with a fixed seed. Equal
     values have p = 1.
-
-    Raises:
-        ValueError: There are fewer than two queries.
-        MissingExtraError: scipy is not installed.
     """
     stats = load_stats()
     differences = np.asarray(values, np.float64) - np.asarray(baseline, np.float64)

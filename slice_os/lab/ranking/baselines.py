@@ -9,15 +9,17 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from slice_os.encoders.opposition import stem as english_stem
 from slice_os.errors import QueryError, needs
-from slice_os.lab.ranking.stack import BLOCK_BYTES, Int64, Stack, check_query, cosine_blocks
-from slice_os.lab.ranking.subsequence import NOTHING, THRESHOLD
+from slice_os.lab.ranking.subsequence import (
+    NOTHING,
+    THRESHOLD,
+    Stack,
+    cosine_blocks,
+)
 from slice_os.text import K1, inverse_document_frequency, terms
 from slice_os.types import Float32
 
@@ -31,35 +33,14 @@ def means(documents: Stack) -> Float32:
 
 def maxima(documents: Stack) -> Float32:
     """Return the maximum of each document's sentence vectors in each dimension, ``[D, d]``."""
-    found: Float32 = np.maximum.reduceat(documents.vectors, documents.starts, axis=0)
-    return found
+    most: Float32 = np.maximum.reduceat(documents.vectors, documents.starts, axis=0)
+    return most
 
 
-def average_scores(query: npt.NDArray[Any], means: Float32) -> Float32:
-    """Return the cosine of the query's mean vector with each of `means` ``[D, d]``, ``[D]``."""
-    return vector_scores(check_query(query, means.shape[1]).mean(axis=0), means)
-
-
-def all_pairs_scores(query: npt.NDArray[Any], means: Float32) -> Float32:
-    """Return the mean cosine over all pairs of a query's and a document's sentence, ``[D]``.
-
-    No pair is formed: the mean over pairs of q_i . d_j is the product of the two `means`.
-    """
-    found: Float32 = means @ check_query(query, means.shape[1]).mean(axis=0)
-    return found
-
-
-def maximum_scores(query: npt.NDArray[Any], maxima: Float32) -> Float32:
-    """Return the cosine of the query's maximum in each dimension with `maxima` ``[D, d]``."""
-    return vector_scores(check_query(query, maxima.shape[1]).max(axis=0), maxima)
-
-
-def best_pair_scores(
-    query: npt.NDArray[Any], documents: Stack, block_bytes: int = BLOCK_BYTES
-) -> Float32:
+def best_pair_scores(query: Float32, documents: Stack) -> Float32:
     """Return the cosine of the pair of sentences that are most alike, float32 ``[D]``."""
     scores = np.empty(len(documents.counts), np.float32)
-    for part, cosines in cosine_blocks(query, documents, block_bytes):
+    for part, cosines in cosine_blocks(query, documents):
         lengths = documents.counts[part]
         starts = np.cumsum(lengths) - lengths
         np.maximum.reduceat(cosines.max(axis=0), starts, out=scores[part])
@@ -67,10 +48,7 @@ def best_pair_scores(
 
 
 def threshold_mean_scores(
-    query: npt.NDArray[Any],
-    documents: Stack,
-    threshold: float = THRESHOLD,
-    block_bytes: int = BLOCK_BYTES,
+    query: Float32, documents: Stack, threshold: float = THRESHOLD
 ) -> Float32:
     """Return the cosine of the query's mean with that of the sentences that any of its is like.
 
@@ -78,9 +56,9 @@ def threshold_mean_scores(
     in whatever order; -1 where none does. Float32 ``[D]``.
     """
     scores = np.empty(len(documents.counts), np.float32)
-    mean = check_query(query, documents.vectors.shape[1]).mean(axis=0)
+    mean = query.mean(axis=0)
     row = 0
-    for part, cosines in cosine_blocks(query, documents, block_bytes):
+    for part, cosines in cosine_blocks(query, documents):
         lengths = documents.counts[part]
         alike = cosines.max(axis=0) >= np.float32(threshold)
         vectors = documents.vectors[row : row + len(alike)] * alike[:, None]
@@ -90,24 +68,15 @@ def threshold_mean_scores(
     return scores
 
 
-def vector_scores(query: npt.NDArray[Any], documents: npt.NDArray[Any]) -> Float32:
+def vector_scores(query: Float32, documents: Float32) -> Float32:
     """Return the cosines of one vector ``[d]`` with those of documents ``[D, d]``, ``[D]``.
 
     They need not have length 1; a vector of zeros has the cosine 0.
     """
-    vector = check_query(query[None], documents.shape[1])[0]
-    norms = np.linalg.norm(documents, axis=1) * np.linalg.norm(vector)
+    norms = np.linalg.norm(documents, axis=1) * np.linalg.norm(query)
     scores = np.zeros(len(documents), np.float32)
-    np.divide(documents @ vector, norms, out=scores, where=norms > 0, casting="same_kind")
+    np.divide(documents @ query, norms, out=scores, where=norms > 0, casting="same_kind")
     return scores
-
-
-def length_weights(sentences: int, counts: Int64) -> Float32:
-    """Return n / m for m sentences of the query and n = `counts` of the documents, ``[D]``.
-
-    As published: a document five times as long as the query scores five times as much.
-    """
-    return (counts / sentences).astype(np.float32)
 
 
 class BM25:
@@ -126,13 +95,11 @@ class BM25:
         self._stem = english_stem if stem else str
         self._idf = idf
         self._size = len(texts)
-        found: dict[str, list[tuple[int, int]]] = {}
+        postings: dict[str, list[tuple[int, int]]] = {}
         for number, text in enumerate(texts):
             for term, count in self._terms(text).items():
-                found.setdefault(term, []).append((number, count))
-        self._postings: dict[str, Int64] = {
-            term: np.array(entries, np.int64) for term, entries in found.items()
-        }
+                postings.setdefault(term, []).append((number, count))
+        self._postings = {term: np.array(rows, np.int64) for term, rows in postings.items()}
 
     def scores(self, query: str) -> Float32:
         """Return the score of each document, float32 ``[D]``; 0 where no term is shared."""
@@ -177,7 +144,7 @@ class Doc2Vec:
             from gensim.models import doc2vec
         self._seed = seed
         tagged = [doc2vec.TaggedDocument(_content(text), [k]) for k, text in enumerate(texts)]
-        if not any(one.words for one in tagged):
+        if not any(text.words for text in tagged):
             raise QueryError("Doc2vec has no word to learn from: give texts to train it on.")
         # One worker and a hash of our own: threads and Python's salted hashes change the vectors.
         self._model = doc2vec.Doc2Vec(
@@ -195,11 +162,11 @@ class Doc2Vec:
 
     def encode(self, texts: Iterable[str]) -> Float32:
         """Return the inferred vectors of texts, float32 ``[n, dimension]``; see `vector_scores`."""
-        found = []
+        vectors = []
         for text in texts:
             self._model.random.seed(self._seed)
-            found.append(self._model.infer_vector(_content(text)))
-        return np.stack(found)
+            vectors.append(self._model.infer_vector(_content(text)))
+        return np.stack(vectors)
 
 
 def _content(text: str) -> list[str]:

@@ -12,10 +12,10 @@ from slice_os.encoders import Encoder, EncoderLike, load_encoder
 from slice_os.errors import QueryError, needs
 from slice_os.lab.ranking import baselines
 from slice_os.lab.ranking.baselines import BM25, Doc2Vec
-from slice_os.lab.ranking.stack import Stack
 from slice_os.lab.ranking.subsequence import (
     THRESHOLD,
     Score,
+    Stack,
     check_threshold,
     lcs_pairs,
     lcs_scores,
@@ -62,6 +62,11 @@ class _Query:
     @cached_property
     def vectors(self) -> Float32:
         return self.encoder.encode(self.sentences)
+
+    @cached_property
+    def mean(self) -> Float32:
+        mean: Float32 = self.vectors.mean(axis=0)
+        return mean
 
 
 class SentenceRanker:
@@ -121,10 +126,13 @@ class SentenceRanker:
             "threshold-mean": lambda query: baselines.threshold_mean_scores(
                 query.vectors, self._stack, self._threshold
             ),
-            "average": lambda query: baselines.average_scores(query.vectors, self._means),
-            "maximum": lambda query: baselines.maximum_scores(query.vectors, self._maxima),
+            "average": lambda query: baselines.vector_scores(query.mean, self._means),
+            "maximum": lambda query: baselines.vector_scores(
+                query.vectors.max(axis=0), self._maxima
+            ),
             "best-pair": lambda query: baselines.best_pair_scores(query.vectors, self._stack),
-            "all-pairs": lambda query: baselines.all_pairs_scores(query.vectors, self._means),
+            # The mean over pairs of q_i . d_j is the product of the two means: no pair is formed.
+            "all-pairs": lambda query: self._means @ query.mean,
             "vector": self._vector,
             "doc2vec": self._by_doc2vec,
             "bm25": partial(self._bm25, stem=True, idf=True),
@@ -150,7 +158,8 @@ class SentenceRanker:
             query: A text, or its sentences.
             method: One of `methods`; docs/ranking.md has their formulas.
             size: At most how many.
-            length_weighted: Multiply scores by `baselines.length_weights`.
+            length_weighted: Multiply scores by n / m, the numbers of sentences of document and
+                query: as published, a document five times as long scores five times as much.
 
         Raises:
             QueryError: The query has no sentence, the method is unknown, or the size is below 1.
@@ -159,11 +168,11 @@ class SentenceRanker:
         """
         if size < 1:
             raise QueryError(f"{size} documents cannot be shown: ask for at least 1.")
-        asked = self._asked(query)
-        scores = self._scored(asked, method, length_weighted)
+        cut = _Query(self._cut("The query", query), self._encoder)
+        scores = self._scored(cut, method, length_weighted)
         best = np.argsort(-evened(scores), kind="stable")[:size]
         return [
-            RankedDocument(self.ids[k], float(scores[k]), self._pairs(asked, k))
+            RankedDocument(self.ids[k], float(scores[k]), self._pairs(cut, k))
             for k in best.tolist()
             if scores[k] > 0
         ]
@@ -172,17 +181,15 @@ class SentenceRanker:
         self, query: Text, method: str = DEFAULT, *, length_weighted: bool = False
     ) -> Float32:
         """Return all documents' scores in the order of `ids`, float32 ``[D]``; see `rank`."""
-        return self._scored(self._asked(query), method, length_weighted)
-
-    def _asked(self, query: Text) -> _Query:
-        return _Query(self._cut("The query", query), self._encoder)
+        cut = _Query(self._cut("The query", query), self._encoder)
+        return self._scored(cut, method, length_weighted)
 
     def _cut(self, name: str, text: Text) -> list[str]:
         cut = cut_sentences(text, self._language) if isinstance(text, str) else text
-        found = [sentence for sentence in cut if sentence.strip()]
-        if not found:
+        sentences = [sentence for sentence in cut if sentence.strip()]
+        if not sentences:
             raise QueryError(f"{name} holds no sentence: leave it out, or write at least one.")
-        return found
+        return sentences
 
     def _scored(self, query: _Query, method: str, length_weighted: bool) -> Float32:
         if method not in self._methods:
@@ -191,19 +198,20 @@ class SentenceRanker:
             )
         scores = self._methods[method](query)
         if length_weighted:
-            scores = scores * baselines.length_weights(len(query.sentences), self._stack.counts)
+            weights = self._stack.counts / len(query.sentences)
+            scores = scores * weights.astype(np.float32)
         return scores
 
     def _pairs(self, query: _Query, number: int) -> tuple[SentencePair, ...]:
         sentences = self._sentences[number]
-        found = lcs_pairs(query.vectors, self._stack.document(number), self._threshold)
+        pairs = lcs_pairs(query.vectors, self._stack.document(number), self._threshold)
         return tuple(
             SentencePair(query.sentences[pair.query], sentences[pair.document], pair.cosine)
-            for pair in found
+            for pair in pairs
         )
 
     def _lcs(self, query: _Query, score: Score) -> Float32:
-        return lcs_scores(query.vectors, self._stack, None, self._threshold, score=score)
+        return lcs_scores(query.vectors, self._stack, self._threshold, score=score)
 
     def _vector(self, query: _Query) -> Float32:
         return baselines.vector_scores(self._encoder.encode([query.text])[0], self._whole)
@@ -269,9 +277,6 @@ def cut_sentences(text: str, language: str = "en") -> list[str]:
     """
     with needs("Cutting texts into sentences", "ranking"):
         from sentencex import segment
-    found = [
-        sentence.strip()
-        for line in unwrap(text).splitlines()
-        for sentence in segment(language, line)
-    ]
-    return [sentence for sentence in found if sentence]
+    lines = unwrap(text).splitlines()
+    cut = (sentence.strip() for line in lines for sentence in segment(language, line))
+    return [sentence for sentence in cut if sentence]

@@ -20,6 +20,7 @@ a running maximum, which numpy computes for thousands of documents at once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -27,10 +28,17 @@ import numpy as np
 import numpy.typing as npt
 
 from slice_os.errors import QueryError
-from slice_os.lab.ranking.stack import BLOCK_BYTES, Int64, Stack, cosine_blocks, stack
 from slice_os.types import Float32
 
+Int64 = npt.NDArray[np.int64]
+
+BLOCK_BYTES = 32 << 20
+"""Bytes of cosines that are held at once."""
+_UNIT = 1 + 1e-3
+
+
 THRESHOLD = 0.4
+"""The least cosine of two sentences that match."""
 NOTHING = -1.0
 """The cosine of a document in which nothing matches."""
 Score = Literal["cosine", "sum", "count"]
@@ -38,6 +46,67 @@ _PADDED = 1.25
 """The longest of the documents padded together has at most this many times the shortest's rows."""
 _FEW = 64
 """Of fewer documents at once a call for each row costs more than it saves."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stack:
+    """The sentence vectors of all documents, one document after the other.
+
+    `vectors` is float32 ``[total, d]``, unit rows (a row of zeros matches nothing); `counts` is
+    int64 ``[D]``, how many rows each document has, at least 1.
+    """
+
+    vectors: Float32
+    counts: Int64
+
+    @classmethod
+    def of(cls, documents: Sequence[npt.NDArray[Any]]) -> Stack:
+        """Return the stack of arrays ``[n, d]``, one a document."""
+        if not len(documents):
+            raise QueryError("There is no document to rank: give at least one.")
+        if len({np.shape(document)[1:] for document in documents}) > 1:
+            raise QueryError("The documents' vectors differ in dimension: encode all by one model.")
+        counts = np.array([len(document) for document in documents], np.int64)
+        if counts.min() < 1:
+            raise QueryError(f"Document {int(counts.argmin())} has no sentence: leave it out.")
+        return cls(np.concatenate(documents).astype(np.float32, copy=False), counts)
+
+    @property
+    def starts(self) -> Int64:
+        """The first row of each document, int64 ``[D]``."""
+        return np.cumsum(self.counts) - self.counts
+
+    def document(self, number: int) -> Float32:
+        """Return the vectors of one document, float32 ``[n, d]``, a view."""
+        start = int(self.counts[:number].sum())
+        return self.vectors[start : start + int(self.counts[number])]
+
+
+def cosine_blocks(query: Float32, documents: Stack) -> Iterator[tuple[slice, Float32]]:
+    """Yield which documents, and the cosines of each query sentence with their rows.
+
+    Cosines are float32 ``[m, rows]``, at most `BLOCK_BYTES` of them; a document that has more is
+    a block of its own.
+    """
+    dimension = documents.vectors.shape[1]
+    if query.ndim != 2 or not len(query) or query.shape[1] != dimension:
+        raise QueryError(
+            f"The query's vectors {query.shape} are not rows of {dimension} dimensions as the "
+            "documents' are: give one for each sentence, by the same model."
+        )
+    ends = np.cumsum(documents.counts)
+    rows = max(1, BLOCK_BYTES // (query.itemsize * len(query)))
+    first, start = 0, 0
+    while first < len(ends):
+        last = max(first + 1, int(ends.searchsorted(start + rows, side="right")))
+        cosines = query @ documents.vectors[start : ends[last - 1]].T
+        if not (cosines.max() <= _UNIT and cosines.min() >= -_UNIT):
+            raise QueryError(
+                f"A vector of the query or of documents {first} to {last - 1} is not finite or not "
+                "of length 1: encode the texts again, or divide each row by its norm."
+            )
+        yield slice(first, last), cosines
+        first, start = last, int(ends[last - 1])
 
 
 class MatchedPair(NamedTuple):
@@ -50,12 +119,10 @@ class MatchedPair(NamedTuple):
 
 def lcs_scores(
     query: npt.NDArray[Any],
-    documents: Stack | npt.NDArray[Any] | Sequence[npt.NDArray[Any]],
-    counts: npt.NDArray[Any] | None = None,
+    documents: Stack | Sequence[npt.NDArray[Any]],
     threshold: float = THRESHOLD,
     *,
     score: Score = "sum",
-    block_bytes: int = BLOCK_BYTES,
 ) -> Float32:
     """Return the score of each document's best matching with the query, float32 ``[D]``.
 
@@ -67,21 +134,19 @@ def lcs_scores(
 
     Args:
         query: Unit vectors of the query's sentences in order, ``[m, d]``.
-        documents: Unit vectors of all documents' sentences, ``[total, d]``, or an array for each.
-        counts: How many rows each document has, ``[D]``, where `documents` is one array.
+        documents: Unit vectors of the documents' sentences, an array ``[n, d]`` for each.
         threshold: The least cosine of two sentences that match, above 0, at most 1.
         score: As above.
-        block_bytes: How many bytes of cosines to hold at once; about three times as much is used.
 
     Raises:
         QueryError: There is nothing to rank, the vectors do not fit together or are no unit
             vectors, or the threshold is not one.
     """
-    stacked = stack(documents, counts)
     check_threshold(threshold)
-    asked = np.asarray(query, np.float32)
+    stacked = documents if isinstance(documents, Stack) else Stack.of(documents)
+    query = np.asarray(query, np.float32)
     scores = np.empty(len(stacked.counts), np.float32)
-    for part, cosines in cosine_blocks(query, stacked, block_bytes):
+    for part, cosines in cosine_blocks(query, stacked):
         lengths = stacked.counts[part]
         starts = np.cumsum(lengths) - lengths
         weights = _weights(cosines, threshold, score)
@@ -89,7 +154,7 @@ def lcs_scores(
             table = _table(weights, starts[bucket], lengths[bucket])
             numbers = part.start + bucket
             if score == "cosine":
-                scores[numbers] = _cosines(table, asked, stacked, numbers)
+                scores[numbers] = _cosines(table, query, stacked, numbers)
             else:
                 scores[numbers] = table[-1, -1]
     return scores
@@ -110,11 +175,11 @@ def lcs_pairs(
         QueryError: As for `lcs_scores`.
     """
     check_threshold(threshold)
-    stacked = stack([document])
-    _, cosines = next(cosine_blocks(query, stacked))
+    stacked = Stack.of([document])
+    _, cosines = next(cosine_blocks(np.asarray(query, np.float32), stacked))
     table = _table(_weights(cosines, threshold, score), stacked.starts, stacked.counts)
-    found = [(int(i[0]), int(j[0])) for _, i, j in _matched(table, stacked.counts)]
-    return [MatchedPair(i, j, float(cosines[i, j])) for i, j in reversed(found)]
+    pairs = [(int(i[0]), int(j[0])) for _, i, j in _matched(table, stacked.counts)]
+    return [MatchedPair(i, j, float(cosines[i, j])) for i, j in reversed(pairs)]
 
 
 def check_threshold(threshold: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import regex
 
 from slice_os.encoders import Encoder
 from slice_os.lab.topics.learning import TopicMatrix
-from slice_os.lab.topics.vectors import Prepared
+from slice_os.lab.topics.modelling import Prepared
 from slice_os.lab.topics.vocabulary import LONGEST, Vocabulary, is_content
 from slice_os.spans import full_range, span_cosines, span_norms, spans_above, word_scores
 from slice_os.text import phrasing, sentence_ends
@@ -89,23 +89,14 @@ def describe(
 ) -> tuple[list[Topic], Ints]:
     """Return the topics that have a passage, the largest first, and the passages' topics.
 
-    Args:
-        found: The passages and the vocabulary.
-        matrix: The topics.
-        encoder: What encoded them.
-        nearest: Describe topics by their nearest phrases, as published, whatever they repeat.
-
-    Returns:
-        The topics, and int64 ``[n]``: the place in them of each passage's largest topic.
+    The latter are int64 ``[n]``: the place of each passage's largest topic. With `nearest`, topics
+    are described by their nearest phrases, as published, whatever they repeat.
     """
     shares = matrix.shares()
     kept, topics_of = kept_topics(shares)
     shares, rows = shares[:, kept], matrix.rows[kept]
     cosines = matrix.cosines(found.items)[:, kept]
-    told = [
-        first_items(found.vocabulary, cosines[:, k], PHRASES, nearest=nearest)
-        for k in range(len(kept))
-    ]
+    phrases = [first_items(found.vocabulary, column, PHRASES, nearest) for column in cosines.T]
     best = []
     for k in range(len(kept)):
         own = np.flatnonzero(topics_of == k)
@@ -119,7 +110,8 @@ def describe(
             len(best[k]),
             float(shares[:, k].mean()),
             tuple(
-                TopicPhrase(items[row], int(counts[row]), float(cosines[row, k])) for row in told[k]
+                TopicPhrase(items[row], int(counts[row]), float(cosines[row, k]))
+                for row in phrases[k]
             ),
             tuple(sentences[k]),
             tuple(_examples(found.passages, shares[:, k], best[k], rows[k], encoder)),
@@ -133,11 +125,8 @@ def describe(
 def kept_topics(shares: npt.NDArray[Any]) -> tuple[Ints, Ints]:
     """Return the topics that are the largest of a passage, and which of these each passage has.
 
-    Args:
-        shares: ``[n, K]``, how far each passage is of each topic.
-
-    Returns:
-        int64 ``[T]``, topics, those of the most passages first; int64 ``[n]``, places in them.
+    `shares` ``[n, K]`` say how far each passage is of each topic. Topics are int64 ``[T]``, those
+    of the most passages first, and passages have places in them, int64 ``[n]``.
     """
     largest = shares.argmax(axis=1)
     sizes = np.bincount(largest, minlength=shares.shape[1])
@@ -148,50 +137,40 @@ def kept_topics(shares: npt.NDArray[Any]) -> tuple[Ints, Ints]:
 
 
 def first_items(
-    vocabulary: Vocabulary, cosines: Float32, count: int, *, nearest: bool = False
+    vocabulary: Vocabulary, cosines: Float32, count: int, nearest: bool = False
 ) -> list[int]:
     """Return the rows of the items that say best what a topic is.
 
     As published, those nearest to it: rare and long phrases, and ten ways to write the same one. By
     default an item counts by its cosine times the square root of the logarithm of how often it
     occurs, and one that shares half of its words with a better one is left out.
-
-    Args:
-        vocabulary: The items.
-        cosines: float32 ``[V]``, their cosines with the topic.
-        count: How many are wanted.
-        nearest: As published.
     """
     scores = cosines if nearest else cosines * np.sqrt(np.log(vocabulary.counts))
     order = np.argsort(-scores, kind="stable")
     if nearest:
         return [int(row) for row in order[:count]]
     chosen: list[int] = []
-    said: list[frozenset[str]] = []
+    words_of: list[frozenset[str]] = []
     for row in order[:NEAREST].tolist():
         if chosen and cosines[row] <= 0:
             break
         words = frozenset(filter(is_content, vocabulary.items[row].split(" ")))
-        if all(2 * len(words & one) < len(words | one) for one in said):
+        if all(2 * len(words & other) < len(words | other) for other in words_of):
             chosen.append(row)
-            said.append(words)
+            words_of.append(words)
         if len(chosen) == count:
             break
     return chosen
 
 
-def _unit(rows: Float32) -> Float32:
-    found: Float32 = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
-    return found
-
-
 def _places(rows: Float32) -> list[tuple[float, float]]:
     """Return the two principal components of the topics' directions, each scaled to -1 to 1."""
-    moved = _unit(rows) - _unit(rows).mean(axis=0)
+    unit = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+    moved = unit - unit.mean(axis=0)
     left, sizes, _ = np.linalg.svd(moved, full_matrices=False)
     flat = np.zeros((len(rows), 2))
-    some = min(2, left.shape[1])
-    flat[:, :some] = left[:, :some] * sizes[:some]
+    axes = min(2, left.shape[1])
+    flat[:, :axes] = left[:, :axes] * sizes[:axes]
     flat /= np.maximum(np.abs(flat).max(axis=0), 1e-9)
     return [(float(x), float(y)) for x, y in flat]
 
@@ -203,24 +182,29 @@ def _sentences(
 
     Wang et al. (2021), section A.4: sentences beside the phrases, encoded alone.
     """
-    said = [
+    cut = [
         list(
-            dict.fromkeys(one for row in some[:SEARCHED] for one in _cut(found.passages[row].text))
+            dict.fromkeys(
+                sentence
+                for row in passages[:SEARCHED]
+                for sentence in _cut(found.passages[row].text)
+            )
         )
-        for some in best
+        for passages in best
     ]
-    every = list(dict.fromkeys(one for some in said for one in some))
-    places = {one: k for k, one in enumerate(every)}
-    vectors = matrix.prepared(encoder.encode(every))
+    places: dict[str, int] = {}
+    for sentence in chain.from_iterable(cut):
+        places.setdefault(sentence, len(places))
+    vectors = matrix.prepared(encoder.encode(list(places)))
     chosen = []
-    for some, row in zip(said, rows, strict=True):
-        scores = vectors[[places[one] for one in some]] @ row
-        chosen.append([some[k] for k in np.argsort(-scores, kind="stable")[:SENTENCES]])
+    for sentences, row in zip(cut, rows, strict=True):
+        scores = vectors[[places[sentence] for sentence in sentences]] @ row
+        chosen.append([sentences[k] for k in np.argsort(-scores, kind="stable")[:SENTENCES]])
     return chosen
 
 
 def _cut(text: str) -> Iterator[str]:
-    runs = [one.span() for one in _RUN.finditer(text)]
+    runs = [run.span() for run in _RUN.finditer(text)]
     ends = np.array([end for _, end in runs])
     for i, j in pairwise(np.flatnonzero(sentence_ends(text, ends)).tolist()):
         yield " ".join(text[runs[i][0] : runs[j - 1][1]].split())
@@ -234,9 +218,9 @@ def _examples(
         chosen.setdefault(passages[k].document, k)
         if len(chosen) == EXAMPLES:
             break
-    some = [passages[k] for k in chosen.values()]
-    encoded = encoder.encode_words([one.text for one in some])
-    for k, passage, words in zip(chosen.values(), some, encoded, strict=True):
+    shown = [passages[k] for k in chosen.values()]
+    encoded = encoder.encode_words([passage.text for passage in shown])
+    for k, passage, words in zip(chosen.values(), shown, encoded, strict=True):
         marks = tuple(_marks(passage.text, words, row))
         yield Example(
             passage.document, passage.start, passage.end, passage.text, float(shares[k]), marks
@@ -257,4 +241,4 @@ def _marks(text: str, words: Words, row: Float32) -> list[tuple[int, int]]:
     if not cosines.size or cosines.max() <= 0:
         return []
     spans = spans_above(cosines, lengths, float(cosines.max()) * WORTH, costs)[:MARKS]
-    return sorted((int(words.starts[one.i]), int(words.ends[one.j - 1])) for one in spans)
+    return sorted((int(words.starts[span.i]), int(words.ends[span.j - 1])) for span in spans)

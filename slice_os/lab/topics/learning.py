@@ -62,11 +62,7 @@ class TopicMatrix:
     """
 
     def __init__(self, wanted: Learning, vectors: Float32) -> None:
-        """Take the passages' vectors, float32 ``[n, d]``, of length 1 or 0.
-
-        Raises:
-            TrainingError: There are too few different ones.
-        """
+        """Take the passages' vectors, float32 ``[n, d]``, of length 1 or 0."""
         different = len(np.unique(vectors.round(4), axis=0)) if len(vectors) else 0
         if different < 2:
             raise TrainingError(
@@ -111,14 +107,7 @@ class TopicMatrix:
         return found
 
     def learn(self, progress: Callable[[int], object]) -> None:
-        """See every passage once more.
-
-        Args:
-            progress: Told of how many passages are seen, those of the epochs before included.
-
-        Raises:
-            TrainingError: The loss is not a number.
-        """
+        """See every passage once more; `progress` is told of all passages seen so far."""
         wanted, count = self._wanted, len(self._vectors)
         rng = np.random.default_rng([wanted.seed, self.epoch])
         order = rng.permutation(count)

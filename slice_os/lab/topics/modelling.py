@@ -2,23 +2,165 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slice_os.encoders import EncoderLike, open_encoder
-from slice_os.errors import TrainingError, needs
-from slice_os.lab.topics.vocabulary import LEAST, MOST
-from slice_os.types import Document, Plain
+from slice_os.encoders import Encoder, EncoderLike, open_encoder
+from slice_os.errors import CorpusError, TrainingError, needs
+from slice_os.lab.topics.vocabulary import (
+    LEAST,
+    MOST,
+    Texts,
+    Vocabulary,
+    mine_vocabulary,
+    read_texts,
+)
+from slice_os.lab.train.run import RunFolder
+from slice_os.text import split
+from slice_os.types import Document, Float32, Passage, Plain
 
 if TYPE_CHECKING:
     from slice_os.lab.topics.describing import Topic
     from slice_os.lab.topics.learning import Learning, TopicMatrix
-    from slice_os.lab.topics.vectors import Prepared, Progress, State
+
+
+SECONDS = 60
+"""Between states that an interrupted run goes on from."""
+BLOCK = 512
+"""Texts that are encoded together."""
+
+Progress = Callable[[str, int, int], object]
+"""Told what is done, how much of it, and of how much."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """What topics are learnt from and described with.
+
+    Attributes:
+        passages: Those of which the encoder knows a word.
+        texts: Their words.
+        vocabulary: What topics are described with.
+        vectors: float32 ``[n, d]``, the passages' unit vectors.
+        items: float32 ``[V, d]``, the vocabulary's.
+    """
+
+    passages: list[Passage]
+    texts: Texts
+    vocabulary: Vocabulary
+    vectors: Float32
+    items: Float32
+
+
+class State:
+    """What is saved of a run, in its folder if it has one."""
+
+    def __init__(self, folder: Path | None, about: dict[str, Any]) -> None:
+        """Open or make the folder; see `RunFolder`."""
+        self._run = RunFolder(folder, about) if folder else None
+        self._state: dict[str, Any] = (self._run and self._run.load()) or {}
+
+    def get(self, name: str) -> Any:
+        """Return what was saved under a name, or None."""
+        return self._state.get(name)
+
+    def save(self, **values: Any) -> None:
+        """Save values beside those of other names."""
+        self._state |= values
+        if self._run:
+            self._run.save(self._state)
+
+
+def read_passages(corpus: Iterable[Document]) -> list[Passage]:
+    """Return the passages of documents."""
+    passages = [passage for document in corpus for passage in split(document)]
+    if not passages:
+        raise CorpusError("There is no text to find topics in: give files that hold some.")
+    return passages
+
+
+def prepare(
+    passages: Sequence[Passage],
+    encoder: Encoder,
+    folder: Path | None,
+    least: int,
+    most: int,
+    progress: Progress,
+) -> tuple[Prepared, State]:
+    """Mine the vocabulary, of `most` phrases that occur `least` times, and encode it and passages.
+
+    Vectors are saved in the folder now and then, and at an interrupt.
+    """
+    texts = read_texts(passage.text for passage in passages)
+    vocabulary = mine_vocabulary(texts, least, most)
+    if not vocabulary.items:
+        raise TrainingError(
+            f"No word of the text, function words aside, occurs {least} times, so there is nothing "
+            "to describe topics with: give more text, or a smaller --least."
+        )
+    info = encoder.info
+    about = {
+        "texts": _hash(part for passage in passages for part in (passage.document, passage.text)),
+        "vocabulary": _hash(vocabulary.items),
+        "encoder": [info.weights_hash, info.precision, info.dimension],
+    }
+    state = State(folder, about)
+    items = _encode(encoder, vocabulary.items, "phrases", state, progress)
+    vectors = _encode(encoder, [passage.text for passage in passages], "passages", state, progress)
+    known = np.flatnonzero(vectors.any(axis=1))
+    if not len(known):
+        raise TrainingError(
+            f"The encoder {encoder.info.name} knows no word of the text: give another --encoder."
+        )
+    if len(known) < len(passages):
+        passages = [passages[k] for k in known.tolist()]
+        texts, vectors = read_texts(passage.text for passage in passages), vectors[known]
+    return Prepared(list(passages), texts, vocabulary, vectors, items), state
+
+
+def _hash(texts: Iterable[str]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for text in texts:
+        digest.update(f"{text}\0".encode())
+    return digest.hexdigest()
+
+
+def _encode(
+    encoder: Encoder, texts: Sequence[str], name: str, state: State, progress: Progress
+) -> Float32:
+    """Return the unit vectors of texts, ``[n, d]``; those saved are not encoded again."""
+    import torch
+
+    vectors = np.zeros((len(texts), encoder.info.dimension), np.float32)
+    before = state.get(name)
+    done = 0 if before is None else len(before)
+    if before is not None:
+        vectors[:done] = before.numpy()
+
+    def save() -> None:
+        state.save(**{name: torch.from_numpy(vectors[:done].astype(np.float16))})
+
+    begun, saved = done, time.monotonic()
+    try:
+        while done < len(texts):
+            block = encoder.encode(texts[done : done + BLOCK])
+            # As they are saved, so that a run that was interrupted ends like one that was not.
+            vectors[done : done + len(block)] = block.astype(np.float16)
+            done += len(block)
+            progress(name, done, len(texts))
+            if time.monotonic() - saved > SECONDS:
+                save()
+                saved = time.monotonic()
+    finally:
+        if done > begun:
+            save()
+    return vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +234,7 @@ def topics(
         import torch  # noqa: F401
     from slice_os.lab.topics.describing import describe
     from slice_os.lab.topics.learning import Learning
-    from slice_os.lab.topics.vectors import prepare, read_passages
+    from slice_os.lab.topics.modelling import prepare, read_passages
 
     if k < 2 or epochs < 1 or least < 2 or most < 0:
         raise TrainingError(
@@ -100,12 +242,12 @@ def topics(
             "asked for: give 2 topics, 1 epoch, 2 times and 0 phrases, or more."
         )
     begun = time.monotonic()
-    told = progress or (lambda name, done, count: None)
+    show = progress or (lambda name, done, count: None)
     passages = read_passages(corpus)
     with open_encoder(encoder, device, threads) as loaded:
         folder = Path(output) if output is not None else None
-        found, state = prepare(passages, loaded, folder, least, most, told)
-        matrix = learn(found, Learning(k=k, seed=seed, epochs=epochs), state, told)
+        found, state = prepare(passages, loaded, folder, least, most, show)
+        matrix = learn(found, Learning(k=k, seed=seed, epochs=epochs), state, show)
         described, of_passages = describe(found, matrix, loaded, nearest)
     return TopicReport(
         k,
@@ -125,7 +267,7 @@ def topics(
 def learn(found: Prepared, wanted: Learning, state: State, progress: Progress) -> TopicMatrix:
     """Return the topics' rows, learnt from the last saved epoch on."""
     from slice_os.lab.topics.learning import TopicMatrix
-    from slice_os.lab.topics.vectors import SECONDS
+    from slice_os.lab.topics.modelling import SECONDS
 
     matrix = TopicMatrix(wanted, found.vectors)
     if saved := state.get("learning"):
@@ -143,16 +285,11 @@ def learn(found: Prepared, wanted: Learning, state: State, progress: Progress) -
 
 
 def largest_topics(found: Prepared, of_passages: Any, count: int) -> dict[str, int]:
-    """Return of each document the topic that most of its passages have, as a place from 0.
+    """Return of each document the topic that most of its passages have, the first of equal ones.
 
-    Of topics of as many passages, the first.
-
-    Args:
-        found: The passages.
-        of_passages: int ``[n]``, the topic of each.
-        count: How many topics there are.
+    `of_passages` is the topic of each passage, int ``[n]``, from 0 to `count`.
     """
     votes: dict[str, Any] = {}
     for passage, topic in zip(found.passages, of_passages.tolist(), strict=True):
         votes.setdefault(passage.document, np.zeros(count, np.int64))[topic] += 1
-    return {document: int(some.argmax()) for document, some in votes.items()}
+    return {document: int(counts.argmax()) for document, counts in votes.items()}

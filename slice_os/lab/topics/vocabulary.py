@@ -102,9 +102,9 @@ def read_texts(texts: Iterable[str]) -> Texts:
     bounds = [0]
     for text in texts:
         text = normalize("NFC", text)
-        spans = [one.span() for one in _WORD.finditer(text)]
-        said = (text[start:end].lower().replace("’", "'") for start, end in spans)
-        ids.append(np.array([known.setdefault(word, len(known)) for word in said], np.int64))
+        spans = [word.span() for word in _WORD.finditer(text)]
+        words = (text[start:end].lower().replace("’", "'") for start, end in spans)
+        ids.append(np.array([known.setdefault(word, len(known)) for word in words], np.int64))
         ended = sentence_ends(text, np.array([end for _, end in spans]))[: len(spans)]
         apart = [True, *(bool(text[end:start].strip()) for (_, end), (start, _) in pairwise(spans))]
         joined.append(~(ended | np.array(apart[: len(spans)], bool)))
@@ -141,10 +141,12 @@ def mine_vocabulary(texts: Texts, least: int = LEAST, most: int = MOST) -> Vocab
         for start, count in zip(
             runs.starts[kept].tolist(), runs.counts[kept].tolist(), strict=True
         ):
-            said = " ".join(texts.words[k] for k in texts.ids[start : start + length].tolist())
-            (phrases if length > 1 else words).append((count, said))
+            text = " ".join(texts.words[k] for k in texts.ids[start : start + length].tolist())
+            (phrases if length > 1 else words).append((count, text))
         held = np.where(says, runs.counts, inside)
-    both = [*_first(words, len(words)), *_first(phrases, most)]
+    words.sort(key=lambda item: (-item[0], item[1]))
+    phrases.sort(key=lambda item: (-item[0], item[1]))
+    both = [*words, *phrases[:most]]
     return Vocabulary([text for _, text in both], np.array([count for count, _ in both], np.int64))
 
 
@@ -223,7 +225,3 @@ def _number(
     frequent = counts >= least
     numbers[places] = np.where(frequent, np.cumsum(frequent) - 1, -1)[inverse]
     return numbers, places[first[frequent]], counts[frequent].astype(np.int64)
-
-
-def _first(found: list[tuple[int, str]], most: int) -> list[tuple[int, str]]:
-    return sorted(found, key=lambda one: (-one[0], one[1]))[:most]

@@ -18,8 +18,7 @@ from torch.nn import functional
 from slice_os.encoders import Encoder
 from slice_os.errors import TrainingError
 from slice_os.exporters.pooled import PooledModel, WordVectors
-from slice_os.lab.train.best_spans import best_spans
-from slice_os.lab.train.losses import blended, matrix_loss, similarities
+from slice_os.lab.train.losses import best_spans, blended, matrix_loss, similarities
 from slice_os.lab.train.recipe import Distillation, Ranking
 from slice_os.lab.train.sampling import Passages, spans_of
 from slice_os.lab.train.student import Objective, Student
@@ -125,14 +124,9 @@ class SpanDistillation(Objective):
         second: Encoder | None = None,
         ranking: RankingDistillation | None = None,
     ) -> None:
-        """Take the teachers.
+        """Take a teacher of the student's space, and a second of any space.
 
-        Args:
-            settings: The recipe's table.
-            passages: What is drawn from.
-            teacher: Of the student's space.
-            second: Of any space.
-            ranking: Its passages, once encoded, serve both objectives.
+        The passages of `ranking`, once encoded, serve both objectives.
         """
         self._settings = settings
         self._passages = passages

@@ -1,25 +1,85 @@
-"""Objectives with labels: triples (SLICE's own) and pairs of known similarity."""
+"""Objectives with labels: triples, SLICE's and Phrase-BERT's, and pairs of known similarity."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from slice_os.calibration.rows import numbered_lines
+from slice_os.errors import TrainingError
 from slice_os.exporters.pooled import WordVectors
-from slice_os.lab.train.best_spans import best_spans
-from slice_os.lab.train.losses import in_batch_loss, slice_loss
-from slice_os.lab.train.recipe import Pairs, Slice
+from slice_os.lab.train.losses import best_spans, in_batch_loss, slice_loss
+from slice_os.lab.train.recipe import Pairs, Slice, Triplets
 from slice_os.lab.train.sampling import FILLERS, Passages, ScoredPair, place
 from slice_os.lab.train.student import Objective, Student
-from slice_os.lab.train.triples import TripleBatches
 from slice_os.spans import length_window
 from slice_os.text import count_words
 
+
+class Triple(NamedTuple):
+    """A query, a passage that answers it, a passage that does not."""
+
+    query: str
+    positive: str
+    negative: str
+
+
+def read_triples(path: str | Path) -> Iterator[Triple]:
+    """Yield the triples of a file with rows ``query<TAB>positive<TAB>negative``.
+
+    A name that ends in ``.gz`` is unpacked. Rows are read as they are asked for, so memory does not
+    grow with the file. Errors come when the row that has them is asked for.
+
+    Raises:
+        EvaluationError: The file is missing, empty or not text.
+        TrainingError: A row has not three fields with text.
+    """
+    for number, row in numbered_lines(Path(path), newline="\n"):
+        fields = row.split("\t")
+        if len(fields) != 3 or not all(map(str.strip, fields)):
+            raise TrainingError(
+                f"{path}, line {number}, is not query<TAB>positive<TAB>negative, as in MS MARCO's "
+                "triples.train.small.tsv: correct it or remove it."
+            )
+        yield Triple(*map(str.strip, fields))
+
+
+class TripleBatches:
+    """A file's triples, `batch` at a time, in order and again from the start at its end."""
+
+    def __init__(self, path: Path, batch: int, process: int = 0, processes: int = 1) -> None:
+        """Open `path`; of so many processes that take batches this is number `process`."""
+        self._path = path
+        self._batch = batch
+        self._process, self._processes = process, processes
+        self._rows = read_triples(path)
+
+    def skip(self, batches: int) -> None:
+        """Leave out so many batches."""
+        for _ in range(batches):
+            self.take()
+
+    def take(self) -> list[Triple]:
+        """Return this process's share of as many rows as all processes take."""
+        rows = self._batch * self._processes
+        batch = list(islice(self._rows, rows))
+        while len(batch) < rows:
+            self._rows = read_triples(self._path)
+            batch += islice(self._rows, rows - len(batch))
+        # In one piece: a process that accumulates has the same triples side by side in a batch.
+        start = self._process * self._batch
+        return batch[start : start + self._batch]
+
+
+MASK = "[MASK]"
+"""What stands for a phrase in a file of contexts."""
 RUNNING = 0.3
 """The share of running text among the sentences around a pair's."""
 
@@ -103,3 +163,54 @@ class LabelledPairs(Objective):
             else:
                 fillers.append(self._texts[int(rng.integers(len(self._texts)))])
         return fillers
+
+
+class PhraseTriplets(Objective):
+    """Phrase-BERT's loss over phrases with paraphrases, with contexts, or over both.
+
+    Wang et al. (2021), Phrase-BERT: Improved Phrase Embeddings from BERT with an Application to
+    Corpus Exploration, section 3. A text's vector is the mean of its tokens', of any length.
+    """
+
+    def __init__(
+        self, settings: Triplets, root: Path, process: int = 0, processes: int = 1
+    ) -> None:
+        """Open the files, which lie in `root`."""
+        self._settings = settings
+        self._batches = {
+            kind: TripleBatches(root / path, settings.batch, process, processes)
+            for kind, path in settings.files.items()
+        }
+
+    def skip(self, steps: int) -> None:
+        """Skip the data of `steps` steps."""
+        for batches in self._batches.values():
+            batches.skip(steps)
+
+    def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, Tensor]:
+        """Return the weighted losses of the next triplets of each file."""
+        wanted = self._settings
+        return {
+            kind: wanted.weight * self._loss(student, batches)
+            for kind, batches in self._batches.items()
+        }
+
+    def _loss(self, student: Student, batches: TripleBatches) -> Tensor:
+        vectors = []
+        # Phrases apart from contexts: less is padded.
+        for column in zip(*batches.take(), strict=True):
+            texts = [_masked(text, student.mask) for text in column]
+            student.seen = student.seen + sum(len(text.split()) for text in texts)
+            vectors.append(student.encode(texts, unit=False))
+        anchor, positive, negative = vectors
+        margin = self._settings.margin
+        return functional.triplet_margin_loss(anchor, positive, negative, margin=margin)
+
+
+def _masked(text: str, mask: str | None) -> str:
+    if mask is None and MASK in text:
+        raise TrainingError(
+            "The base's tokenizer has no token for a masked word: take another base, or leave "
+            "contexts out of [triplets]."
+        )
+    return text.replace(MASK, mask or "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,18 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 
+from slice_os.encoders import Encoder, load_encoder
 from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
-from slice_os.lab.train.checkpointing import Checkpoints
-from slice_os.lab.train.development import DevelopmentSet
+from slice_os.exporters.pooled import PooledModel
+from slice_os.lab.train.checkpoints import Checkpoints, DevelopmentSet
+from slice_os.lab.train.distillation import RankingDistillation, SpanDistillation
 from slice_os.lab.train.judging import JudgeDevelopment, Judging
-from slice_os.lab.train.loading import folder_of, objectives_of
-from slice_os.lab.train.recipe import Recipe
+from slice_os.lab.train.labelled import LabelledPairs, PhraseTriplets, Triples
+from slice_os.lab.train.recipe import Recipe, folder_of
 from slice_os.lab.train.run import BEST, RunFolder, TrainingProgress, TrainingReport
-from slice_os.lab.train.student import Student
+from slice_os.lab.train.sampling import Passages, read_pairs
+from slice_os.lab.train.student import Objective, Student
 
 
 class Loop:
@@ -33,12 +36,7 @@ class Loop:
         accelerator: Accelerator,
         progress: Callable[[TrainingProgress], None] | None,
     ) -> None:
-        """Load the base, the objectives and, if there is one, the state to resume from.
-
-        Raises:
-            TrainingError: The data or the state is not usable.
-            ExportError: The base is not a usable checkpoint.
-        """
+        """Load the base, the objectives and, if there is one, the state to resume from."""
         self._recipe = recipe
         self._run = run
         self._accelerator = accelerator
@@ -66,7 +64,7 @@ class Loop:
             accelerator.process_index,
             accelerator.num_processes,
         )
-        judging = next((one for one in self._objectives if isinstance(one, Judging)), None)
+        judging = next((part for part in self._objectives if isinstance(part, Judging)), None)
         self._checkpoints = Checkpoints(
             recipe,
             run,
@@ -93,21 +91,13 @@ class Loop:
                 self._measure()
                 if self._step == recipe.steps:
                     self._save()
-                rate = words / max(time.monotonic() - begun, 1e-9)
-                if self._accelerator.is_main_process:
-                    self._run.log(
-                        {
-                            "step": self._step,
-                            "losses": losses,
-                            "measures": self._checkpoints.measures,
-                        }
-                    )
-                    if self._progress:
-                        self._progress(
-                            TrainingProgress(
-                                self._step, recipe.steps, losses, rate, self._checkpoints.measures
-                            )
-                        )
+                if not self._accelerator.is_main_process:
+                    continue
+                step, measures = self._step, self._checkpoints.measures
+                self._run.log({"step": step, "losses": losses, "measures": measures})
+                if self._progress:
+                    rate = words / max(time.monotonic() - begun, 1e-9)
+                    self._progress(TrainingProgress(step, recipe.steps, losses, rate, measures))
         except KeyboardInterrupt:
             if self._whole:
                 self._save()
@@ -206,6 +196,48 @@ class Loop:
             self._accelerator.scaler.load_state_dict(state["scaler"])
         for objective in self._objectives:
             objective.skip(self._step * self._recipe.accumulate)
+
+
+def objectives_of(
+    recipe: Recipe, root: Path, device: str, process: int = 0, processes: int = 1
+) -> Sequence[Objective]:
+    """Return the objectives of `recipe`, whose paths are relative to `root`, for one process."""
+    passages = Passages(
+        [(root / text.path, text.weight) for text in recipe.text], recipe.passage_words
+    )
+    objectives: list[Objective] = []
+    wanted = recipe.distillation
+    second = None
+    if wanted and wanted.second:
+        second = _teacher(root, wanted.second, device)
+    ranking = None
+    if recipe.ranking:
+        folder = folder_of(root, recipe.ranking.teacher or recipe.base)
+        ranker = PooledModel(load_checkpoint(folder))
+        ranker.model.to(device)
+        ranking = RankingDistillation(recipe.ranking, passages, ranker, second)
+    if wanted:
+        teacher = _teacher(root, wanted.teacher or recipe.base, device)
+        objectives.append(SpanDistillation(wanted, passages, teacher, second, ranking))
+    elif ranking:
+        objectives.append(ranking)
+    if recipe.slice:
+        path = root / recipe.slice.triples
+        objectives.append(Triples(recipe.slice, path, process, processes))
+    if recipe.triplets:
+        objectives.append(PhraseTriplets(recipe.triplets, root, process, processes))
+    if recipe.judge:
+        judged = _teacher(root, recipe.judge.encoder, device)
+        objectives.append(Judging(recipe.judge, root, judged))
+    for pairs in recipe.pairs:
+        rows = read_pairs(root / pairs.path, pairs.most)
+        objectives.append(LabelledPairs(pairs, rows, passages))
+    return objectives
+
+
+def _teacher(root: Path, name: str, device: str) -> Encoder:
+    """Load any kind of encoder, on the GPU unless the training runs on the CPU."""
+    return load_encoder(folder_of(root, name), "cpu" if device == "cpu" else "auto")
 
 
 def _development(

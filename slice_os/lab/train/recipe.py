@@ -1,7 +1,8 @@
-"""Recipes: TOML files that describe a training run."""
+"""Recipes: TOML files that describe a training run; docs/training.md says what each key means."""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,6 +18,7 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Weight = Annotated[float, Meta(gt=0)]
 Amount = Annotated[float, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=0)]
+PACKAGED = "package:"
 
 
 class Part(Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,23 +33,7 @@ class Text(Part, frozen=True):
 
 
 class Distillation(Part, frozen=True):
-    """Span distillation: spans in context are drawn to the teacher's spans alone.
-
-    Attributes:
-        teacher: An encoder folder or a checkpoint; the base itself if empty.
-        second: Another encoder, of any dimension: only its similarities are learnt from.
-        mix: The second teacher's share of what is learnt.
-        passages: Passages a step; with a table [ranking], its passages are taken.
-        spans: Spans a passage.
-        short: The share of spans of one to five words; the others have six to twenty.
-        alone: How many of a step's spans the student encodes alone too, so that it serves both
-            ways.
-        pull: Weight of 1 - cosine of a span in context with its words alone.
-        anchor: Weight of 1 - cosine of the student's words alone with the teacher's.
-        matrix: Weight of the Kullback-Leibler divergence of the batch's similarity matrices.
-        temperature: Of those matrices.
-        degrees: Weight of the squared difference of the matrices: what a degree means.
-    """
+    """Span distillation: spans in context are drawn to the teacher's spans alone."""
 
     teacher: str = ""
     second: str = ""
@@ -64,18 +50,7 @@ class Distillation(Part, frozen=True):
 
 
 class Ranking(Part, frozen=True):
-    """Ranking distillation: passages keep the order that a teacher gives them.
-
-    Attributes:
-        teacher: The checkpoint whose order is kept; the base itself if empty.
-        weight: Of the divergence from the teacher's scores.
-        texts: Texts a step; each gives one query.
-        passages: Neighbouring passages a text.
-        temperature: Of the scores.
-        mean: The share of the passage's own mean vector in the teacher's scores; the rest is the
-            best span's.
-        second: The share of the second teacher of [distillation] in the scores.
-    """
+    """Ranking distillation: passages keep the order that a teacher gives them."""
 
     teacher: str = ""
     weight: Weight = 1.0
@@ -87,18 +62,7 @@ class Ranking(Part, frozen=True):
 
 
 class Slice(Part, frozen=True):
-    """SLICE's loss (`slice_os.lab.train.losses`) over queries with two passages each.
-
-    Attributes:
-        triples: A file of triples, as MS MARCO's ``triples.train.small.tsv``, perhaps .gz.
-        over: What of a passage is compared with the query: "span", its best span, or "passage",
-            the mean of its words, as sentence encoders learn: SLICE's control.
-        weight: Of the loss.
-        batch: Triples a step.
-        scale: The loss's lambda.
-        in_batch: Whether the other passages of the batch are negatives too.
-        max_words: The longest span.
-    """
+    """SLICE's loss (`slice_os.lab.train.losses`) over queries with two passages each."""
 
     triples: str
     over: Literal["span", "passage"] = "span"
@@ -110,17 +74,9 @@ class Slice(Part, frozen=True):
 
 
 class Triplets(Part, frozen=True):
-    """Phrase-BERT's loss over triplets of texts (`slice_os.lab.train.losses.triplet_loss`).
+    """Phrase-BERT's loss over triplets of texts.
 
     One of the two files is needed; with both, a step learns from a batch of each.
-
-    Attributes:
-        phrases: A file of rows phrase, paraphrase and negative, tab-separated, perhaps .gz.
-        contexts: The same with phrase, the context that it was masked in, and another context;
-            ``[MASK]`` stands for the phrase.
-        weight: Of the losses.
-        batch: Triplets of each file a step.
-        margin: By how much a negative should be farther away.
     """
 
     phrases: str = ""
@@ -137,17 +93,7 @@ class Triplets(Part, frozen=True):
 
 
 class Pairs(Part, frozen=True):
-    """Pairs of known similarity, the second also inside a passage.
-
-    Attributes:
-        path: A TSV file with a header: ``score``, ``sentence1``, ``sentence2``.
-        context: Whether the second is compared inside a passage too; if not, only the texts alone
-            are, as a teacher of sentences needs it.
-        weight: Of the squared difference between the best span's degree and the pair's.
-        batch: Pairs a step.
-        most: The maximum score.
-        least: The degree of a score of 0.
-    """
+    """Pairs of known similarity, the second also inside a passage."""
 
     path: str
     context: bool = True
@@ -158,24 +104,7 @@ class Pairs(Part, frozen=True):
 
 
 class Static(Part, frozen=True):
-    """A static encoder: a word has one vector, learnt from the base (Wada et al., 2025).
-
-    Attributes:
-        words: The vocabulary: the most frequent words of the texts, at most so many.
-        contexts: Sentences of which a word's vector is the mean.
-        candidates: A word's sentences of which the shortest are its contexts.
-        sentences: The most sentences that are encoded, the shortest of the contexts.
-        rare: A word of fewer contexts has the base's vector of the word alone.
-        components: Sentences whose principal components are taken.
-        dropped: The first components, which are left out; -1 is a hundredth of the dimensions.
-        dimension: Components kept.
-        batch: Sentences a step of distillation.
-        temperature: Of the similarities.
-        learning_rate: Adam's.
-        validation: Sentences held out; a tenth of all, if that is less.
-        every: Steps between validations.
-        patience: Validations without a lower loss after which the learning ends.
-    """
+    """A static encoder: a word has one vector, learnt from the base (Wada et al., 2025)."""
 
     words: Positive = 70_000
     contexts: Positive = 100
@@ -224,14 +153,7 @@ class Judge(Part, frozen=True):
 
 
 class Development(Part, frozen=True):
-    """The development set, whose measures choose the step that is kept.
-
-    Attributes:
-        pairs: A TSV file like that of `Pairs`; its pairs are also measured inside passages.
-        opposites: For a judge: a file as `slice-os evaluate opposites` takes it.
-        every: Steps between measures.
-        rows: How many pairs are measured.
-    """
+    """The development set, whose measures choose the step that is kept."""
 
     pairs: str
     opposites: str = ""
@@ -302,11 +224,7 @@ class Recipe(Part, frozen=True):
 
 
 def read_recipe(path: str | Path) -> Recipe:
-    """Read a recipe.
-
-    Raises:
-        TrainingError: It is not there, is not TOML, or says what is not understood.
-    """
+    """Read a recipe."""
     path = Path(path)
     try:
         recipe = toml.decode(path.read_bytes(), type=Recipe)
@@ -320,42 +238,40 @@ def read_recipe(path: str | Path) -> Recipe:
         ) from exc
     except ValueError as exc:
         raise TrainingError(f"{path} is not TOML ({exc}): correct it.") from exc
-    others = any((recipe.distillation, recipe.ranking, recipe.slice, recipe.triplets, recipe.pairs))
-    if not (others or recipe.static or recipe.judge):
-        raise TrainingError(
-            f"The recipe {path} has nothing to learn from: give it a table [distillation], "
-            "[ranking], [slice], [triplets], [[pairs]], [static] or [judge]."
-        )
-    if recipe.triplets and not recipe.triplets.files:
-        raise TrainingError(
-            f"The recipe {path} gives [triplets] no file: name its phrases, its contexts, or both."
-        )
-    if recipe.judge and (others or recipe.static):
-        raise TrainingError(
-            f"The recipe {path} makes a judge, which is a model of its own: leave out [judge], or "
-            "the other tables of what is learnt."
-        )
-    if others and recipe.static:
-        raise TrainingError(
-            f"The recipe {path} makes a static encoder, which learns from its base alone: leave "
-            "out [static], or the other tables of what is learnt."
-        )
-    if not recipe.text and (recipe.draws or recipe.static):
-        raise TrainingError(
-            f"The recipe {path} draws passages and names no text: give it a table [[text]]."
-        )
-    if (
-        recipe.ranking
-        and recipe.ranking.second
-        and not (recipe.distillation and recipe.distillation.second)
-    ):
-        raise TrainingError(
-            f"The recipe {path} gives [ranking] a share of a second teacher that it does not name: "
-            "name it as second in [distillation]."
-        )
-    low, high = recipe.passage_words
-    if low > high:
-        raise TrainingError(
-            f"The recipe {path} wants passages of {low} to {high} words: swap them."
-        )
+    if problem := _problem(recipe):
+        raise TrainingError(f"The recipe {path} {problem}.")
     return recipe
+
+
+def folder_of(root: Path, name: str) -> Path:
+    """Return the folder that a recipe names; ``package:NAME/FOLDER`` is in an installed package."""
+    if not name.startswith(PACKAGED):
+        return root / name
+    package, _, inner = name.removeprefix(PACKAGED).partition("/")
+    spec = find_spec(package) if package.isidentifier() else None
+    if spec is None or not spec.submodule_search_locations:
+        raise TrainingError(f"The recipe names {name}, but there is no such package: install it.")
+    return Path(spec.submodule_search_locations[0]) / inner
+
+
+def _problem(recipe: Recipe) -> str:
+    """Return what is wrong with tables that are each right, "" if nothing is."""
+    others = any((recipe.distillation, recipe.ranking, recipe.slice, recipe.triplets, recipe.pairs))
+    second = recipe.distillation.second if recipe.distillation else ""
+    low, high = recipe.passage_words
+    problems = {
+        "has nothing to learn from: give it a table [distillation], [ranking], [slice], "
+        "[triplets], [[pairs]], [static] or [judge]": not (others or recipe.static or recipe.judge),
+        "gives [triplets] no file: name its phrases, its contexts, or both": recipe.triplets
+        and not recipe.triplets.files,
+        "makes a judge, which is a model of its own: leave out [judge], or the other tables of "
+        "what is learnt": recipe.judge and (others or recipe.static),
+        "makes a static encoder, which learns from its base alone: leave out [static], or the "
+        "other tables of what is learnt": recipe.static and others,
+        "draws passages and names no text: give it a table [[text]]": not recipe.text
+        and (recipe.draws or recipe.static),
+        "gives [ranking] a share of a second teacher that it does not name: name it as second in "
+        "[distillation]": recipe.ranking and recipe.ranking.second and not second,
+        f"wants passages of {low} to {high} words: swap them": low > high,
+    }
+    return next((problem for problem, is_so in problems.items() if is_so), "")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from slice_os.errors import SliceOSError, TrainingError
+from slice_os.exporters.checkpoint import replace_folder
 from slice_os.files import whole, write_whole
 
 STATE, LOG, ABOUT, BEST, LAST = "state.pt", "log.jsonl", "run.json", "best", "last"
@@ -62,13 +63,8 @@ class RunFolder:
     def __init__(self, folder: Path, about: dict[str, Any]) -> None:
         """Make `folder`, or open the run in it to resume it.
 
-        Args:
-            folder: The run's folder.
-            about: The recipe, data and models of the run. It resumes only with the same; without
-                a saved state it starts again.
-
-        Raises:
-            TrainingError: The folder holds another run, or something else, or cannot be made.
+        It resumes only with the same recipe, data and models, as `about` says; without a saved
+        state it starts again.
         """
         self.folder = folder
         known = folder / ABOUT
@@ -88,19 +84,15 @@ class RunFolder:
             if {path.name for path in folder.iterdir()} - _OWN - {ABOUT, LOG}:
                 raise TrainingError(f"{folder} is not empty and holds no run: give another folder.")
             (folder / LOG).unlink(missing_ok=True)
-            said = {"made_of": about, "with": _versions()}
-            write_whole(known, json.dumps(said, indent=2))
+            description = {"made_of": about, "with": _versions()}
+            write_whole(known, json.dumps(description, indent=2))
         except OSError as exc:
             raise TrainingError(f"{folder} cannot be written ({exc.strerror}).") from exc
         except ValueError as exc:
             raise TrainingError(f"{known} is not JSON ({exc}): remove {folder}.") from exc
 
     def load(self, name: str = STATE) -> dict[str, Any] | None:
-        """Return the saved state, or what else was saved as `name`, if there is one.
-
-        Raises:
-            TrainingError: The state is damaged.
-        """
+        """Return the saved state, or what else was saved as `name`, if there is one."""
         import torch
 
         path = self.folder / name
@@ -115,11 +107,7 @@ class RunFolder:
         return state
 
     def save(self, state: dict[str, Any], name: str = STATE) -> None:
-        """Save `state` in place of the one before.
-
-        Raises:
-            TrainingError: The disk is full, or refuses.
-        """
+        """Save `state` in place of the one before."""
         import torch
 
         try:
@@ -132,20 +120,14 @@ class RunFolder:
             ) from exc
 
     def keep(self, name: str, write: Callable[[Path], object]) -> Path:
-        """Let `write` make a folder `name`, whole, in place of the one before.
-
-        Raises:
-            TrainingError: The disk is full, or refuses.
-        """
+        """Let `write` make a folder `name`, whole, in place of the one before."""
         partial, old = self.folder / f".{name}.partial", self.folder / f".{name}.old"
         place = self.folder / name
         try:
             shutil.rmtree(partial, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)
             write(partial)
-            if place.exists():
-                place.rename(old)
-            partial.rename(place)
+            replace_folder(partial, place, old)
             shutil.rmtree(old, ignore_errors=True)
         except SliceOSError:
             raise
@@ -156,8 +138,6 @@ class RunFolder:
             ) from exc
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-            if old.exists() and not place.exists():
-                old.rename(place)
         return place
 
     def log(self, line: dict[str, Any]) -> None:
@@ -182,11 +162,11 @@ def data_hash(path: Path) -> str:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "machine": platform.machine()}
+    versions = {"python": platform.python_version(), "machine": platform.machine()}
     for package in _PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
+            versions[package] = version(package)
+    return versions
 
 
 def _difference(before: Any, after: dict[str, Any]) -> str:

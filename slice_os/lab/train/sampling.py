@@ -5,13 +5,13 @@ So a killed run resumes with the batches that it would have had.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from slice_os.calibration.rows import read_unquoted
 from slice_os.corpus import read
 from slice_os.errors import CorpusError, TrainingError
 from slice_os.text import split
@@ -35,11 +35,7 @@ class Passages:
     """Passages of `words` words (a range) of plain text, in memory, to draw from."""
 
     def __init__(self, sources: Sequence[tuple[Path, float]], words: tuple[int, int]) -> None:
-        """Read `sources`, paths with their weights.
-
-        Raises:
-            TrainingError: A source cannot be read or holds no passage.
-        """
+        """Read `sources`, paths with their weights."""
         self._words = words
         self._texts: list[list[str]] = []
         for path, _ in sources:
@@ -88,40 +84,11 @@ def read_pairs(path: Path, most: float = 5.0) -> list[ScoredPair]:
     """Read a TSV file with the columns ``score``, ``sentence1`` and ``sentence2``.
 
     Args:
-        path: The file, UTF-8 with a header.
+        path: The file, with a header; quotes mean nothing.
         most: The maximum score.
-
-    Raises:
-        TrainingError: The file is not such a file; the line is named.
     """
-    wanted = ("score", "sentence1", "sentence2")
-    pairs = []
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-            if missing := [name for name in wanted if name not in (rows.fieldnames or ())]:
-                raise TrainingError(
-                    f"{path} has no column {missing[0]}: its first line must name score, "
-                    "sentence1 and sentence2, separated by tabs."
-                )
-            for row in rows:
-                try:
-                    likeness = float(row["score"]) / most
-                except (TypeError, ValueError):
-                    likeness = -1.0
-                if not 0 <= likeness <= 1 or not row["sentence1"] or not row["sentence2"]:
-                    raise TrainingError(
-                        f"{path}, line {rows.line_num}: a score from 0 to {most:g} and two "
-                        f"sentences are needed, not {row['score']!r} and its fields: correct it."
-                    )
-                pairs.append(ScoredPair(row["sentence1"], row["sentence2"], likeness))
-    except OSError as exc:
-        raise TrainingError(f"{path} cannot be read ({exc.strerror}): check the path.") from exc
-    except (UnicodeDecodeError, csv.Error) as exc:
-        raise TrainingError(f"{path} is not a UTF-8 TSV file ({exc}): convert it.") from exc
-    if not pairs:
-        raise TrainingError(f"{path} holds no pair: give another file.")
-    return pairs
+    rows = read_unquoted(path, ("sentence1", "sentence2", "score"), (0, most))
+    return [ScoredPair(first, second, score / most) for first, second, score in rows]
 
 
 def place(rng: np.random.Generator, target: str, fillers: Sequence[str]) -> str:

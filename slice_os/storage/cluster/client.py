@@ -15,7 +15,6 @@ import orjson
 from opensearchpy.serializer import JSONSerializer
 
 from slice_os.errors import ClusterError
-from slice_os.host import Forkable
 from slice_os.run_stats import Effort
 from slice_os.storage.cluster.cluster_errors import (
     READ_TIMEOUT,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 TIMEOUT = 60.0
 
 
-class Client(Forkable):
+class Client:
     """Sends requests to a cluster; what goes wrong is a `ClusterError`.
 
     Args:
@@ -72,7 +71,6 @@ class Client(Forkable):
         self.effort = Effort()
         if client is None:
             self._connect()
-        self.watch_forks()
 
     def __enter__(self) -> Client:
         return self
@@ -83,18 +81,13 @@ class Client(Forkable):
     def _connect(self) -> None:
         environment = environment_of(self._credentials)
         self._is_usual = not environment.get("SLICE_OS_TIMEOUT")
-        self._own = _connect(self.address, environment)
+        self._own, self._process = _connect(self.address, environment), os.getpid()
         finalize(self, self._own.close).atexit = False
 
     def close(self) -> None:
         """Close the connections, unless they are another's."""
         if self._own is not None:
             self._own.close()
-
-    def forked(self) -> None:
-        """Leave the connections to the parent: two that read from one would mix up answers."""
-        if self._given is None:
-            self._own = None
 
     def request(
         self,
@@ -122,7 +115,8 @@ class Client(Forkable):
             params["request_timeout"] = READ_TIMEOUT
 
         def work() -> Any:
-            if self._own is None and self._given is None:
+            # A forked process would mix up its answers with its parent's.
+            if self._given is None and self._process != os.getpid():
                 self._connect()
             transport = (self._given or self._own).transport  # type: ignore[union-attr]
             with self.effort.spent("sending_seconds"):

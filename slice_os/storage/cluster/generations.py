@@ -18,12 +18,13 @@ from slice_os.errors import (
     MovedError,
     RefusedError,
 )
+from slice_os.host import is_gone, this_process
 from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT
 from slice_os.storage.cluster.requests import FREE, Cluster
 from slice_os.storage.cluster.response_checks import reads_answers, typed, whole
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.cluster.template import GENERATION, read_meta, render_template
-from slice_os.storage.contract import BEGUN, Generation, IndexMeta, is_gone, this_process
+from slice_os.storage.contract import BEGUN, Generation, IndexMeta
 
 
 @reads_answers

@@ -257,7 +257,7 @@ class ClusterBackend(Backend):
                 "vectors": f"{self.layout.vector_type}, "
                 f"{self.layout.dimensions or self.meta.dimension} dimensions",
                 "engine": self.layout.engine,
-                "roots": self.roots() or {},
+                "roots": self.roots(),
             },
         )
 
@@ -267,9 +267,10 @@ class ClusterBackend(Backend):
         return whole(self._cluster.search(body)["aggregations"]["complete"]["value"])
 
     @reads_answers
-    def roots(self) -> dict[str, str] | None:
-        ours = self._cluster.notes()["slice_os"]
-        return None if ours.get("roots") is None else typed(ours, roots=dict)[0]
+    def roots(self) -> dict[str, str]:
+        roots: dict[str, str]
+        (roots,) = typed({"roots": {}, **self._cluster.notes()["slice_os"]}, roots=dict)
+        return roots
 
     def sources(self) -> Iterator[tuple[str, str]]:
         self._cluster.refresh()

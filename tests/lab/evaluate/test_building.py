@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 
 from slice_os.errors import EvaluationError
-from slice_os.lab.evaluate.annotating import read_sheets, write_sheet
-from slice_os.lab.evaluate.building import build_context
+from slice_os.lab.evaluate.build_context import build_context, read_sheets, write_sheet
 from slice_os.lab.evaluate.context import read_context
-from slice_os.lab.evaluate.endpoint import Endpoint
+from slice_os.lab.evaluate.language_model import Endpoint
 
 SLICE_OS = Path(sys.executable).with_name("slice-os")
 AROUND = "We met on Monday and spoke for an hour, and {} was what we heard before the rain came."
@@ -106,6 +105,8 @@ def test_bad_answers_are_asked_again_and_counted(model, pairs, tmp_path):
             return 200, ""
         if number == 3 and times == 1:
             return 503, "busy"
+        if number == 4:
+            return 200, AROUND.format(said).replace(said, said.upper())
         return 200, f'"{AROUND.format(said)}"'  # quoted, as models like to
 
     model.answer = answer
@@ -197,14 +198,14 @@ def test_a_prompt_of_ones_own_has_named_fields(model, pairs, tmp_path):
 @pytest.mark.parametrize(
     ("prompt", "message"),
     [
-        ("Say {paraphrase} to {reader}.", r"field \{reader\}.*use \{phrase\}, \{paraphrase\}"),
-        ("Say {paraphrase} in {low} words.", r"field \{low\}.*--words gives"),
-        ("Say {} or {paraphrase}.", r"field \{\}"),
-        ("Say {paraphrase.text}.", r"field \{paraphrase.text\}"),
-        ("Say {paraphrase} as {JSON: 1}.", r"field \{JSON\}"),
-        ("Say {paraphrase:d}.", "is not one"),
-        ("Say {paraphrase.", "is not one"),
-        ("Say it }.", "is not one"),
+        ("Say {paraphrase} to {reader}.", r"'reader'.*use the fields \{phrase\}, \{paraphrase\}"),
+        ("Say {paraphrase} in {low} words.", r"'low'.*--words gives"),
+        ("Say {} or {paraphrase}.", "not usable"),
+        ("Say {paraphrase.text}.", "'text'"),
+        ("Say {paraphrase} as {JSON: 1}.", "'JSON'"),
+        ("Say {paraphrase:d}.", "not usable"),
+        ("Say {paraphrase.", "not usable"),
+        ("Say it }.", "not usable"),
         ("Say {phrase}.", "does not say {paraphrase}"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from slice_os.errors import EvaluationError
 from slice_os.lab.evaluate.collections import read_collection
-from slice_os.lab.evaluate.indexing import survey
+from slice_os.lab.evaluate.retrieval import survey
 from support.retrieval_set import (
     DOCUMENTS,
     JUDGEMENTS,
@@ -118,11 +118,18 @@ def test_a_folder_that_is_none(tmp_path):
     assert all(name in message for name in ("corpus.jsonl", "collection.tsv", "*.ALL"))
 
 
-@pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
-def test_an_empty_file(tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("corpus.jsonl", "holds no document"),
+        ("queries.jsonl", "queries.jsonl holds no query"),
+        ("qrels/test.tsv", "has no header line"),
+    ],
+)
+def test_an_empty_file(tmp_path, name, message):
     folder = write_beir(tmp_path / "set")
     (folder / name).write_text("\n\n")
-    assert f"{folder / name} is empty" in error(folder)
+    assert message in error(folder)
 
 
 @pytest.mark.parametrize(
@@ -144,23 +151,22 @@ def test_a_missing_file(tmp_path, write, name, what):
     ("write", "name", "line", "message"),
     [
         (write_beir, "corpus.jsonl", '{"_id": "x", "body": "words"}', "no field 'text'"),
-        (write_beir, "corpus.jsonl", '{"text": "words"}', "no field '_id'"),
+        (write_beir, "corpus.jsonl", '{"text": "words"}', "no column id or _id"),
         (write_beir, "corpus.jsonl", '{"_id": "x", "text": ', "is not JSON"),
         (write_beir, "corpus.jsonl", '{"_id": "x", "text": [1, 2]}', "not text"),
         (write_beir, "queries.jsonl", '{"_id": "x"}', "no field 'text'"),
         (write_beir, "queries.jsonl", '{"_id": "x", "text": " "}', "has no text"),
         (write_beir, "queries.jsonl", '{"_id": "1", "text": "else"}', "another text"),
-        (write_beir, "qrels/test.tsv", "1\tcancel", "has 2 columns, the first line 3"),
-        (write_beir, "qrels/test.tsv", "1\tbread\thigh", "the score 'high'"),
+        (write_beir, "qrels/test.tsv", "1\tcancel", "has 2 columns"),
+        (write_beir, "qrels/test.tsv", "1\tbread\thigh", "'high' is not a score"),
         (write_beir, "qrels/test.tsv", "1\tcancel\t1", "an earlier line 2"),
         (write_beir, "qrels/test.tsv", "q\tcancel\t1", "the query 'q', which"),
-        (write_trec, "collection.tsv", "words without an id", "has 1 column instead of 2"),
-        (write_trec, "collection.tsv", " \twords", "has no id"),
-        (write_trec, "queries.tsv", "7\ttwo\tcolumns", "has 3 columns instead of 2"),
+        (write_trec, "collection.tsv", "words without an id", "is not an id, a tab and a text"),
+        (write_trec, "collection.tsv", " \twords", "is not an id, a tab and a text"),
+        (write_trec, "queries.tsv", "7\ttwo\tcolumns", "is not an id, a tab and a text"),
         (write_trec, "queries.tsv", "7\t ", "has no text"),
-        (write_trec, "qrels.txt", "1 cancel 1", "has 3 columns instead of 4"),
-        (write_trec, "qrels.txt", "1 0 bread 0.5", "the relevance '0.5'"),
-        (write_trec, "qrels.txt", "1 0 bread 1_0", "the relevance '1_0'"),
+        (write_trec, "qrels.txt", "1 cancel 1", "is not a query, an iteration"),
+        (write_trec, "qrels.txt", "1 0 bread 0.5", "is not a query, an iteration"),
         (write_trec, "qrels.txt", "1 0 bread 3000000000", "a whole number of at most 1,000"),
         (write_trec, "qrels.txt", "q 0 cancel 1", "the query 'q', which"),
         (write_smart, "SET.REL", "1", "has one column"),
@@ -173,18 +179,18 @@ def test_a_bad_line_is_named(tmp_path, write, name, line, message):
     with file.open("a") as stream:
         stream.write(f"{line}\n")
     said = error(tmp_path / "set")
-    assert said.startswith(f"{file}, line {len(file.read_text().splitlines())},")
+    assert said.startswith(f"{file}, line {len(file.read_text().splitlines())}")
     assert message in said
 
 
 def test_a_missing_column_of_the_judgements(tmp_path):
     file = write_beir(tmp_path / "set") / "qrels" / "test.tsv"
     file.write_text("query-id\tscore\n1\t1\n")
-    assert f"{file}, line 1, misses the column corpus-id" in error(tmp_path / "set")
+    assert f"{file}, line 2, has no column corpus-id" in error(tmp_path / "set")
     file.write_text("query-id\tcorpus-id\tscore\n")
     assert f"{file} holds no judgement" in error(tmp_path / "set")
     write_trec_qrels(file)
-    assert f"{file}, line 1, misses the column query-id" in error(tmp_path / "set")
+    assert f"{file}, line 2, has no column query-id" in error(tmp_path / "set")
 
 
 def test_a_smart_file_that_begins_with_something_else(tmp_path):

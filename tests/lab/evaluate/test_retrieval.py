@@ -1,19 +1,27 @@
-"""Retrieval on a test collection: rankings, measures and settings."""
+"""Retrieval on a test collection: rankings, measures, settings, run files, and the verb."""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
 import sys
 import tempfile
+import time
+from pathlib import Path
 
 import ir_measures
 import pytest
+from click.testing import CliRunner
 
 import slice_os
+from slice_os.cli.main import main
 from slice_os.errors import EvaluationError, MissingExtraError
 from slice_os.lab.evaluate import evaluate_retrieval
-from slice_os.lab.evaluate.formats import read_run
+from slice_os.lab.evaluate.collections import read_run
 from slice_os.lab.evaluate.metrics import DEFAULT_MEASURES, Metrics
-from slice_os.lab.evaluate.searching import SETTINGS, Setting, parse_setting, rank_documents
+from slice_os.lab.evaluate.search_settings import SETTINGS, Setting, parse_setting, rank_documents
 from support.retrieval_set import (
     DOCUMENTS,
     QRELS,
@@ -144,7 +152,7 @@ def test_nothing_stays_behind_of_an_index_for_one_evaluation(folder, tmp_path, m
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     seen = []
     evaluate_retrieval(
-        folder, settings=["lexical"], progress=lambda _: seen.extend(tmp_path.iterdir())
+        folder, settings=["lexical"], progress=lambda *_: seen.extend(tmp_path.iterdir())
     )
     assert seen
     assert list(tmp_path.iterdir()) == []
@@ -225,3 +233,148 @@ def test_settings_in_short():
 def test_a_measure_that_cannot_be_computed_is_refused_first(name):
     with pytest.raises(EvaluationError, match=f"cannot compute the measure '{name}'"):
         Metrics([name], {"q": {"d": 1}})
+
+
+def test_run_files_go_out_and_in_again(folder, place, tmp_path):
+    out = tmp_path / "out"
+    report = evaluate_retrieval(folder, place, settings=THREE, output=out)
+    assert {Path(file).name for file in report.files} == {path.name for path in out.iterdir()}
+    first = (out / "dense.run").read_text().splitlines()[0].split()
+    assert first[:2] == ["1", "Q0"]
+    assert first[3] == "1"
+    again = evaluate_retrieval(folder, settings=(), runs=[out / "dense.run", out / "lexical.run"])
+    assert again.systems[str(out / "dense.run")] == report.systems["dense"]
+    assert again.systems[str(out / "lexical.run")] == report.systems["lexical"]
+    rows = [line.split("\t") for line in (out / "per_query.tsv").read_text().splitlines()]
+    assert rows[0] == ["system", "query", *DEFAULT_MEASURES]
+    for system, query, *values in rows[1:]:
+        result = report.systems[system]
+        assert [float(v) for v in values] == [result.per_query[m][query] for m in DEFAULT_MEASURES]
+    assert len(rows) == 1 + len(THREE) * len(QUERIES)
+    assert json.loads((out / "report.json").read_text()) == json.loads(json.dumps(report.to_dict()))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1 Q0 bread 1 0.5", "is not a query, Q0, a document"),
+        ("1 Q0 bread 1 high tag", "is not a query, Q0, a document"),
+        ("1 Q0 bread 1 nan tag", "no number as its score"),
+        ("1 Q0 cancel 2 0.5 tag", "'cancel' again for query '1'"),
+    ],
+)
+def test_a_bad_run_file(folder, tmp_path, line, message):
+    file = tmp_path / "other.run"
+    file.write_text(f"1 Q0 cancel 1 0.9 tag\n{line}\n")
+    said = retrieval_error(folder, runs=[file])
+    assert said.startswith(f"{file}, line 2,")
+    assert message in said
+
+
+def test_run_files_that_fit_nothing(folder, tmp_path):
+    file = tmp_path / "other.run"
+    file.write_text("77 Q0 cancel 1 0.9 tag\n")
+    assert "ranks no query that" in retrieval_error(folder, runs=[file])
+    file.write_text("")
+    assert f"{file} is empty" in retrieval_error(folder, runs=[file])
+    assert "There is no file" in retrieval_error(folder, runs=[tmp_path / "none.run"])
+
+
+def test_ids_with_spaces_stand_in_no_run_file(tmp_path):
+    folder = write_beir(tmp_path / "set")
+    text = (folder / "corpus.jsonl").read_text().replace('"bread"', '"rye bread"')
+    (folder / "corpus.jsonl").write_text(text)
+    assert "'rye bread'" in retrieval_error(folder, settings=["dense"], output=tmp_path / "out")
+    assert list((tmp_path / "out").glob("*")) == []
+    evaluate_retrieval(folder, settings=["dense"])
+
+
+def test_an_interruption_leaves_whole_files(folder, place, tmp_path):
+    def interrupt(stage, done, count):
+        if stage == "dense" and done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate_retrieval(folder, place, settings=THREE, output=tmp_path, progress=interrupt)
+    assert [path.name for path in tmp_path.iterdir()] == ["lexical.run"]
+    whole = evaluate_retrieval(folder, place, settings=["lexical"])
+    again = evaluate_retrieval(folder, settings=(), runs=[tmp_path / "lexical.run"])
+    assert [*again.systems.values()] == [*whole.systems.values()]
+
+
+def test_an_output_that_cannot_be_written(folder, place, tmp_path):
+    (tmp_path / "file").write_text("words")
+    said = retrieval_error(folder, place, settings=["lexical"], output=tmp_path / "file")
+    assert f"{tmp_path / 'file'} cannot be made (File exists)" in said
+    assert (tmp_path / "file").read_text() == "words"
+    (tmp_path / "out" / "lexical.run" / "inside").mkdir(parents=True)
+    said = retrieval_error(folder, place, settings=["lexical"], output=tmp_path / "out")
+    assert f"{tmp_path / 'out' / 'lexical.run'} cannot be written" in said
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["lexical.run"]
+
+
+def invoke(*arguments, code=0):
+    result = CliRunner().invoke(main, ["evaluate", "retrieval", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def test_the_verb_prints_a_table(folder, place):
+    arguments = [folder, "--index", place, "--setting", "lexical", "--setting", "dense"]
+    report = evaluate_retrieval(folder, place, settings=["lexical", "dense"])
+    lines = invoke(*arguments).stdout.splitlines()
+    assert lines[0] == f"{folder}: 6 queries, 10 documents."
+    assert lines[1].split() == ["setting", *DEFAULT_MEASURES]
+    for line, (name, result) in zip(lines[2:], report.systems.items(), strict=False):
+        cells = line.replace("*", "").split()
+        assert cells[:6] == [name, *(f"{value:.4f}" for value in result.means.values())]
+    assert "missed" in lines[2]
+    (one,) = [one for one in report.comparisons if one.measure == "nDCG@10"]
+    assert lines[-1].split()[:2] == ["dense", f"{one.difference:+.4f}"]
+
+
+def test_the_verb_prints_json_and_writes_files(folder, place, tmp_path):
+    result = invoke(
+        folder, "--index", place, "--setting", "dense", "--json", "--output", tmp_path,
+        "--measure", "P@1", "--depth", 5,
+    )  # fmt: skip
+    found = json.loads(result.stdout)
+    assert found["systems"]["dense"]["measures"].keys() == {"P@1"}
+    assert found == json.loads((tmp_path / "report.json").read_text())
+    assert len((tmp_path / "dense.run").read_text().splitlines()) == 5 * len(QUERIES)
+
+
+def test_the_verb_measures_run_files_alone(folder, place, tmp_path):
+    invoke(folder, "--index", place, "--setting", "lexical", "--output", tmp_path)
+    run = tmp_path / "lexical.run"
+    report = json.loads(invoke(folder, "--run", run, "--json").stdout)
+    assert list(report["systems"]) == [str(run)]
+    both = invoke(folder, "--run", run, "--setting", "dense", "--baseline", run, "--index", place)
+    assert f"less that of {run}" in both.stdout
+
+
+def test_the_verb_says_what_is_wrong_in_one_sentence(folder, tmp_path):
+    assert invoke(tmp_path, code=1).stderr.count("\n") == 1
+    assert "has no mode" in invoke(folder, "--setting", "fast", code=1).stderr
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_verb_with_whole_files(folder, tmp_path, kind):
+    command = [str(Path(sys.executable).with_name("slice-os")), "evaluate", "retrieval"]
+    command += [str(folder), "--output", str(tmp_path / "out")]
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    deadline = time.monotonic() + 240
+    while not (tmp_path / "out" / "lexical.run").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(kind)
+    _, said = process.communicate(timeout=240)
+    assert process.returncode == 130
+    assert "Interrupted." in said
+    assert not list(temporary.glob("slice-os-*"))  # the index of this evaluation alone
+    assert all(path.suffix == ".run" for path in (tmp_path / "out").iterdir())
+    assert read_run(tmp_path / "out" / "lexical.run")

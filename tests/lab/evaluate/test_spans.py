@@ -10,8 +10,7 @@ import pytest
 
 import slice_os
 from slice_os import Document
-from slice_os.calibrate.calibration import calibrate, curve
-from slice_os.calibrate.gold import (
+from slice_os.calibration.gold import (
     GoldSpan,
     at_threshold,
     average_precision,
@@ -19,9 +18,10 @@ from slice_os.calibrate.gold import (
     judge,
     read_gold,
 )
-from slice_os.calibrate.labels import Labels, draw_sample, labels_from_gold, read_labels
+from slice_os.calibration.labels import Labels, draw_sample, labels_from_gold, read_labels
+from slice_os.calibration.thresholds import calibrate, curve
 from slice_os.errors import EvaluationError
-from slice_os.exporters.parity import sentences
+from slice_os.exporters.graph import sentences
 from slice_os.types import Match
 from support.verbs import run
 

@@ -10,8 +10,8 @@ from slice_os.encoders import load_encoder
 from slice_os.encoders.info import DEFAULT_FOLDER
 from slice_os.errors import CorpusError, ExportError
 from slice_os.exporters import export
-from slice_os.exporters.axes import read_axes
-from slice_os.exporters.parity import sentences
+from slice_os.exporters.folder import read_axes
+from slice_os.exporters.graph import sentences
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from slice_os.encoders.devices import half_precision
 from slice_os.errors import ExportError, MissingExtraError
 from slice_os.exporters import export
 from slice_os.exporters.checkpoint import Card, load_checkpoint
-from slice_os.exporters.parity import check, sentences
+from slice_os.exporters.graph import check_parity, sentences
 
 TEXT = "Down the Rabbit-Hole, caf\u00e9 we went: 吾輩は猫である 😀 again "
 
@@ -138,7 +138,7 @@ def test_a_graph_that_differs_is_refused_and_leaves_nothing(checkpoint, tmp_path
 
 def test_figures_that_are_no_numbers_are_refused():
     with pytest.raises(ExportError):
-        check({"all": {"mean": float("nan"), "min": float("nan")}}, "fp32")
+        check_parity({"all": {"mean": float("nan"), "min": float("nan")}}, "fp32")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])

@@ -65,6 +65,15 @@ def test_scores_are_those_of_the_functions(ranker, encoder):
     for method, score in (("lcs", "cosine"), ("lcs-sum", "sum"), ("lcs-count", "count")):
         expected = lcs_scores(query, vectors, score=score)
         np.testing.assert_allclose(ranker.scores(QUERY, method), expected, rtol=1e-5)
+    mean = query.mean(0)
+    every_pair = [float(np.mean([[q @ d for d in rows] for q in query])) for rows in vectors]
+    np.testing.assert_allclose(ranker.scores(QUERY, "all-pairs"), every_pair, atol=1e-5)
+    for method, pooled, asked in (
+        ("average", [rows.mean(0) for rows in vectors], mean),
+        ("maximum", [rows.max(0) for rows in vectors], query.max(0)),
+    ):
+        expected = vector_scores(asked, np.stack(pooled))
+        np.testing.assert_allclose(ranker.scores(QUERY, method), expected, atol=1e-5)
     whole = encoder.encode([" ".join(sentences) for sentences in cut])
     asked = encoder.encode([" ".join(QUERY)])[0]
     np.testing.assert_allclose(ranker.scores(QUERY, "vector"), whole @ asked, atol=1e-5)

@@ -6,12 +6,12 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from slice_os.errors import QueryError
-from slice_os.lab.ranking import lcs_pairs, lcs_scores
-from slice_os.lab.ranking.stack import cosine_blocks, stack
+from slice_os.lab.ranking import lcs_pairs, lcs_scores, subsequence
+from slice_os.lab.ranking.subsequence import Stack, cosine_blocks
 
 
 def plain(query, document, threshold, score):
@@ -79,17 +79,20 @@ def parts(rows, counts):
     return np.split(rows, np.cumsum(counts)[:-1])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(cases, scores, st.sampled_from([1, 500, 4000, 1 << 25]))
-def test_scores_are_those_of_the_plain_programme(given_case, score, block_bytes):
+def test_scores_are_those_of_the_plain_programme(monkeypatch, given_case, score, block_bytes):
     query, rows, counts, threshold = given_case
     before = rows.copy()
-    found = lcs_scores(query, rows, counts, threshold, score=score, block_bytes=block_bytes)
+    monkeypatch.setattr(subsequence, "BLOCK_BYTES", block_bytes)
+    found = lcs_scores(query, Stack(rows, counts), threshold, score=score)
     expected = [plain(query, one, threshold, score) for one in parts(rows, counts)]
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(rows, before)
-    again = lcs_scores(query, parts(rows, counts), threshold=threshold, score=score)
+    again = lcs_scores(query, parts(rows, counts), threshold, score=score)
     np.testing.assert_allclose(found, again, rtol=1e-6, atol=1e-7)
 
 
@@ -97,7 +100,7 @@ def test_scores_are_those_of_the_plain_programme(given_case, score, block_bytes)
 @given(cases, scores)
 def test_pairs_are_in_order_match_and_make_up_the_score(given_case, score):
     query, rows, counts, threshold = given_case
-    found = lcs_scores(query, rows, counts, threshold, score=score)
+    found = lcs_scores(query, Stack(rows, counts), threshold, score=score)
     for value, document in zip(found, parts(rows, counts), strict=True):
         pairs = lcs_pairs(query, document, threshold, score=score)
         assert all(a.query < b.query and a.document < b.document for a, b in pairwise(pairs))
@@ -121,7 +124,7 @@ def test_pairs_are_in_order_match_and_make_up_the_score(given_case, score):
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 5))
 def test_no_matching_is_better(seed, m, n):
     query, rows, counts, threshold = case(seed, m, [n], 3, 0.4)
-    found = lcs_scores(query, rows, counts, threshold)
+    found = lcs_scores(query, Stack(rows, counts), threshold)
     np.testing.assert_allclose(found, [exhaustive(query @ rows.T, threshold)], rtol=1e-5)
 
 
@@ -174,15 +177,14 @@ def test_of_equally_long_matchings_the_one_of_the_largest_cosines_is_taken():
     assert lcs_scores(query, [document], score="cosine")[0] == pytest.approx(document[1, 0])
 
 
-def test_blocks_are_bounded_and_hold_every_row():
+def test_blocks_are_bounded_and_hold_every_row(monkeypatch):
+    monkeypatch.setattr(subsequence, "BLOCK_BYTES", 4 * 4 * 10)
     query, rows, counts, _ = case(1, 4, [3, 1, 9, 2, 2, 40, 1], 5, 0.4)
-    blocks = list(cosine_blocks(query, stack(rows, counts), block_bytes=4 * 4 * 10))
-    assert [(part.start, part.stop) for part, _ in blocks] == [
-        *[(0, 2), (2, 3), (3, 5), (5, 6), (6, 7)]
-    ]
-    np.testing.assert_allclose(
-        np.concatenate([cosines for _, cosines in blocks], axis=1), query @ rows.T, atol=1e-6
-    )
+    blocks = list(cosine_blocks(query, Stack(rows, counts)))
+    places = [(part.start, part.stop) for part, _ in blocks]
+    assert places == [(0, 2), (2, 3), (3, 5), (5, 6), (6, 7)]
+    together = np.concatenate([cosines for _, cosines in blocks], axis=1)
+    np.testing.assert_allclose(together, query @ rows.T, atol=1e-6)
 
 
 UNIT = np.eye(3, dtype=np.float32)
@@ -190,30 +192,25 @@ BROKEN = np.array([[np.nan, 0, 1]], np.float32)
 
 
 @pytest.mark.parametrize(
-    ("query", "documents", "counts", "threshold", "message"),
+    ("query", "documents", "threshold", "message"),
     [
-        (UNIT, [], None, 0.4, "no document to rank"),
-        (UNIT, [UNIT, UNIT[:0]], None, 0.4, "Document 1 has no sentence"),
-        (UNIT[:0], [UNIT], None, 0.4, "The query has no sentence"),
-        (UNIT[0], [UNIT], None, 0.4, "The query has no sentence"),
-        (UNIT[:, :2], [UNIT], None, 0.4, "2 dimensions, the documents 3"),
-        (UNIT, [UNIT, UNIT[:, :2]], None, 0.4, "differ in dimension"),
-        (UNIT, UNIT, np.array([1, 1]), 0.4, "do not fit together"),
-        (BROKEN, [UNIT], None, 0.4, "query's vectors are not all finite"),
-        (UNIT, [UNIT, BROKEN], None, 0.4, "documents 0 to 1 is not finite"),
-        (UNIT, [3 * UNIT], None, 0.4, "not of length 1"),
-        (UNIT, [UNIT], None, 1.1, "threshold 1.1"),
-        (UNIT, [UNIT], None, 0.0, "threshold 0.0"),
-        (UNIT, [UNIT], None, float("nan"), "threshold nan"),
+        (UNIT, [], 0.4, "no document to rank"),
+        (UNIT, [UNIT, UNIT[:0]], 0.4, "Document 1 has no sentence"),
+        (UNIT[:0], [UNIT], 0.4, "are not rows of 3 dimensions"),
+        (UNIT[0], [UNIT], 0.4, "are not rows of 3 dimensions"),
+        (UNIT[:, :2], [UNIT], 0.4, "are not rows of 3 dimensions"),
+        (UNIT, [UNIT, UNIT[:, :2]], 0.4, "differ in dimension"),
+        (UNIT, [UNIT, BROKEN], 0.4, "documents 0 to 1 is not finite"),
+        (BROKEN, [UNIT], 0.4, "of the query or of documents 0 to 0 is not finite"),
+        (UNIT, [3 * UNIT], 0.4, "not of length 1"),
+        (UNIT, [UNIT], 1.1, "threshold 1.1"),
+        (UNIT, [UNIT], 0.0, "threshold 0.0"),
+        (UNIT, [UNIT], float("nan"), "threshold nan"),
     ],
 )
-def test_what_cannot_be_ranked_is_said(query, documents, counts, threshold, message):
+def test_what_cannot_be_ranked_is_said(query, documents, threshold, message):
     with pytest.raises(QueryError, match=message):
-        lcs_scores(query, documents, counts, threshold)
-
-
-def test_pairs_check_as_scores_do():
-    with pytest.raises(QueryError, match="not finite"):
-        lcs_pairs(UNIT, BROKEN)
-    with pytest.raises(QueryError, match="threshold"):
-        lcs_pairs(UNIT, UNIT, 2.0)
+        lcs_scores(query, documents, threshold)
+    if len(documents) == 1:
+        with pytest.raises(QueryError, match=message):
+            lcs_pairs(query, documents[0], threshold)

@@ -18,8 +18,7 @@ import slice_os
 from slice_os.cli.main import main
 from slice_os.engine.phrases import read_phrases
 from slice_os.errors import SliceOSError, TrainingError
-from slice_os.lab.topics import vectors as preparing
-from slice_os.lab.topics import write_page, write_phrases
+from slice_os.lab.topics import modelling, write_page, write_phrases
 from slice_os.lab.topics.learning import Learning, TopicMatrix
 from slice_os.lab.topics.vocabulary import is_content
 
@@ -93,8 +92,8 @@ def test_a_seed_decides(corpus, vectors):
 
 @pytest.mark.parametrize("moment", ["phrases", "passages", "topics"])
 def test_an_interrupted_run_goes_on_where_it_was(moment, corpus, vectors, tmp_path, monkeypatch):
-    monkeypatch.setattr(preparing, "BLOCK", 20)
-    monkeypatch.setattr(preparing, "SECONDS", -1)
+    monkeypatch.setattr(modelling, "BLOCK", 20)
+    monkeypatch.setattr(modelling, "SECONDS", -1)
     seen = []
 
     def interrupt(name, done, count):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from slice_os.exporters.checkpoint import load_checkpoint
-from slice_os.exporters.parity import sentences
+from slice_os.exporters.graph import sentences
 from slice_os.lab.train.student import Student
 
 RECIPE = """

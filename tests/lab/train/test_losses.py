@@ -1,12 +1,16 @@
-"""The loss against numbers worked out by hand, and against its formula."""
+"""Losses against numbers worked out by hand; best spans against a naive version."""
 
 import math
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.functional import normalize
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from slice_os.lab.train.best_spans import best_spans
-from slice_os.lab.train.losses import in_batch_loss, slice_loss
+from slice_os.lab.train.losses import best_spans, in_batch_loss, slice_loss
+from slice_os.spans import fit_window
 
 
 def test_slice_loss_of_numbers_worked_out_by_hand():
@@ -54,38 +58,22 @@ def test_in_batch_loss_of_numbers_worked_out_by_hand():
     """Degrees 1 and 0.5, 0.5 and 1, at scale 2: log(1 + e^-1) = 0.3132617 for both queries."""
     loss = in_batch_loss(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), scale=2.0)
     assert float(loss) == pytest.approx(0.3132617, abs=1e-6)
-    # A third passage and a negative of its own, of degree 0.5 each: log(1 + 3 / e).
-    loss = in_batch_loss(
-        torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
-        scale=2.0,
-        negatives=torch.zeros(2, 1),
-    )
-    assert float(loss) == pytest.approx(math.log(1 + 3 / math.e), abs=1e-6)
+    # A third passage, of degree 0.5: log(1 + 2 / e).
+    loss = in_batch_loss(torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]), scale=2.0)
+    assert float(loss) == pytest.approx(math.log(1 + 2 / math.e), abs=1e-6)
 
 
 def test_in_batch_loss_is_its_formula():
     torch.manual_seed(1)
     cosines = (2 * torch.rand(4, 6, dtype=torch.float64) - 1).requires_grad_()
-    negatives = (2 * torch.rand(4, 3, dtype=torch.float64) - 1).requires_grad_()
     good = 30 * (1 + cosines) / 2
-    denominator = torch.exp(good).sum(1) + torch.exp(30 * (1 + negatives) / 2).sum(1)
-    formula = (-good.diagonal() + denominator.log()).mean()
-    loss = in_batch_loss(cosines, negatives=negatives)
+    formula = (-good.diagonal() + torch.exp(good).sum(1).log()).mean()
+    loss = in_batch_loss(cosines)
     torch.testing.assert_close(loss, formula)
-    for ours, theirs in zip(
-        torch.autograd.grad(loss, (cosines, negatives)),
-        torch.autograd.grad(formula, (cosines, negatives)),
-        strict=True,
-    ):
-        torch.testing.assert_close(ours, theirs)
-
-
-def test_one_query_with_one_negative_is_slice_loss():
-    positive, negative = torch.tensor([0.3]), torch.tensor([0.1])
-    expected = slice_loss(positive, negative)
+    ours, theirs = (torch.autograd.grad(one, cosines)[0] for one in (loss, formula))
+    torch.testing.assert_close(ours, theirs)
+    expected = slice_loss(torch.tensor([0.3]), torch.tensor([0.1]))
     torch.testing.assert_close(in_batch_loss(torch.tensor([[0.3, 0.1]])), expected)
-    own = in_batch_loss(positive[:, None], negatives=negative[:, None])
-    torch.testing.assert_close(own, expected)
 
 
 def test_half_precision_is_widened():
@@ -116,19 +104,258 @@ def test_descending_finds_the_words_that_answer():
     assert losses[-1] < 0.05 < losses[0]
 
 
-@pytest.mark.parametrize(("positive", "negative"), [((2,), (3,)), ((2, 2), (2, 2)), ((0,), (0,))])
-def test_slice_loss_refuses_what_does_not_belong_together(positive, negative):
-    with pytest.raises(ValueError, match=r"give \[Q\] and \[Q\]"):
-        slice_loss(torch.zeros(positive), torch.zeros(negative))
+# float32 words of about unit length, spans of up to 12 of them: some ten roundings of 6e-8 each.
+CLOSE = {"rtol": 1e-5, "atol": 2e-6}
+EXACT = {"rtol": 1e-9, "atol": 1e-12}
 
 
-@pytest.mark.parametrize("shape", [(3, 2), (4,), (0, 2)])
-def test_in_batch_loss_refuses_what_is_no_table(shape):
-    with pytest.raises(ValueError, match="with 1 <= Q <= B"):
-        in_batch_loss(torch.zeros(shape))
+def make(seed, passages, most, dimension, queries=None, dtype=torch.float64):
+    """Queries, padded words and counts; one passage has all `most` words."""
+    torch.manual_seed(seed)
+    queries = normalize(torch.randn(queries or passages, dimension, dtype=dtype), dim=1)
+    words = torch.randn(passages, most, dimension, dtype=dtype)
+    words += torch.randn(dimension, dtype=dtype)  # spans are neighbours, as a model's are
+    counts = torch.randint(0, most + 1, (passages,))
+    counts[seed % passages] = most
+    return queries, words, counts
 
 
-@pytest.mark.parametrize("shape", [(3, 2), (2,)])
-def test_in_batch_loss_refuses_negatives_of_other_queries(shape):
-    with pytest.raises(ValueError, match="a row for each query"):
-        in_batch_loss(torch.zeros(2, 2), negatives=torch.zeros(shape))
+def naive(query, words, lengths):
+    """The best (cosine, start, end) of one passage ``[n, d]`` without padding, by brute force."""
+    best = (torch.tensor(-1.0, dtype=words.dtype), 0, 0)
+    if not len(words):
+        return best
+    spans = [
+        (i, i + length)
+        for length in fit_window(lengths, len(words))
+        for i in range(len(words) - length + 1)
+    ]
+    vectors = torch.stack([words[i:j].sum(0) for i, j in spans])
+    cosines = (vectors @ query) / vectors.norm(dim=1)
+    at = int(cosines.argmax())
+    return cosines[at], *spans[at]
+
+
+def naive_pairs(queries, words, counts, windows, crossed):
+    pairs = (
+        [[(q, b) for b in range(len(words))] for q in range(len(queries))]
+        if crossed
+        else [[(b, b) for b in range(len(words))]]
+    )
+    found = [
+        [naive(queries[q], words[b, : int(counts[b])], windows[q]) for q, b in row] for row in pairs
+    ]
+    cosines = torch.stack([torch.stack([cell[0] for cell in row]) for row in found])
+    starts, ends = (torch.tensor([[cell[n] for cell in row] for row in found]) for n in (1, 2))
+    return tuple(part if crossed else part[0] for part in (cosines, starts, ends))
+
+
+def compare(queries, words, counts, lengths, crossed, **tolerance):
+    """Ours equals naive: cosines, spans, and the gradients of a weighted sum of the cosines."""
+    windows = [lengths] * len(queries) if isinstance(lengths, range) else lengths
+    leaves = [queries.requires_grad_(), words.requires_grad_()]
+    ours = best_spans(*leaves, counts, lengths, crossed=crossed)
+    cosines, starts, ends = naive_pairs(*leaves, counts, windows, crossed)
+    assert ours.cosines.dtype == words.dtype
+    torch.testing.assert_close(ours.cosines, cosines, **tolerance)
+    assert torch.equal(ours.starts, starts)
+    assert torch.equal(ours.ends, ends)
+    weights = torch.randn_like(cosines)
+    for got, expected in zip(
+        torch.autograd.grad((ours.cosines * weights).sum(), leaves),
+        torch.autograd.grad((cosines * weights).sum(), leaves),
+        strict=True,
+    ):
+        torch.testing.assert_close(got, expected, **tolerance)
+
+
+windows = st.builds(
+    lambda shortest, more: range(shortest, shortest + more), st.integers(1, 8), st.integers(1, 6)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 4),
+    st.integers(1, 24),
+    st.sampled_from([3, 8, 33]),
+    windows,
+)
+def test_pairs_equal_naive(seed, passages, most, dimension, lengths):
+    compare(*make(seed, passages, most, dimension), lengths, crossed=False, **EXACT)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 16), st.integers(1, 5), windows)
+def test_every_query_against_every_passage_equals_naive(seed, passages, most, queries, lengths):
+    compare(*make(seed, passages, most, 8, queries), lengths, crossed=True, **EXACT)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.lists(windows, min_size=3, max_size=3), st.booleans())
+def test_a_window_for_each_query_equals_naive(seed, lengths, crossed):
+    compare(*make(seed, 3, 14, 8), lengths, crossed=crossed, **EXACT)
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_float32_equals_naive(seed, crossed):
+    tensors = make(seed, 4, 40, 384, dtype=torch.float32)
+    compare(*tensors, range(1, 13), crossed=crossed, **CLOSE)
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_the_gradient_is_the_derivative(crossed):
+    queries, words, _ = make(1, 3, 6, 4)
+    counts = torch.tensor([6, 2, 0])
+    leaves = (queries.requires_grad_(), words.requires_grad_())
+
+    def cosines(queries, words):
+        return best_spans(queries, words, counts, range(1, 5), crossed=crossed).cosines
+
+    assert torch.autograd.gradcheck(cosines, leaves)
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+@pytest.mark.parametrize("rubbish", [math.nan, math.inf, 1e30, -1e30])
+def test_what_stands_past_the_words_does_not_matter(rubbish, crossed):
+    queries, words, _ = make(2, 4, 9, 8, dtype=torch.float32)
+    counts = torch.tensor([9, 4, 1, 0])
+    results = []
+    for filling in (0.0, rubbish):
+        padded = words.clone()
+        for row, count in enumerate(counts.tolist()):
+            padded[row, count:] = filling
+        leaves = (queries.clone().requires_grad_(), padded.requires_grad_())
+        best = best_spans(*leaves, counts, range(1, 5), crossed=crossed)
+        assert bool((best.ends <= counts).all())
+        results.append((*best, *torch.autograd.grad(best.cosines.sum(), leaves)))
+    for clean, filled in zip(*results, strict=True):
+        torch.testing.assert_close(clean, filled, rtol=0, atol=0)
+    past = torch.arange(9) >= counts[:, None]
+    assert not results[1][-1][past].any()
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_a_passage_without_words_has_cosine_minus_one_and_no_gradient(crossed):
+    queries, words, counts = make(3, 2, 0, 8)
+    for tensor in (words, torch.full((2, 5, 8), math.nan, dtype=words.dtype)):
+        leaves = (queries.requires_grad_(), tensor.requires_grad_())
+        best = best_spans(*leaves, counts * 0, crossed=crossed)
+        assert bool((best.cosines == -1).all())
+        assert not best.starts.any()
+        assert not best.ends.any()
+        for gradient in torch.autograd.grad(best.cosines.sum(), leaves):
+            assert bool((gradient == 0).all())
+
+
+def test_a_word_of_zeros_points_nowhere():
+    queries = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    words = torch.tensor([[[0.0, 0.0], [-1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]]).requires_grad_()
+    best = best_spans(queries, words, torch.tensor([2, 2]), range(1, 2))
+    torch.testing.assert_close(best.cosines, torch.tensor([-math.sqrt(0.5), -1.0]))
+    assert best.starts.tolist() == [1, 0]
+    assert best.ends.tolist() == [2, 0]
+    best.cosines.sum().backward()
+    assert bool(words.grad.isfinite().all())
+    assert not words.grad[1].any()
+
+
+def test_words_that_cancel_are_no_span():
+    """What is left of a and -a is mostly rounding, which could point anywhere."""
+    torch.manual_seed(0)
+    word, rest = torch.randn(2, 32, 64)
+    queries = normalize(rest, dim=1)
+    counts = torch.full((32,), 3)
+    words = torch.stack((word, -word + 1e-3 * queries, torch.zeros_like(word)), dim=1)
+    best = best_spans(queries, words, counts, range(2, 3))
+    assert bool((best.cosines < 0.9).all())
+    assert bool((best.starts == 1).all())
+    # 100 a, -100 a and rest: the energy is that of all three words.
+    words = torch.stack((100 * word, -100 * word, rest), dim=1)
+    assert bool((best_spans(queries, words, counts, range(3, 4)).cosines == -1).all())
+    words = torch.stack((10 * word, -10 * word, rest), dim=1)
+    assert bool((best_spans(queries, words, counts, range(3, 4)).cosines > 0.9).all())
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+def test_a_student_that_has_diverged_does_not_go_unseen(wrong):
+    queries, words, _ = make(4, 2, 5, 8, dtype=torch.float32)
+    words[0, 2] = wrong
+    best = best_spans(queries, words, torch.tensor([5, 5]))
+    assert best.cosines.isnan().tolist() == [True, False]
+    alone = best_spans(queries[:1], words[:1, 2:3], torch.tensor([1]))
+    assert bool(alone.cosines.isnan().all())
+
+
+def test_a_tie_goes_to_fewer_words_then_to_the_front():
+    words = torch.tensor([[0.0, 1.0], [2.0, 0.0], [2.0, 0.0], [2.0, 0.0]])[None]
+    queries = torch.tensor([[1.0, 0.0]])
+    best = best_spans(queries, words, torch.tensor([4]))
+    assert (int(best.starts), int(best.ends)) == (1, 2)
+    best = best_spans(queries, words, torch.tensor([4]), range(2, 4))
+    assert (int(best.starts), int(best.ends)) == (1, 3)
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_autocast_does_not_reach_it(crossed):
+    queries, words, counts = make(5, 4, 30, 64, dtype=torch.float32)
+    plain = best_spans(queries, words, counts, crossed=crossed)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = best_spans(queries, words, counts, crossed=crossed)
+    for one, other in zip(plain, cast, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+def test_words_of_half_precision_give_close_float32_values():
+    queries, words, counts = make(6, 4, 30, 64, dtype=torch.float32)
+    plain = best_spans(queries, words, counts)
+    words = words.bfloat16().requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half = best_spans(queries.bfloat16(), words, counts)
+    assert half.cosines.dtype == torch.float32
+    torch.testing.assert_close(half.cosines, plain.cosines, rtol=0, atol=1e-2)  # 8 bits of mantissa
+    half.cosines.sum().backward()
+    assert words.grad.dtype == torch.bfloat16
+    assert bool(words.grad.isfinite().all())
+
+
+class Largest(TorchDispatchMode):
+    """Notes the size of the largest tensor that any operation gives, backward included."""
+
+    def __init__(self):
+        super().__init__()
+        self.size = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        for part in result if isinstance(result, tuple | list) else (result,):
+            if isinstance(part, torch.Tensor):
+                self.size = max(self.size, part.numel())
+        return result
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_nothing_of_size_spans_times_dimensions_is_formed(crossed):
+    """Nothing is larger than the words, though the spans have ten times as many numbers."""
+    queries, words, _ = make(7, 4, 50, 96, dtype=torch.float32)
+    with Largest() as largest:
+        best = best_spans(
+            queries.requires_grad_(), words.requires_grad_(), torch.full((4,), 50), crossed=crossed
+        )
+        best.cosines.sum().backward()
+    assert largest.size == words.numel()
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_what_is_kept_for_the_gradient_is_less_than_the_words(crossed):
+    queries, words, _ = make(7, 4, 50, 96, dtype=torch.float32)
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda tensor: kept.append(tensor.numel()) or tensor, lambda tensor: tensor
+    ):
+        best_spans(
+            queries.requires_grad_(), words.requires_grad_(), torch.full((4,), 50), crossed=crossed
+        )
+    assert 0 < sum(kept) < words.numel() / 2

@@ -9,8 +9,8 @@ import torch
 
 import slice_os
 from slice_os.encoders.info import DEFAULT_FOLDER
-from slice_os.errors import ExportError, TrainingError
-from slice_os.lab.train.development import DevelopmentSet
+from slice_os.errors import EvaluationError, ExportError, TrainingError
+from slice_os.lab.train.checkpoints import DevelopmentSet
 from slice_os.lab.train.distillation import SpanDistillation
 
 
@@ -53,17 +53,17 @@ def test_a_recipe_without_an_objective_or_a_file(room, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a\tb\n1\t2\n", "no column score"),
+        ("a\tb\n1\t2\n", "no column sentence1"),
         ("score\tsentence1\tsentence2\n7\ta\tb\n", "line 2.*from 0 to 5"),
         ("score\tsentence1\tsentence2\n1\ta\n", "line 2"),
         ("score\tsentence1\tsentence2\n", "no pair"),
-        (b"score\tsentence1\tsentence2\n1\t\xff\tb\n", "UTF-8"),
+        (b"score\tsentence1\tsentence2\n1\t\xc3\xa9\xff\tb\n", "UTF-8"),
     ],
 )
 def test_pairs_of_another_format(room, tmp_path, text, message):
     recipe = room('[[pairs]]\npath = "pairs.tsv"\nbatch = 3\n')
     (tmp_path / "pairs.tsv").write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(TrainingError, match=message):
+    with pytest.raises(EvaluationError, match=message):
         slice_os.train(recipe, tmp_path / "run")
 
 

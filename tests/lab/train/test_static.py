@@ -14,13 +14,12 @@ import torch
 import slice_os
 from slice_os.encoders import load_encoder
 from slice_os.errors import TrainingError
-from slice_os.exporters.parity import sentences
-from slice_os.lab.train import extraction
-from slice_os.lab.train.bags import Bags, Distillation, components
-from slice_os.lab.train.contexts import apart, read_contexts
-from slice_os.lab.train.extraction import Extraction
+from slice_os.exporters.graph import sentences
+from slice_os.lab.train import contexts as contexts_module
+from slice_os.lab.train.contexts import Extraction, apart, read_contexts
 from slice_os.lab.train.losses import row_loss
 from slice_os.lab.train.recipe import Static, read_recipe
+from slice_os.lab.train.static import Bags, Distillation, components
 
 ROOT = Path(__file__).parents[3]
 SMALL = Static(dimension=16, batch=16, rare=2, every=4, learning_rate=1e-2)
@@ -200,7 +199,7 @@ def test_the_table_kept_is_the_one_of_the_lowest_validation(tmp_path):
 
 @pytest.mark.parametrize("unit", ["text", "step"])
 def test_an_interrupted_run_goes_on_to_the_same_encoder(recipe, tmp_path, monkeypatch, unit):
-    monkeypatch.setattr(extraction, "BLOCK", 64)
+    monkeypatch.setattr(contexts_module, "BLOCK", 64)
     path = recipe(steps=12)
     whole = slice_os.train(path, tmp_path / "whole")
     seen = []

@@ -18,9 +18,9 @@ from safetensors.torch import load_file
 
 import slice_os
 from slice_os.exporters.checkpoint import load_checkpoint
-from slice_os.exporters.parity import sentences
+from slice_os.exporters.graph import sentences
 from slice_os.lab.train import run as runs
-from slice_os.lab.train.development import DevelopmentSet
+from slice_os.lab.train.checkpoints import DevelopmentSet
 from slice_os.lab.train.distillation import SpanDistillation
 from slice_os.lab.train.labelled import LabelledPairs, Triples
 from slice_os.lab.train.losses import in_batch_loss, slice_loss

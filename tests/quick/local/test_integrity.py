@@ -17,8 +17,8 @@ import slice_os
 from slice_os.errors import IndexDamagedError, IndexLockedError
 from slice_os.spans import PhraseBatch
 from slice_os.storage.contract import IndexMeta, MiningQuery
+from slice_os.storage.local import LocalBackend
 from slice_os.storage.local.check import examine
-from slice_os.storage.local.read import LocalBackend
 from slice_os.storage.local.repair import repair
 from support.local import DIMENSION, SENTENCES, encode, put, put_passage, search, unit
 
