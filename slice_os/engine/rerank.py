@@ -74,7 +74,7 @@ def ranked_passages(
         )
         for query, block in zip(queries, blocks, strict=True)
     ]
-    found = []
+    pages = []
     for query, block, candidates in zip(whole, blocks, backend.candidates(whole), strict=True):
         ranked = [
             Ranked(candidate.score, candidate.stored, candidate.bm25, query.vector, query.lengths)
@@ -83,8 +83,8 @@ def ranked_passages(
         if is_reranked(query.mode, query.fusion):
             for first in range(0, len(ranked), block):
                 ranked[first : first + block] = _rerank(query, ranked[first : first + block])
-        found.append(ranked[ranks.start - query.ranks.start :][: len(ranks)])
-    return found
+        pages.append(ranked[ranks.start - query.ranks.start :][: len(ranks)])
+    return pages
 
 
 def _block(backend: Backend, query: SearchQuery) -> int:
@@ -119,18 +119,18 @@ def dense_scores(query: SearchQuery, passages: Sequence[Ranked]) -> Float64:
     the passage's; the degree alone where the query has no words.
     """
     words = query.words if query.late else None
-    wanted = query.vector[None] if words is None else np.vstack((query.vector, words.vectors))
+    vectors = query.vector[None] if words is None else np.vstack((query.vector, words.vectors))
     packed = [passage.stored.packed for passage in passages]
     bounds = np.cumsum([0, *map(len, packed)])
-    products = np.empty((bounds[-1], len(wanted)), np.float32)
+    products = np.empty((bounds[-1], len(vectors)), np.float32)
     squares = np.empty(bounds[-1], np.float32)
     for passage, (start, end) in zip(packed, pairwise(bounds.tolist()), strict=True):
         # What the cache holds at a time. A cosine has no need of the scales.
         codes = passage.codes.astype(np.float32)
-        np.matmul(codes, wanted.T, out=products[start:end])
+        np.matmul(codes, vectors.T, out=products[start:end])
         np.einsum("nd,nd->n", codes, codes, out=squares[start:end])
-    for ranked, own in zip(passages, np.split(products[:, 0], bounds[1:-1]), strict=True):
-        ranked.scores = own * ranked.stored.packed.scales
+    for ranked, scores in zip(passages, np.split(products[:, 0], bounds[1:-1]), strict=True):
+        ranked.scores = scores * ranked.stored.packed.scales
     best = best_of_each(packed, [passage.word_scores for passage in passages], query.lengths)
     degrees = degree(best.astype(np.float64))
     if words is None:
