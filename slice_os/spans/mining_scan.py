@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from slice_os.encoders.phrase_head import sum_by_word
 from slice_os.host import one_blas_thread
 from slice_os.spans.packed import PackedPassage, Uint8, present_norms
 from slice_os.spans.selection import Int64, Weights, piece_runs
@@ -115,7 +116,9 @@ def scan_passages(
         block = read(first, last)
         starts = bounds[first : last + 1] - bounds[first]
         reached = _verbatim(block, starts, phrases.pieces, len(phrases.vectors))
-        static = None if piece_products is None else _static(block, piece_products)
+        static = None
+        if piece_products is not None:  # the products of the phrases with the words' static vectors
+            static = sum_by_word(piece_products.T[block.pieces], block.counts).T
         with one_blas_thread():
             for window, share, margin, members in parts:
                 context = phrases.vectors[members] @ block.vectors.T, block.inverse
@@ -128,18 +131,6 @@ def scan_passages(
                 reached[members] |= best >= thresholds[members, None]
         for passage in np.flatnonzero(reached.any(axis=0)).tolist():
             yield first + passage, np.flatnonzero(reached[:, passage]).tolist()
-
-
-def _static(block: PassageBlock, piece_products: Float32) -> Float32:
-    """Return the products of the phrases with the words' static vectors, ``[m, N]``."""
-    static = np.zeros((len(piece_products), len(block.counts)), np.float32)
-    held = np.flatnonzero(block.counts)
-    if len(held):
-        counts = block.counts[held].astype(np.int64)
-        static[:, held] = np.add.reduceat(
-            piece_products[:, block.pieces], np.cumsum(counts) - counts, axis=1
-        )
-    return static
 
 
 ScoresAndNorms = tuple[Float32, Float32]

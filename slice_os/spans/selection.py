@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from slice_os.encoders.phrase_head import sum_by_word
 from slice_os.spans.cosines import fit_window, full_range, span_cosines, span_norms, word_scores
 from slice_os.spans.packed import PackedPassage
 from slice_os.text.normal_form import plain, same_words
@@ -175,11 +176,7 @@ class SpanTables:
             return SpanCosines(context, context)
         vector, products = query.head_query
         by_head = word_scores(self.vectors, vector)
-        held = np.flatnonzero(self.packed.counts)
-        if len(held):
-            counts = self.packed.counts[held].astype(np.int64)
-            static = products[self.packed.pieces]
-            by_head[held] += np.add.reduceat(static, np.cumsum(counts) - counts)
+        by_head += sum_by_word(products[self.packed.pieces], self.packed.counts)
         head = span_cosines(by_head, self.head_norms, self.lengths)
         return SpanCosines(context, self.phrasing.within(head, window))
 
