@@ -18,9 +18,9 @@ from slice_os.encoders import StandaloneVectors
 from slice_os.engine import encode_queries, encode_with_words, query_lengths
 from slice_os.engine.rerank import RANKS, Ranked, dense_scores, ranked_passages
 from slice_os.engine.rescore import rescored
+from slice_os.query import hybrid_query, lexical_query, span_query
+from slice_os.storage.cluster.backend import ClusterBackend
 from slice_os.storage.cluster.candidates import COVERED, NEAREST, STORED, stored_passage
-from slice_os.storage.cluster.query import hybrid_query, lexical_query, span_query
-from slice_os.storage.cluster.read import ClusterBackend
 from slice_os.storage.contract import SearchQuery
 from slice_os.storage.fusion import LATE
 
@@ -32,13 +32,14 @@ CANDIDATES = ceil(RANKS["hybrid"] / COVERED)
 
 def stages(backend: ClusterBackend, encoder: Any, texts: list[str]) -> list[str]:
     """Return what a search costs, in the cluster and here."""
-    ask = backend._cluster
+    ask = backend.cluster
     took: dict[str, list[float]] = {}
     parts: dict[str, list[float]] = {}
     sizes = []
     for turn, query in enumerate([*texts[:WARM_UP], *texts]):
         alone = {
-            name: ask.search(body)["took"] for name, body in _parts(backend, encoder, query).items()
+            name: ask.search(body, int, "took")
+            for name, body in _parts(backend, encoder, query).items()
         }
         for mode in ("hybrid", "dense"):
             with _recorded(ask) as answers:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -69,24 +68,23 @@ def mine_phrases(
     on_progress: Callable[[float], object] = lambda done: None,
     on_unknown: Callable[[str], object] = lambda name: None,
 ) -> Iterator[Match]:
-    """Yield every match of what is sought, by name, passage by passage, best first in each.
+    """Return an iterator of every match of what is sought, passage by passage, best first in each.
 
-    A match is a span whose degree with one of a name's phrases is at least `threshold`; of those of
-    one name that overlap only the best stays, of which phrase it may be. Where a counter-example
+    A match is a span whose degree with one of a name's phrases is at least the least one; of those
+    of one name that overlap only the best stays, of which phrase it may be. Where a counter-example
     of the name is nearer to a span than the phrases are, neither that span nor one that overlaps
     it is a match. Words that are the phrase's have the degree 1. Else it is made of what the span
-    says in its context and, with `rescore`, of its words encoded alone, for which without it the
-    encoder's phrase head stands (`slice_os.spans.selection`). `standalone` encodes the spans
-    that may be a match. A `judge` reads those that reach the threshold, and its word decides.
-    Every word is read; `graph` has a cluster ask its k-NN graph which passages to read, which is
-    faster in a large index and misses what only the phrase head sees. A phrase may say which words
-    have to stand in the passage and which must not (`slice_os.text.parse_query`), unless it is
-    `literal`; counter-examples are taken as they are. `on_progress` is told what share of the work
-    is done, `on_unknown` each phrase and counter-example of which the encoder knows no word: it is
-    left out.
+    says in its context and, with `rescore`, of its words encoded alone by `standalone`, for which
+    without it the encoder's phrase head stands (`slice_os.spans.selection`). A `judge` reads those
+    that reach the threshold, and its word decides. Every word is read; `graph` has a cluster ask
+    its k-NN graph which passages to read, which is faster in a large index and misses what only the
+    phrase head sees. A phrase may say which words have to stand in the passage and which must not
+    (`slice_os.text.parse_query`), unless it is `literal`; counter-examples are taken as they are.
+    `on_progress` is told what share of the work is done, `on_unknown` each phrase and
+    counter-example of which the encoder knows no word: it is left out.
 
     Raises:
-        QueryError: a phrase is empty, all are unknown, or the threshold is not in [0, 1].
+        QueryError: a phrase is empty, or all are unknown.
     """
     encoder, threshold = standalone.encoder, options.min_degree
     sought = _known(sought, encoder, options.literal, on_unknown)
@@ -255,20 +253,13 @@ def select(
     """Yield the best of some matches; without an option, all of them as they come.
 
     `per_document` keeps the best match of each document and name, `top` the best so many of each
-    name, name by name; `sort` orders all by their degree, highest first. With `top` alone no more
-    than that is held in memory.
-
-    Raises:
-        QueryError: `top` is not above 0, or there is no such order.
+    name, name by name; `sort` orders all by their degree, highest first. With `top` alone not much
+    more than that is held in memory.
     """
-    if top is not None and top < 1:
-        raise QueryError(f"The best {top} matches were asked for: ask for at least 1.")
-    if sort not in (None, "degree"):
-        raise QueryError(f"There is no order {sort!r}: choose degree.")
     if per_document:
-        matches = _best_of_each_document(matches)
+        matches = _best(matches, 1, lambda match: (match.name, match.document))
     if top is not None:
-        matches = _best_of_each_name(matches, top)
+        matches = _best(matches, top, lambda match: match.name)
     return iter(sorted(matches, key=_worst_last)) if sort else iter(matches)
 
 
@@ -276,24 +267,15 @@ def _worst_last(match: Match) -> float:
     return -match.degree
 
 
-def _best_of_each_document(matches: Iterable[Match]) -> Iterator[Match]:
-    best: dict[tuple[str, str], Match] = {}
+def _best(
+    matches: Iterable[Match], count: int, key: Callable[[Match], Hashable]
+) -> Iterator[Match]:
+    """Yield the best so many of the matches of each key; of equal degrees the first stay."""
+    best: dict[Hashable, list[Match]] = {}
     for match in matches:
-        key = match.name, match.document
-        if key not in best or best[key].degree < match.degree:
-            best[key] = match
-    yield from best.values()
-
-
-def _best_of_each_name(matches: Iterable[Match], top: int) -> Iterator[Match]:
-    best: dict[str, list[tuple[float, int, Match]]] = {}
-    for order, match in enumerate(matches):
-        heap = best.setdefault(match.name, [])
-        # Of equal degrees the first stays; no two orders are equal, so matches are not compared.
-        entry = (match.degree, -order, match)
-        if len(heap) < top:
-            heapq.heappush(heap, entry)
-        else:
-            heapq.heappushpop(heap, entry)
-    for heap in best.values():
-        yield from (match for _, _, match in sorted(heap, reverse=True))
+        own = best.setdefault(key(match), [])
+        own.append(match)
+        if len(own) >= 2 * count + 100:
+            own[:] = sorted(own, key=_worst_last)[:count]
+    for own in best.values():
+        yield from sorted(own, key=_worst_last)[:count]

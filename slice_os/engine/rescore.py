@@ -73,6 +73,9 @@ class PassageSpans:
         phrases: How many of the queries are no counter-examples.
         query_vectors: Those of the queries that spans encoded alone are compared with.
         costs: What is preferred to what of nearly the same cosine, ``[L, N]``.
+        verbatim: The spans that have the very words of queries, and the numbers of those.
+        chosen: The spans that may be shown, with the vectors of their words alone; None of those
+            that are verbatim, which need none.
     """
 
     def __init__(
@@ -93,13 +96,13 @@ class PassageSpans:
                 for own in self._cosines[phrases:]
             ]
         self.costs = tables.costs.copy()
-        self._verbatim: dict[Place, list[int]] = {}
+        self.verbatim: dict[Place, list[int]] = {}
         for k, query in enumerate(queries):
             for i, j in tables.verbatim(query):
-                self._verbatim.setdefault((i, j), []).append(k)
+                self.verbatim.setdefault((i, j), []).append(k)
                 # Of several the longest is what is said: "no thank you" and not "thank you".
                 self.costs[j - i - 1, i] = -VERBATIM * (j - i)
-        self._encoded: dict[Place, Float32 | None] = {}
+        self.chosen: dict[Place, Float32 | None] = {}
 
     def in_context(self, threshold: float) -> list[RescoredSpan]:
         """Return the best spans of at least a cosine that share no word, unencoded.
@@ -125,7 +128,7 @@ class PassageSpans:
             room = np.float32(margin(query.n_words, threshold))
             hoped.append(query.weights.combine(own.context, np.minimum(own.head + room, 1)))
         self._hoped = np.maximum.reduce(hoped)
-        for i, j in self._verbatim:
+        for i, j in self.verbatim:
             self._hoped[j - i - 1, i] = 1
         found = spans_above(self._hoped, self.tables.lengths, threshold, self.costs)
         return [(i, j) for i, j, _ in found]
@@ -134,7 +137,7 @@ class PassageSpans:
         """Return the spans to encode next, now that those of `likely` are known."""
         chosen: list[Place] = []
         preference = self._hoped - self.costs
-        for place in [place for place in self._encoded if place not in self._verbatim]:
+        for place in [place for place in self.chosen if place not in self.verbatim]:
             i, j = place
             above = [
                 max(0.0, self._by_words(k, place) - float(own.head[j - i - 1, i]))
@@ -152,25 +155,15 @@ class PassageSpans:
                 if fits or self._may_reach(row, start, room, threshold)
             )
             fresh = (
-                other
-                for other in others
-                if other not in self._verbatim and other not in self._encoded
+                other for other in others if other not in self.verbatim and other not in self.chosen
             )
             chosen += islice(fresh, FINER if fits else MORE)
         return list(dict.fromkeys(chosen))
 
     def rescored(self, threshold: float = -np.inf) -> list[RescoredSpan]:
         """Return the best spans of at least a cosine, of those that were chosen; none overlap."""
-        known = map(self._known, self._encoded)
+        known = map(self._known, self.chosen)
         return self._apart([span for span in known if span.cosine >= threshold - ROUNDING])
-
-    def know(self, place: Place, vector: Float32 | None) -> None:
-        """Take note of a span that was chosen, and of the vector of its words alone."""
-        self._encoded[place] = vector
-
-    def is_verbatim(self, place: Place) -> bool:
-        """Tell whether a span has a query's very words: it needs no encoding."""
-        return place in self._verbatim
 
     def _by_head(self) -> list[npt.NDArray[Any]]:
         """Return the cosines that are shown where the phrase head stands for the words alone."""
@@ -178,7 +171,7 @@ class PassageSpans:
             query.weights.combine(own.context, own.head)
             for query, own in zip(self.queries, self._cosines, strict=True)
         ]
-        for (i, j), same in self._verbatim.items():
+        for (i, j), same in self.verbatim.items():
             for k in same:
                 shown[k][j - i - 1, i] = 1
         return shown
@@ -203,9 +196,9 @@ class PassageSpans:
 
     def _by_words(self, k: int, place: Place) -> float:
         """Return the cosine of a query and the words of a chosen span alone."""
-        if k in self._verbatim.get(place, ()):
+        if k in self.verbatim.get(place, ()):
             return 1.0
-        vector = self._encoded[place]
+        vector = self.chosen[place]
         return -np.inf if vector is None else min(float(self.query_vectors[k] @ vector), 1.0)
 
     def _known(self, place: Place) -> RescoredSpan:
@@ -213,7 +206,7 @@ class PassageSpans:
         i, j = place
         values = []
         for k, (query, own) in enumerate(zip(self.queries, self._cosines, strict=True)):
-            if k in self._verbatim.get(place, ()):
+            if k in self.verbatim.get(place, ()):
                 values.append(1.0)
             elif own.context[j - i - 1, i] == -np.inf:
                 values.append(-np.inf)
@@ -254,14 +247,16 @@ def encode_spans(
 
     The vectors of `queries` come of the same run; they are returned, ``[len(queries), d]``.
     """
-    chosen = [(passage, place) for passage in passages for place in choose(passage)]
-    encoded = [(one, place) for one, place in chosen if not one.is_verbatim(place)]
-    texts = [passage.tables.span_text(place) for passage, place in encoded]
+    unknown = []
+    for passage in passages:
+        for place in choose(passage):
+            passage.chosen[place] = None
+            if place not in passage.verbatim:
+                unknown.append((passage, place))
+    texts = [passage.tables.span_text(place) for passage, place in unknown]
     vectors = standalone.encode([*queries, *texts])
-    for passage, place in chosen:
-        passage.know(place, None)
-    for (passage, place), vector in zip(encoded, vectors[len(queries) :], strict=True):
-        passage.know(place, vector)
+    for (passage, place), vector in zip(unknown, vectors[len(queries) :], strict=True):
+        passage.chosen[place] = vector
     return vectors[: len(queries)]
 
 
