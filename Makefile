@@ -9,7 +9,7 @@ TEST := .venv-test/bin/python
 # Where it is set, every process that a test starts would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test fuzz faults cluster lint types check docs bench encoder clean
+.PHONY: help demo test quick lock fuzz faults cluster lint types check docs bench encoder clean
 help: ## show this
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
 
@@ -42,6 +42,17 @@ demo: $(RUN) ## index the examples, mine them, search them
 test: .venv-test/.ready ## run the whole suite against the built wheel
 	.venv-test/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
+.venv-quick/.ready: $(WHEEL)
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-quick
+	$(UV) pip install --quiet --python .venv-quick/bin/python --reinstall-package slice-os '$(WHEEL)[dev]'
+	@touch $@
+
+quick: .venv-quick/.ready ## run the tests that need no server and no torch, in some two minutes
+	.venv-quick/bin/pytest -n 4 --dist loadfile -m "not cluster and not lab and not slow" $(PYTEST)
+
+lock: | $(UV) ## write requirements-dev.txt: what the suite is run with
+	$(UV) pip compile --quiet --universal --no-annotate --no-header --extra dev --python-version 3.10 --output-file requirements-dev.txt pyproject.toml
+
 fuzz: .venv-test/.ready ## damage 10,000 files and a cluster's answers, lay out 1,000 pages, ask 20,000 odd queries, ...
 	SLICE_OS_FUZZ=10000 .venv-test/bin/pytest tests/quick/test_fuzz_corpus.py tests/quick/test_fuzz_inputs.py \
 	  tests/quick/corpus/test_pdf.py tests/cluster/test_fuzz_answers.py
@@ -50,8 +61,8 @@ faults: .venv-test/.ready ## every verb that changes an index meets every fault;
 	SLICE_OS_KILLS=100 .venv-test/bin/pytest tests/cluster/test_every_fault.py tests/contract/test_killed.py \
 	  tests/contract/test_generations.py tests/quick/local/test_backup.py
 
-cluster: .venv-test/.ready ## a real node to try, on port 9200 till Ctrl-C (NODES=3; SERVER=elasticsearch)
-	@$(TEST) -m tests.cluster --server $(or $(SERVER),opensearch) --nodes $(or $(NODES),1) --port $(or $(PORT),9200) || [ $$? -eq 130 ]
+cluster: .venv-quick/.ready ## a real node to try, on port 9200 till Ctrl-C (NODES=3; SERVER=elasticsearch)
+	@.venv-quick/bin/python -m tests.cluster --server $(or $(SERVER),opensearch) --nodes $(or $(NODES),1) --port $(or $(PORT),9200) || [ $$? -eq 130 ]
 
 lint: .venv-test/.ready ## ruff, and the compose files
 	.venv-test/bin/ruff check .
@@ -92,4 +103,4 @@ bench: $(WHEEL) ## measure against the named peers (minutes); results go to docs
 	  $(if $(DATA),--data $(abspath $(DATA))) $(foreach name,$(ONLY),--only $(name))
 
 clean: ## remove what these commands made
-	rm -rf .venv .venv-test .venv-bench .venv-tools build dist demo.slice demo.slice.rejects.jsonl matches.csv
+	rm -rf .venv .venv-test .venv-quick .venv-bench .venv-tools build dist demo.slice demo.slice.rejects.jsonl matches.csv

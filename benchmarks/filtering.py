@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.timing import seconds
 from slice_os.spans import PackedPassage
 from slice_os.storage.contract import IndexMeta, SearchQuery
-from slice_os.storage.local.read import LocalBackend
+from slice_os.storage.local import LocalBackend
 from slice_os.text.filters import Filter, parse_filters
 from slice_os.types import Document, Passage, Words
 

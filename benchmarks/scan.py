@@ -7,6 +7,7 @@ import statistics
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from benchmarks.text import documents
 from benchmarks.timing import seconds
 from slice_os.spans import PackedPassage, length_window
 from slice_os.storage.contract import IndexMeta, Writer
-from slice_os.storage.local.read import LocalBackend
+from slice_os.storage.local import LocalBackend
+from slice_os.storage.local.compaction import segment_file
+from slice_os.storage.local.database import connect, recorded_segments
 from slice_os.storage.local.segments import Segment, best_cosines
 from slice_os.text import split
 from slice_os.types import Words
@@ -39,7 +42,9 @@ def run(data: Path | None) -> list[str]:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "bench.slice"
         words = _build(folder)
-        segments = [Segment.open(file) for file in sorted((folder / "segments").iterdir())]
+        with closing(connect(folder)) as database:
+            recorded = recorded_segments(database)
+        segments = [Segment.open(segment_file(folder, n), row) for n, row in recorded.items()]
         size = sum(file.stat().st_size for file in (folder / "segments").iterdir())
         query = np.random.default_rng(0).normal(size=384).astype(np.float32)
         query /= np.linalg.norm(query)

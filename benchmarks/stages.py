@@ -14,13 +14,13 @@ import numpy as np
 import orjson
 
 from benchmarks.timing import seconds
-from slice_os.encoders.alone import AloneVectors
-from slice_os.engine import encode_queries, encoded_queries, query_lengths
+from slice_os.encoders import StandaloneVectors
+from slice_os.engine import encode_queries, encode_with_words, query_lengths
 from slice_os.engine.rerank import RANKS, Ranked, dense_scores, ranked_passages
 from slice_os.engine.rescore import rescored
+from slice_os.query import hybrid_query, lexical_query, span_query
+from slice_os.storage.cluster.backend import ClusterBackend
 from slice_os.storage.cluster.candidates import COVERED, NEAREST, STORED, stored_passage
-from slice_os.storage.cluster.query import hybrid_query, lexical_query, span_query
-from slice_os.storage.cluster.read import ClusterBackend
 from slice_os.storage.contract import SearchQuery
 from slice_os.storage.fusion import LATE
 
@@ -32,13 +32,14 @@ CANDIDATES = ceil(RANKS["hybrid"] / COVERED)
 
 def stages(backend: ClusterBackend, encoder: Any, texts: list[str]) -> list[str]:
     """Return what a search costs, in the cluster and here."""
-    ask = backend._cluster
+    ask = backend.cluster
     took: dict[str, list[float]] = {}
     parts: dict[str, list[float]] = {}
     sizes = []
     for turn, query in enumerate([*texts[:WARM_UP], *texts]):
         alone = {
-            name: ask.search(body)["took"] for name, body in _parts(backend, encoder, query).items()
+            name: ask.search(body, int, "took")
+            for name, body in _parts(backend, encoder, query).items()
         }
         for mode in ("hybrid", "dense"):
             with _recorded(ask) as answers:
@@ -115,13 +116,13 @@ def _timed(
     backend: ClusterBackend, encoder: Any, query: str, mode: Any
 ) -> tuple[SearchQuery, dict[str, float]]:
     times = [time.perf_counter()]
-    ((vector, words),) = encoded_queries(encoder, [query])
+    ((vector, words),) = encode_with_words(encoder, [query])
     times.append(time.perf_counter())
     lengths = query_lengths(query, backend.meta.max_words, False)
     wanted = SearchQuery(query, vector, lengths, mode, words=words, late=LATE)
     ranked = ranked_passages(backend, [wanted], range(SIZE))
     times.append(time.perf_counter())
-    rescored(ranked, [wanted], AloneVectors(encoder), 1)
+    rescored(ranked, [wanted], StandaloneVectors(encoder), 1)
     times.append(time.perf_counter())
     taken = np.diff(times).tolist()
     return wanted, dict(zip(("encode", "retrieve", "rescore"), taken, strict=True))

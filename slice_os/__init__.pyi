@@ -1,6 +1,9 @@
 __version__: str
-from .calibrate.calibration import calibrate as calibrate
-from .calibrate.gold import evaluate_spans as evaluate_spans
+from .api import Index as Index
+from .api import index as index
+from .api import open as open
+from .calibration.gold import evaluate_spans as evaluate_spans
+from .calibration.thresholds import calibrate as calibrate
 from .corpus import read as read
 from .encoders import encoder_info as encoder_info
 from .encoders import load_encoder as load_encoder
@@ -8,9 +11,6 @@ from .encoders.judges import load_judge as load_judge
 from .engine.search_request import build_request as build_request
 from .errors import SliceOSError as SliceOSError
 from .exporters import export as export
-from .index import Index as Index
-from .index import index as index
-from .index import open as open
 from .lab.evaluate import build_context as build_context
 from .lab.evaluate import evaluate_context as evaluate_context
 from .lab.evaluate import evaluate_degrees as evaluate_degrees
@@ -22,18 +22,18 @@ from .lab.topics import topics as topics
 from .lab.train import train as train
 from .operate.backup import backup as backup
 from .operate.backup import restore as restore
-from .operate.check import check as check
+from .operate.doctor import check as check
 from .operate.doctor import doctor as doctor
 from .operate.generations import generations as generations
 from .operate.generations import prune_generations as prune_generations
 from .operate.generations import rollback as rollback
 from .operate.generations import swap as swap
 from .operate.reindex import reindex as reindex
+from .storage.cluster.mapping import apply_template as apply_template
+from .storage.cluster.mapping import list_templates as list_templates
+from .storage.cluster.mapping import show_template as show_template
 from .storage.cluster.settings import ClusterSettings as ClusterSettings
 from .storage.cluster.source import read_index as read_index
-from .storage.cluster.templates import apply_template as apply_template
-from .storage.cluster.templates import list_templates as list_templates
-from .storage.cluster.templates import show_template as show_template
 from .types import Document as Document
 from .types import DocumentInfo as DocumentInfo
 from .types import Excerpt as Excerpt

@@ -11,7 +11,20 @@ from contextlib import contextmanager
 
 
 class SliceOSError(Exception):
-    """Base of every error that slice-os raises on purpose."""
+    """Base of every error that slice-os raises on purpose.
+
+    Args:
+        message: What is wrong.
+        hint: What to do about it, where that is put in terms of the command line; ``str()`` gives
+            both.
+    """
+
+    def __init__(self, message: str = "", *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}: {self.hint}" if self.hint else str(self.args[0])
 
 
 class CorpusError(SliceOSError):
@@ -42,7 +55,9 @@ class MissingExtraError(SliceOSError):
     """An optional package is needed; the message holds the pip line that brings it."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional package: pip install 'slice-os[{extra}]'.")
+        super().__init__(
+            f"{what} needs an optional package", hint=f"pip install 'slice-os[{extra}]'."
+        )
         self.extra = extra
 
 
@@ -55,7 +70,7 @@ class IndexLockedError(LocationError):
 
 
 class MovedError(LocationError):
-    """The location names a newer generation now, which holds all that was acknowledged before."""
+    """The location names a newer generation, or soon will; it holds all that was acknowledged."""
 
 
 class IndexDamagedError(LocationError):
@@ -73,8 +88,10 @@ class ClusterError(SliceOSError):
     error, such as ``resource_already_exists_exception``.
     """
 
-    def __init__(self, message: str, status: int | None = None, kind: str = "") -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, status: int | None = None, kind: str = "", *, hint: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
         self.status, self.kind = status, kind
 
 

@@ -9,7 +9,6 @@ from threading import Lock
 from typing import TypeVar
 
 from slice_os.errors import LocationError
-from slice_os.host import Forkable
 
 T = TypeVar("T")
 
@@ -28,25 +27,26 @@ class Throttle:
 
     def __init__(self, rate: float | None) -> None:
         if rate is not None and not rate > 0:  # NaN is not, either
-            raise LocationError(f"A rate of {rate} a second ends never: give one above 0.")
+            raise LocationError(f"max_rate must be above 0, not {rate}.")
         self._rate = rate
-        self._most = self._left = max(rate or 0.0, 1.0)
-        self._then = time.monotonic()
+        self._capacity = self._tokens = max(rate or 0.0, 1.0)
+        self._refilled = time.monotonic()
 
     def take(self, amount: int = 1) -> float:
         """Wait until `amount` more may be done; return for how many seconds."""
         if self._rate is None:
             return 0.0
         now = time.monotonic()
-        self._left = min(self._left + (now - self._then) * self._rate, self._most) - amount
-        self._then = now
-        if self._left >= 0:
+        refill = (now - self._refilled) * self._rate
+        self._tokens = min(self._tokens + refill, self._capacity) - amount
+        self._refilled = now
+        if self._tokens >= 0:
             return 0.0
-        time.sleep(-self._left / self._rate)
+        time.sleep(-self._tokens / self._rate)
         return time.monotonic() - now
 
 
-class Effort(Forkable):
+class Effort:
     """What work on an index has taken so far; threads may count at once.
 
     Attributes:
@@ -67,22 +67,17 @@ class Effort(Forkable):
         self.spans = self.retries = 0
         self.encoding_seconds = self.writing_seconds = 0.0
         self.sending_seconds = self.waiting_seconds = 0.0
-        self._one = Lock()
-        self.watch_forks()
-
-    def forked(self) -> None:
-        """Another thread of the parent may have held it."""
-        self._one = Lock()
+        self._lock = Lock()
 
     def add(self, **amounts: float) -> None:
         """Add amounts to attributes."""
-        with self._one:
+        with self._lock:
             for name, amount in amounts.items():
                 setattr(self, name, getattr(self, name) + amount)
 
     def so_far(self) -> dict[str, float]:
         """Return all attributes by name."""
-        with self._one:
+        with self._lock:
             return {name: getattr(self, name) for name in self.NAMES}
 
     def since(self, before: dict[str, float], report: object) -> None:

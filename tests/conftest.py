@@ -22,3 +22,13 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     for name in list(os.environ):
         if name.startswith("SLICE_OS_") and name not in OURS:
             monkeypatch.delenv(name)
+
+
+def pytest_collection_modifyitems(items):
+    """Mark what starts a server, and what needs the laboratory's packages."""
+    servers = ("opensearch", "elasticsearch", "[older")
+    for item in items:
+        if item.nodeid.startswith("tests/cluster/") or any(name in item.name for name in servers):
+            item.add_marker("cluster")
+        elif item.nodeid.startswith("tests/lab/"):
+            item.add_marker("lab")

@@ -10,11 +10,11 @@ from slice_os.cli.options import json_option
 from slice_os.cli.output import echo_json, echo_table
 
 
-@click.command(epilog="\b\nExample:\n  slice-os encoder-info my-encoder --json\n")
+@click.command("encoder-info", epilog="\b\nExample:\n  slice-os encoder-info my-encoder --json\n")
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.option("--check", is_flag=True, help="Also compare the model file with its hash.")
 @json_option
-def encoder_info(folder: Path | None, check: bool, as_json: bool) -> None:
+def encoder_info_command(folder: Path | None, check: bool, as_json: bool) -> None:
     """Show an encoder's name, dimension and weights hash, by default of the one inside slice-os."""
     from slice_os import encoder_info as info_of
 

@@ -14,35 +14,37 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from slice_os import __version__
-from slice_os.cli.running import is_json, say
+from slice_os.cli.output import is_json, plain, say
 from slice_os.errors import ClusterError, SliceOSError
 
 VERBS = {
-    "index": "cli.indexing",
-    "search": "cli.searching",
-    "mine": "cli.mining",
+    "index": "cli.index",
+    "search": "cli.search",
+    "mine": "cli.mine",
     "topics": "lab.cli.topics",
-    "list": "cli.reading",
-    "show": "cli.reading",
-    "status": "cli.indexing",
-    "delete": "cli.indexing",
-    "reindex": "cli.lifecycle",
-    "swap": "cli.lifecycle",
-    "rollback": "cli.lifecycle",
-    "generations": "cli.lifecycle",
-    "doctor": "cli.diagnosing",
-    "check": "cli.diagnosing",
-    "backup": "cli.backups",
-    "restore": "cli.backups",
-    "templates": "cli.clusters",
-    "query": "cli.clusters",
+    "list": "cli.documents",
+    "show": "cli.documents",
+    "status": "cli.documents",
+    "delete": "cli.documents",
+    "reindex": "cli.operate",
+    "swap": "cli.operate",
+    "rollback": "cli.operate",
+    "generations": "cli.operate",
+    "doctor": "cli.doctor",
+    "check": "cli.doctor",
+    "backup": "cli.operate",
+    "restore": "cli.operate",
+    "templates": "cli.cluster",
+    "query": "cli.cluster",
     "evaluate": "lab.cli.evaluate",
-    "calibrate": "cli.calibrating",
+    "calibrate": "cli.calibrate",
     "dataset": "lab.cli.dataset",
     "train": "lab.cli.train",
     "export": "lab.cli.train",
@@ -72,9 +74,7 @@ class LazyGroup(click.Group):
         place, _, function = self._modules[cmd_name].partition(":")
         module = import_module(f"slice_os.{place}")
         name = cmd_name.replace("-", "_")
-        # The function of a verb that has the name of a builtin ends with an underscore.
-        names = (function or f"{name}_command", name, f"{name}_")
-        command: click.Command = next(getattr(module, n) for n in names if hasattr(module, n))
+        command: click.Command = getattr(module, function or f"{name}_command")
         return command
 
     def resolve_command(
@@ -105,7 +105,7 @@ class Verbs(LazyGroup):
             with _terminate_as_interrupt():
                 return super().invoke(ctx)
         except SliceOSError as exc:
-            raise click.ClickException(str(exc)) from exc
+            raise click.ClickException(plain(str(exc))) from exc
         except BrokenPipeError:  # the reader of our output, `head` for one, has had enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)
@@ -120,9 +120,9 @@ class Verbs(LazyGroup):
         except Exception as exc:
             if os.environ.get(DEBUG):
                 raise
-            said = "" if is_json() else f": {exc}"  # which may quote a document
+            reason = "" if is_json() else f": {exc}"  # which may quote a document
             raise click.ClickException(
-                f"Unexpected {type(exc).__name__}{said}. This is a bug: set {DEBUG}=1, run the "
+                f"Unexpected {type(exc).__name__}{reason}. This is a bug: set {DEBUG}=1, run the "
                 "command again and report what it prints."
             ) from exc
 
@@ -138,6 +138,31 @@ def _terminate_as_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, former)
+
+
+class Settings(msgspec.Struct, forbid_unknown_fields=True):
+    """What slice-os.toml in the working folder may say; the environment goes before it."""
+
+    index: str = ""
+    encoder: str = ""
+    judge: str = ""
+
+
+def read_settings(file: Path = Path("slice-os.toml")) -> None:
+    """Set the environment's variables of the settings in a file, if there is one.
+
+    Raises:
+        click.UsageError: the file is not TOML, or holds something else.
+    """
+    if not file.is_file():
+        return
+    try:
+        settings = msgspec.toml.decode(file.read_bytes(), type=Settings)
+    except msgspec.DecodeError as exc:
+        raise click.UsageError(f"{file} cannot be used: {exc}.") from exc
+    for name, value in msgspec.structs.asdict(settings).items():
+        if value:
+            os.environ.setdefault(f"SLICE_OS_{name.upper()}", value)
 
 
 def _ask(prompt: str) -> str:
@@ -172,6 +197,7 @@ def main(context: click.Context) -> None:
     from slice_os.cli.output import wanted_color
     from slice_os.storage.cluster.credentials import ask_with
 
+    read_settings()
     ask_with(_ask if sys.stdin is not None and sys.stdin.isatty() else None)
     # Remarks on styles and small defects of files, which are read all the same.
     warnings.filterwarnings("ignore", module=r"(openpyxl|pypdf)\b")

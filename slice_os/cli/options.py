@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
+from msgspec.inspect import BoolType, Field, FloatType, IntType, LiteralType
 
-from slice_os.cli.running import Run, json_log
+from slice_os.cli.output import Run, json_log
 from slice_os.encoders.devices import DEVICES
+from slice_os.options import MOST, Options, WordingOptions, bare, described, fields
 from slice_os.storage.cluster.settings import ClusterSettings, Engine
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 POSITIVE = click.FloatRange(min=0, min_open=True)
 
-an_index = partial(click.option, "--index", "location", envvar="SLICE_OS_INDEX", show_envvar=True)
+an_index = partial(
+    click.option, "--index", "-i", "location", envvar="SLICE_OS_INDEX", show_envvar=True
+)
 index_option: Decorator = an_index(
     required=True,
     metavar="LOCATION",
@@ -54,14 +58,6 @@ device_option: Decorator = click.option(
 threads_option: Decorator = click.option(
     "--threads", type=click.IntRange(min=1), help="Threads of the encoder; default: all cores."
 )
-filter_option: Decorator = click.option(
-    "--filter",
-    "filters",
-    multiple=True,
-    metavar="FIELD=VALUE",
-    help="Only documents with this metadata; also !=, >=, <=, >, <, 'FIELD in A,B', 'FIELD prefix "
-    "A', 'FIELD exists', several joined by 'or'. May be repeated.",
-)
 
 
 def _group(*options: Decorator) -> Decorator:
@@ -77,51 +73,66 @@ def _group(*options: Decorator) -> Decorator:
 
 index_options = _group(index_option, encoder_option, device_option, threads_option)
 """What opens an index."""
-wording_options = _group(
-    click.option(
-        "--must",
-        multiple=True,
-        metavar="WORDS",
-        help='Words that the passage must hold, like "WORDS" in the query. May be repeated.',
-    ),
-    click.option(
-        "--must-not",
-        multiple=True,
-        metavar="WORDS",
-        help='Words that the passage must not hold, like -"WORDS". May be repeated.',
-    ),
-    click.option("--literal", is_flag=True, help="Take quotes and minus signs as text."),
-)
-query_options = _group(
-    wording_options,
-    filter_option,
-    click.option(
-        "--all-lengths",
-        is_flag=True,
-        help="Compare spans of every length, not only those near the query's.",
-    ),
-)
-"""What a search and mining have in common."""
+FLAGS = {
+    "filters": ("--filter",),
+    "size": ("--size", "--limit", "-n", "-k"),
+    "min_degree": ("--min-degree", "--threshold"),
+}
+"""Options whose names on the command line are not those of the record's fields."""
+METAVARS = {"filters": "FIELD=VALUE", "must": "WORDS", "must_not": "WORDS"}
 
 
-MOST = 1_000_000_000
-"""Of what is asked for by number."""
+def record_options(record: type[Options], *names: str) -> Decorator:
+    """Return the options of a record, or of some of its fields: names, types, defaults and help."""
+    chosen = [field for field in fields(record) if not names or field.name in names]
+    return _group(*map(_record_option, chosen))
 
 
-def size_option(**settings: Any) -> Decorator:
-    """Return the option that says how many are wanted; `default` is 10 unless it is given."""
-    kind = click.IntRange(1, MOST)
-    return click.option("--size", type=kind, show_default=True, **{"default": 10, **settings})
+def _record_option(field: Field) -> Decorator:
+    kind, default, text = bare(field.type), field.default, described(field)
+    flags = (*FLAGS.get(field.name, (f"--{field.name.replace('_', '-')}",)), field.name)
+    if isinstance(kind, BoolType):
+        if default:
+            flags = (f"{flags[0]}/--no-{flags[0][2:]}", field.name)
+        return click.option(*flags, is_flag=True, default=default, show_default=default, help=text)
+    settings: dict[str, Any] = {"default": default, "show_default": default is not None}
+    if isinstance(kind, LiteralType):
+        settings["type"] = click.Choice([str(value) for value in kind.values])
+    elif isinstance(kind, IntType):
+        settings["type"] = click.IntRange(kind.ge, kind.le)
+    elif isinstance(kind, FloatType):
+        settings["type"] = click.FloatRange(kind.ge, kind.le)
+    else:
+        settings = {"multiple": True, "metavar": METAVARS[field.name]}
+        text = f"{text} May be repeated."
+    return click.option(*flags, help=text, **settings)
 
 
-offset_option = partial(click.option, "--offset", type=click.IntRange(0, MOST), default=0)
+filter_option = record_options(WordingOptions, "filters")
+
+
+def paging_options(things: str) -> Decorator:
+    """Return --size and --offset as a search has them, for a list of `things`."""
+    return _group(
+        click.option(
+            *FLAGS["size"],
+            "size",
+            type=click.IntRange(1, MOST),
+            default=100,
+            show_default=True,
+            help=f"{things} to show.",
+        ),
+        click.option(
+            "--offset", type=click.IntRange(0, MOST), default=0, help=f"{things} to skip."
+        ),
+    )
 
 
 def context_option(default: int, **settings: Any) -> Decorator:
     """Return the option that shows the passages around one."""
-    said = {"help": "Passages to show before and after it.", **settings}
+    given = {"help": "Passages to show before and after it.", **settings}
     return click.option(
-        "--context", type=click.IntRange(0, 1000), default=default, show_default=True, **said
+        "--context", type=click.IntRange(0, 1000), default=default, show_default=True, **given
     )
 
 
@@ -202,8 +213,8 @@ def corpus_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def gathered(*args: Any, **options: Any) -> Any:
-        said = {name: options.pop(name) for name in _READING}
-        reading = {name: value for name, value in said.items() if value or value == ""}
+        given = {name: options.pop(name) for name in _READING}
+        reading = {name: value for name, value in given.items() if value or value == ""}
         if reading.pop("no_gitignore", False):
             reading["gitignore"] = False
         return function(*args, reading=reading, **options)

@@ -1,31 +1,41 @@
-"""What people and programs read: results on stdout, progress on stderr."""
+"""What people and programs read: results on stdout, progress, warnings and the log on stderr."""
 
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import regex
 
-from slice_os.cli.running import is_json
-from slice_os.types import Excerpt, Hit
+from slice_os.errors import CorpusError
+from slice_os.files import write_whole
+from slice_os.types import Excerpt, Hit, Plain
 
 if TYPE_CHECKING:
     from tqdm import tqdm
+
+
+REJECTED = 3
+"""Exit code when something was skipped: everything else is done."""
+
 
 INDENT = " " * 13
 HEADING = 80
 """Characters of a heading before a sentence of its section, at most."""
 UNMARKED = 320
 """Characters shown of a passage in which nothing is marked, at most."""
-_CONTROL = regex.compile(r"[\p{Cc}--[\n]]", regex.V1)
+_CONTROL = regex.compile(r"[[\p{Cc}\p{Bidi_Control}]--[\n]]", regex.V1)
 
 
 def echo_json(value: Any, *, indent: int | None = 2) -> None:
@@ -35,9 +45,9 @@ def echo_json(value: Any, *, indent: int | None = 2) -> None:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _finite(one) for name, one in value.items()}
+        return {name: _finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -45,7 +55,7 @@ def echo_columns(
     header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)
 ) -> None:
     """Print rows below a header; the columns `left` are aligned left, the others right."""
-    lines = [header, *rows]
+    lines = [header, *([plain(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
         cells = (
@@ -68,28 +78,32 @@ def is_coloured() -> bool:
     return sys.stdout.isatty() if wanted is None else wanted
 
 
-def echo_hit(number: int, hit: Hit, around: Excerpt | None = None) -> None:
+def echo_hit(
+    number: int, hit: Hit, around: Excerpt | None = None, *, with_score: bool = False
+) -> None:
     """Print a hit: its degree, document and the sentence of its best span, the span marked.
 
-    With an excerpt `around` it, that instead of the sentence.
+    With an excerpt `around` it, that instead of the sentence. The score is shown where it ranks.
     """
-    _echo_head(number, hit.degree, f"{hit.document}#{hit.passage}", hit.title, hit.lowered)
+    score = click.style(f"score {hit.score:.3f}", dim=True) if with_score else ""
+    place = f"{hit.document}#{hit.passage}"
+    _echo_head(number, hit.degree, place, hit.title, hit.lowered, score)
     click.echo(textwrap.indent(_said(hit, around), INDENT))
 
 
-def echo_document(number: int, found: Sequence[tuple[Hit, Excerpt | None]]) -> None:
+def echo_document(number: int, hits: Sequence[tuple[Hit, Excerpt | None]]) -> None:
     """Print a document and, below it, its hits."""
-    first = found[0][0]
-    _echo_head(number, max(hit.degree for hit, _ in found), first.document, first.title)
-    for hit, around in found:
-        said = textwrap.indent(_said(hit, around), INDENT).lstrip()
-        click.echo(f"       {' '.join(filter(None, (f'{hit.degree:.3f}', hit.lowered, said)))}")
+    first = hits[0][0]
+    _echo_head(number, max(hit.degree for hit, _ in hits), first.document, first.title)
+    for hit, around in hits:
+        text = textwrap.indent(_said(hit, around), INDENT).lstrip()
+        click.echo(f"       {' '.join(filter(None, (f'{hit.degree:.3f}', hit.lowered, text)))}")
 
 
-def _echo_head(number: int, degree: float, place: str, title: str, lowered: str = "") -> None:
+def _echo_head(number: int, degree: float, place: str, title: str, *notes: str) -> None:
     degrees = click.style(f"{degree:.3f}", fg="green", bold=True)
-    said = (degrees, click.style(plain(place), bold=True), shorten(title, 60), lowered)
-    click.echo(f"{number:3d}.  {'  '.join(filter(None, said))}")
+    parts = (degrees, click.style(plain(place), bold=True), shorten(title, 60), *notes)
+    click.echo(f"{number:3d}.  {'  '.join(filter(None, parts))}")
 
 
 def _said(hit: Hit, around: Excerpt | None) -> str:
@@ -170,10 +184,162 @@ def echo_table(rows: Sequence[tuple[str, object]]) -> None:
     """Print names and values in two columns."""
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
-        text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
+        is_count = isinstance(value, int) and not isinstance(value, bool)
+        text = f"{value:,}" if is_count else plain(str(value))
         click.echo(f"{name:<{width}}  {text}")
+
+
+def as_cell(value: Any) -> Any:
+    """Return a value for a .csv such that no spreadsheet takes a text for a formula."""
+    starts_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if starts_formula else value
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Return '1 document', '2,000 documents'; `plural` is given where it is more than an s."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+_log = logging.getLogger("slice_os.cli")
+
+
+class _JsonLines(logging.Handler):
+    """Writes each record to stderr as one JSON object."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record's time (UTC), level, logger, message, and the fields it comes with."""
+        when = datetime.fromtimestamp(record.created, timezone.utc)
+        line: dict[str, Any] = {
+            "time": when.isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info and record.exc_info[0]:
+            line["exception"] = record.exc_info[0].__name__  # its text may quote a document
+        _write(json.dumps(line, ensure_ascii=False, default=str))
+
+
+_json_lines = _JsonLines()
+
+
+def is_json() -> bool:
+    """Tell whether the log is in JSON."""
+    return _json_lines in _log.handlers
+
+
+@contextmanager
+def json_log() -> Iterator[None]:
+    """Make every line of the log, within a block, a JSON object: ours, Python's, other libraries'.
+
+    Of theirs the same that would be shown as text.
+    """
+    if is_json():
+        yield
+        return
+    last, ours = logging.lastResort, [_log, logging.getLogger("py.warnings")]
+    logging.lastResort = _JsonLines(logging.WARNING)
+    logging.captureWarnings(True)
+    for logger in ours:
+        logger.addHandler(_json_lines)
+    _log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        _log.setLevel(logging.NOTSET)
+        for logger in ours:
+            logger.removeHandler(_json_lines)
+        logging.captureWarnings(False)
+        logging.lastResort = last
+
+
+def _write(line: str) -> None:
+    from tqdm import tqdm  # here, since every verb would wait for it
+
+    tqdm.write(line, file=sys.stderr)
+
+
+def say(message: str, level: int = logging.WARNING, **fields: Any) -> None:
+    """Write a line to stderr, above a progress bar; in a log in JSON, with fields."""
+    if is_json():
+        _log.log(level, "%s", message, extra={"fields": fields})
+    else:
+        _write(plain(message))
+
+
+class Run:
+    """A run of a long verb, as a context: what it counts is told at its end, however it ends.
+
+    Args:
+        verb: Its name.
+        location: The index that it works on.
+        metrics: Where to write the counters in Prometheus' text format, if anywhere.
+
+    Attributes:
+        report: What the verb counts, live; None before there is anything.
+        more: Numbers to tell besides, or instead of those of the report.
+    """
+
+    def __init__(self, verb: str, location: str, metrics: Path | None) -> None:
+        self._verb, self._metrics = verb, metrics
+        scheme, separator, rest = location.partition("://")
+        # Somebody will write a password there, though it is refused.
+        self._location = f"{scheme}://{rest.rpartition('@')[2]}" if separator else location
+        self.report: Plain | None = None
+        self.more: dict[str, float] = {}
+
+    def __enter__(self) -> Run:
+        if self._metrics and not self._metrics.absolute().parent.is_dir():
+            raise CorpusError(f"{self._metrics} cannot be written: there is no such folder.")
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        code = _exit_code(error)
+        counters = {
+            **(self.report.to_dict() if self.report else {}),
+            **self.more,
+            "exit_code": code,
+        }
+        numbers = {name: value for name, value in counters.items() if type(value) in (int, float)}
+        if is_json():
+            say(
+                f"{self._verb} ended with exit code {code}.",
+                logging.INFO,
+                verb=self._verb,
+                index=self._location,
+                **numbers,
+            )
+        if self._metrics:
+            labels = {"verb": self._verb, "index": self._location}
+            text = prometheus_text({**numbers, "end_timestamp_seconds": time.time()}, labels)
+            try:
+                write_whole(self._metrics, text)
+            except OSError as exc:
+                reason = f"{self._metrics} cannot be written: {exc.strerror}."
+                if error is None:
+                    raise CorpusError(reason) from exc
+                say(reason)
+
+
+def _exit_code(error: BaseException | None) -> int:
+    """Return the exit code that an error comes to."""
+    if isinstance(error, KeyboardInterrupt):
+        return 130
+    return 0 if error is None else int(getattr(error, "exit_code", 1))
+
+
+def prometheus_text(numbers: Mapping[str, float], labels: Mapping[str, str]) -> str:
+    """Return numbers as gauges ``slice_os_run_NAME`` in Prometheus' text exposition format 0.0.4.
+
+    Gauges, since each run begins at 0: they are those of the last run.
+    """
+    quoted = {
+        name: value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        for name, value in labels.items()
+    }
+    label_text = ",".join(f'{name}="{value}"' for name, value in quoted.items())
+    return "".join(
+        f"# TYPE slice_os_run_{name} gauge\nslice_os_run_{name}{{{label_text}}} {value}\n"
+        for name, value in numbers.items()
+    )

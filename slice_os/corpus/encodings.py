@@ -12,7 +12,7 @@ import io
 import logging
 import re
 import zlib
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import webencodings
 
@@ -29,7 +29,6 @@ codecs.register_error(
 
 _SAMPLE = 1 << 20
 _BINARY_SAMPLE = 8000  # what git looks at
-_MANY_ZEROS = 0.2  # of every second byte; in UTF-16 without a mark, Latin text has nearly all
 _DECLARED_IN = 1024  # what HTML's standard looks at
 _DECLARED = re.compile(
     rb"""<(?:meta\s[^>]{0,500}?charset|\?xml\s[^>]{0,200}?encoding)"""
@@ -38,10 +37,13 @@ _DECLARED = re.compile(
 )
 # What browsers take for these, as a superset, and Python knows by another name.
 _WEB = {
-    **{"shift_jis": "cp932", "euc-kr": "cp949", "gbk": "gb18030", "big5": "big5hkscs"},
-    **{"utf-16le": "utf-8-sig", "utf-16be": "utf-8-sig", "utf-8": "utf-8-sig"},
+    "shift_jis": "cp932",
+    "euc-kr": "cp949",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "utf-8": "utf-8-sig",
 }
-_CONTROLS = bytes({*range(1, 32)} - {*b"\t\n\v\f\r\x1b"})
+_CONTROLS = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f]")
 _BOMS = (  # UTF-32's starts with UTF-16's
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -66,21 +68,38 @@ class Decoded(NamedTuple):
     guess: str = ""
 
 
-def decode(data: bytes, *, declares: bool = False) -> Decoded:
-    """Return the text of `data`, which may declare its encoding as HTML does."""
-    encoding, guessed = encoding_of(data, declares=declares)
+def decode(data: bytes) -> Decoded:
+    """Return the text of `data`, which may declare its encoding as HTML and XML do."""
+    encoding, guessed = encoding_of(data)
     text = data.decode(encoding, _MARK)
     broken = text.count(BROKEN)
     return Decoded(text.replace(BROKEN, "\ufffd"), broken, encoding if guessed else "")
 
 
-def open_text(stream: BinaryIO, *, newline: str | None) -> io.TextIOWrapper:
+def open_text(stream: BinaryIO | io.TextIOWrapper, *, newline: str | None) -> io.TextIOWrapper:
     """Return `stream` as text, decoded as it is read; broken places are `BROKEN`."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(newline=newline)
+        return stream
     encoding, guessed = encoding_of(_prefix(stream))
     if guessed:
         _log.warning("%s: %s", getattr(stream, "name", "a file"), guess_note(encoding))
     stream.seek(0)
     return io.TextIOWrapper(stream, encoding=encoding, errors=_MARK, newline=newline)
+
+
+def open_as(stream: BinaryIO, encoding: str) -> io.TextIOWrapper:
+    """Return `stream` as text in an encoding that the user named, for `open_text`."""
+    marked = _marked(stream.read(4))
+    stream.seek(0)
+    return io.TextIOWrapper(stream, encoding=marked or encoding, errors=_MARK)
+
+
+def as_utf8(data: bytes, encoding: str) -> bytes:
+    """Return a text in UTF-8, marked as such; bytes that were broken are, still."""
+    text = data.decode(_marked(data) or encoding, _MARK)
+    # BROKEN is what this handler writes as 0xFF, which UTF-8 never has.
+    return codecs.BOM_UTF8 + text.encode("utf-8", "surrogateescape")
 
 
 def guess_note(encoding: str) -> str:
@@ -90,62 +109,76 @@ def guess_note(encoding: str) -> str:
 
 def check_encoding(name: str) -> str:
     """Return an encoding by the name that Python or the web has for it, or raise CorpusError."""
-    known = webencodings.lookup(name)
-    if known is not None:
-        return _python_name(known).replace("-sig", "")
+    label = webencodings.lookup(name)
     try:
-        return codecs.lookup(name).name
+        return codecs.lookup(_WEB.get(label.name, label.codec_info.name) if label else name).name
     except LookupError as exc:
         raise CorpusError(f"There is no encoding {name!r}: give one such as cp1252.") from exc
 
 
-def as_utf8(data: bytes, encoding: str) -> bytes:
-    """Return a text in UTF-8, marked as such; bytes that were broken are, still."""
-    text = data.decode(encoding, _MARK).removeprefix("\ufeff")
-    # BROKEN is what this handler writes as 0xFF, which UTF-8 never has.
-    return codecs.BOM_UTF8 + text.encode("utf-8", "surrogateescape")
+def encoding_of(data: bytes) -> tuple[str, bool]:
+    """Return the encoding of `data`, of which the first MiB is read, and whether it is a guess."""
+    if marked := _marked(data):
+        return marked, False
+    sample = data[:_SAMPLE]
+    text = codecs.getincrementaldecoder("utf-8")(_MARK).decode(sample, len(sample) == len(data))
+    broken = text.count(BROKEN)
+    if 0 in sample[:_BINARY_SAMPLE]:
+        if _is_wide(sample[:_BINARY_SAMPLE], broken > 0):
+            return _guess(sample[: len(sample) // 4 * 4], _WIDE), False
+        if _CONTROLS.search(sample[:_BINARY_SAMPLE]):
+            raise CorpusError("looks binary")
+        sample = sample.replace(b"\0", b" ")
+    if (broken or sample.isascii()) and (declared := _declared(sample)):
+        return declared, False
+    # Other encodings hardly ever form a valid sequence, so a few of them outweigh broken bytes.
+    if not broken or sum(character > "\x7f" for character in text) >= 2 * broken:
+        return "utf-8-sig", False
+    # Only lines that are not ASCII tell one encoding from another, and the detector looks at
+    # samples; a few whole lines before them give it context.
+    lines = sample.split(b"\n")
+    head = [line for line in sample[:1024].split(b"\n")[:-1] if line.isascii()]
+    return _guess(b"\n".join(head + [line for line in lines if not line.isascii()]), _NARROW), True
 
 
-class Recoded(io.RawIOBase):
-    """A stream of text in some encoding as UTF-8; see `as_utf8`."""
+def _marked(data: bytes) -> str:
+    """Return the encoding that a byte order mark tells, nothing if there is none."""
+    return next((encoding for mark, encoding in _BOMS if data.startswith(mark)), "")
 
-    def __init__(self, stream: BinaryIO, encoding: str) -> None:
-        self._stream, self._encoding = stream, encoding
-        self.name = getattr(stream, "name", "")
-        self._begin()
 
-    def _begin(self) -> None:
-        self._decoder = codecs.getincrementaldecoder(self._encoding)(_MARK)
-        self._held, self._ended, self._first = codecs.BOM_UTF8, False, True
+def _is_wide(sample: bytes, broken: bool) -> bool:
+    """Tell whether the NULs of a sample are those of UTF-16 or UTF-32, which stand in their places.
 
-    def readable(self) -> bool:
-        """Tell that it is."""
-        return True
+    Others are a program's, at any place, and stand for blanks.
+    """
+    zeros = sorted(sample[place::4].count(0) / len(sample) * 4 for place in range(4))
+    return zeros[0] * 10 <= zeros[-1] and (broken or zeros[-1] >= 0.2)
 
-    def seekable(self) -> bool:
-        """Tell that it is."""
-        return True
 
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go back to the beginning, the one place that can be found again."""
-        if (offset, whence) != (0, io.SEEK_SET):
-            raise io.UnsupportedOperation("seek")
-        self._stream.seek(0)
-        self._begin()
-        return 0
+def _declared(sample: bytes) -> str:
+    """Return the encoding that a text names, if it is one, and most of the text is of it."""
+    found = _DECLARED.search(sample[:_DECLARED_IN])
+    label = webencodings.lookup(found[1].decode("ascii", "replace")) if found else None
+    if label is None or label.name.startswith("utf-16"):  # in which this could not be read
+        return ""
+    encoding = str(_WEB.get(label.name, label.codec_info.name))
+    broken = sample.decode(encoding, _MARK).count(BROKEN)
+    return encoding if broken <= sum(byte > 127 for byte in sample) / 10 else ""
 
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
-        """Read as much as a buffer holds."""
-        while len(self._held) < len(buffer) and not self._ended:
-            data = self._stream.read(1 << 16)
-            self._ended = not data
-            text = self._decoder.decode(data, final=self._ended)
-            if self._first and text:
-                text, self._first = text.removeprefix("\ufeff"), False
-            self._held += text.encode("utf-8", "surrogateescape")
-        size = min(len(buffer), len(self._held))
-        buffer[:size], self._held = self._held[:size], self._held[size:]
-        return size
+
+def _guess(sample: bytes, encodings: list[str]) -> str:
+    from charset_normalizer import from_bytes
+
+    matches = from_bytes(sample, cp_isolation=encodings)
+    best = matches.best()
+    if best is None or "\0" in str(best):
+        raise CorpusError("looks binary")
+    # Western texts are often as plausible in a sister of cp1252, which is far more common.
+    for match in matches:
+        close = match.chaos <= best.chaos + 0.1 and match.coherence >= best.coherence - 0.1
+        if close and "cp1252" in match.could_be_from_charset:
+            return "cp1252"
+    return best.encoding
 
 
 def _prefix(stream: BinaryIO) -> bytes:
@@ -161,86 +194,3 @@ def _prefix(stream: BinaryIO) -> bytes:
             break
         data += part
     return data
-
-
-def encoding_of(data: bytes, *, declares: bool = False) -> tuple[str, bool]:
-    """Return the encoding of `data`, and whether it is a guess.
-
-    Only the first MiB is looked at. With `declares`, an encoding that the data names, as HTML
-    does, is taken if it fits.
-    """
-    sample = data[:_SAMPLE]
-    for bom, encoding in _BOMS:
-        if sample.startswith(bom):
-            return encoding, False
-    decoder = codecs.getincrementaldecoder("utf-8")(_MARK)
-    text = decoder.decode(sample, final=len(sample) == len(data))
-    broken = text.count(BROKEN)
-    if 0 in sample[:_BINARY_SAMPLE]:
-        if _is_wide(sample[:_BINARY_SAMPLE], broken > 0):
-            return _detect(sample[: len(sample) // 4 * 4], _WIDE), False
-        if any(bytes([control]) in sample[:_BINARY_SAMPLE] for control in _CONTROLS):
-            raise CorpusError("looks binary")
-        sample = sample.replace(b"\0", b" ")
-    declared = _declared(sample) if declares and (broken or sample.isascii()) else ""
-    if declared:
-        return declared, False
-    if not broken:
-        return "utf-8-sig", False
-    # Other encodings hardly ever form a valid sequence, so a few of them outweigh broken bytes.
-    valid = sum(1 for character in text if character > "\x7f") - broken
-    if valid >= broken:
-        return "utf-8-sig", False
-    # Only lines that are not ASCII tell one encoding from another, and the detector looks at
-    # samples. A few whole lines before them give it context, and a declaration as HTML has it.
-    head = [line for line in sample[:1024].split(b"\n")[:-1] if line.isascii()]
-    telling = [line for line in sample.split(b"\n") if not line.isascii()]
-    return _detect(b"\n".join(head + telling), _NARROW), True
-
-
-def _is_wide(sample: bytes, broken: bool) -> bool:
-    """Tell whether the NULs of a sample are those of UTF-16 or UTF-32, which stand in their places.
-
-    Others are a program's, at any place, and stand for blanks.
-    """
-    if len(sample) >= 8:
-        zeros = sorted(sample[place::4].count(0) / len(sample[place::4]) for place in range(4))
-        if zeros[2] > 0.9:  # UTF-32: two or three of four bytes
-            return True
-    even, odd = sample[::2].count(0), sample[1::2].count(0)
-    regular = min(even, odd) * 10 <= max(even, odd)
-    return regular and (broken or max(even, odd) >= _MANY_ZEROS * len(sample) / 2)
-
-
-def _python_name(known: Any) -> str:
-    return str(_WEB.get(known.name, known.codec_info.name))
-
-
-def _declared(sample: bytes) -> str:
-    """Return the encoding that a page names, if it is one, and most of the page is of it."""
-    found = _DECLARED.search(sample[:_DECLARED_IN])
-    known = webencodings.lookup(found[1].decode("ascii", "replace")) if found else None
-    if known is None:
-        return ""
-    encoding = _python_name(known)
-    broken = sample.decode(encoding, _MARK).count(BROKEN)
-    return encoding if broken <= sum(byte > 127 for byte in sample) / 10 else ""
-
-
-def _detect(sample: bytes, encodings: list[str]) -> str:
-    from charset_normalizer import from_bytes
-    from charset_normalizer.utils import any_specified_encoding
-
-    matches = from_bytes(sample, cp_isolation=encodings)
-    best = matches.best()
-    if best is None or "\0" in str(best):
-        raise CorpusError("looks binary")
-    declared = any_specified_encoding(sample)  # which the library itself takes for a hint only
-    if declared in {match.encoding for match in matches}:
-        return str(declared)
-    # Western texts are often as plausible in a sister of cp1252, which is far more common.
-    for match in matches:
-        close = match.chaos <= best.chaos + 0.1 and match.coherence >= best.coherence - 0.1
-        if close and "cp1252" in match.could_be_from_charset:
-            return "cp1252"
-    return best.encoding

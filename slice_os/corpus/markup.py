@@ -3,74 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser
 
 _UNSEEN = frozenset(["head", "script", "style", "noscript", "template", "svg", "iframe", "object"])
-_BLOCKS = frozenset(
-    [
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "br",
-        "caption",
-        "dd",
-        "details",
-        "dialog",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "footer",
-        "form",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "header",
-        "hr",
-        "legend",
-        "li",
-        "main",
-        "nav",
-        "ol",
-        "option",
-        "p",
-        "pre",
-        "section",
-        "summary",
-        "table",
-        "tr",
-        "ul",
-    ]
-)
 _HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
+_BLOCKS = _HEADINGS | frozenset([
+    "address", "article", "aside", "blockquote", "br", "caption", "dd", "details", "dialog",
+    "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hr",
+    "legend", "li", "main", "nav", "ol", "option", "p", "pre", "section", "summary", "table",
+    "tr", "ul",
+])  # fmt: skip
 _AROUND_ROLES = frozenset(["navigation", "search", "alertdialog", "menu", "menubar"])
-_AROUND_NAMES = frozenset(
-    [
-        "nav",
-        "navbar",
-        "navigation",
-        "breadcrumb",
-        "breadcrumbs",
-        "skip-link",
-        "skiplink",
-        "site-nav",
-        "main-nav",
-        "sidenav",
-        "topnav",
-        "site-menu",
-        "main-menu",
-        "nav-menu",
-        "onetrust-consent-sdk",
-    ]
-)
+_AROUND_NAMES = frozenset([
+    "nav", "navbar", "navigation", "breadcrumb", "breadcrumbs", "skip-link", "skiplink",
+    "site-nav", "main-nav", "sidenav", "topnav", "site-menu", "main-menu", "nav-menu",
+    "onetrust-consent-sdk",
+])  # fmt: skip
 _HIDDEN = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.I)
 _COOKIES = re.compile(r"cookie|consent|gdpr", re.I)
 _BANNER = re.compile(r"banner|notice|popup|modal|overlay|dialog|message|toast|consent|bar\b", re.I)
@@ -98,50 +49,52 @@ def without_markup(text: str) -> str:
     return text_of_tree(tree_of(text), whole=True)
 
 
-def text_of_tree(tree: LexborHTMLParser, whole: bool) -> str:
+def text_of_tree(tree: LexborHTMLParser, *, whole: bool) -> str:
     """Return the text of a page, without what stands around it unless it is to be `whole`."""
-    # Each node is met once: trees may be very deep.
-    if tree.body is None:
-        return ""
-    said: list[str] = []
-    ends: list[tuple[Any, str]] = []  # the nodes that are open, and what ends them
-    counts: list[int] = []  # the numbers of the open lists
+    pieces = "".join(_pieces(tree, whole)).split(_EDGE)
+    lines = []
+    for piece in pieces:
+        if line := " ".join(piece.split()):
+            blank = "\n" * (_HEADING in piece)
+            lines.append(f"{blank}{line}{blank}")
+    text = "\n".join(lines).strip("\n")
+    return text if text or whole else text_of_tree(tree, whole=True)
+
+
+def _pieces(tree: LexborHTMLParser, whole: bool) -> Iterator[str]:
+    """Yield texts and the edges of blocks. Each node is met once: trees may be very deep."""
+    opened: list[tuple[Any, str]] = []  # nodes, and the edge that ends them
+    numbers: list[int | None] = []  # of the next item of the open lists
     verbatim = 0
-    node: Any = tree.body.child
-    while node is not None or ends:
+    node: Any = tree.body.child if tree.body else None
+    while node is not None or opened:
         if node is None:
-            node, end = ends.pop()
-            said.append(end)
+            node, edge = opened.pop()
+            yield edge
             verbatim -= node.tag == "pre"
             if node.tag in ("ol", "ul"):
-                counts.pop()
+                numbers.pop()
             node = node.next
             continue
         tag = node.tag or ""
         if tag == "-text":
             text = node.text_content or ""
-            said.append(text.replace("\n", _EDGE) if verbatim else text)
+            yield text.replace("\n", _EDGE) if verbatim else text
         elif not tag.startswith("-") and tag not in _UNSEEN and not _is_left_out(node, tag, whole):
-            if tag in ("ol", "ul"):
-                counts.append(_first_number(node) if tag == "ol" else -1)
             edge = _EDGE if tag in _BLOCKS else " " if tag in ("td", "th") else ""
-            said.append(edge)
+            yield edge
             if tag in _HEADINGS:
-                said.append(_HEADING)
-            elif tag == "li" and counts and counts[-1] >= 0:
-                said.append(f"{counts[-1]}. ")
-                counts[-1] += 1
+                yield _HEADING
+            elif tag in ("ol", "ul"):
+                numbers.append(_first_number(node) if tag == "ol" else None)
+            elif tag == "li" and numbers and (number := numbers[-1]) is not None:
+                yield f"{number}. "
+                numbers[-1] = number + 1
             verbatim += tag == "pre"
-            ends.append((node, edge))
+            opened.append((node, edge))
             node = node.child
             continue
         node = node.next
-    lines = []
-    for line in "".join(said).split(_EDGE):
-        if shown := " ".join(line.split()):
-            heading = "\n" * (_HEADING in line)
-            lines.append(f"{heading}{shown}{heading}")
-    return "\n".join(lines).strip("\n") or ("" if whole else text_of_tree(tree, whole=True))
 
 
 def _first_number(node: Any) -> int:
@@ -151,19 +104,17 @@ def _first_number(node: Any) -> int:
 
 def _is_left_out(node: Any, tag: str, whole: bool) -> bool:
     """Tell whether a reader does not see an element, or would not miss it."""
-    said = node.attributes
-    if not said:
-        return tag == "nav" and not whole
-    if "hidden" in said or (said.get("style") and _HIDDEN.search(said["style"])):
+    attributes = node.attributes
+    if "hidden" in attributes or (tag == "dialog" and "open" not in attributes):
         return True
-    if tag == "dialog" and "open" not in said:
+    if _HIDDEN.search(attributes.get("style") or ""):
         return True
     if whole or tag in ("html", "body", "main", "article"):
         return False
-    if tag == "nav" or said.get("role") in _AROUND_ROLES:
+    if tag == "nav" or attributes.get("role") in _AROUND_ROLES:
         return True
-    names = [said.get(name) or "" for name in _NAMED_BY]
-    if not _AROUND_NAMES.isdisjoint(f"{names[0]} {names[1]}".lower().split()):
+    identity, classes, label = (attributes.get(name) or "" for name in _NAMED_BY)
+    if not _AROUND_NAMES.isdisjoint(f"{identity} {classes}".lower().split()):
         return True
-    named = " ".join(names)
-    return bool(_COOKIES.search(named) and _BANNER.search(named))
+    names = f"{identity} {classes} {label}"
+    return bool(_COOKIES.search(names) and _BANNER.search(names))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from slice_os.corpus.markup import without_markup
 
-SAID = ("content", "text", "value", "body", "message", "utterance", "parts", "transcript", "msg")
+TEXTS = ("content", "text", "value", "body", "message", "utterance", "parts", "transcript", "msg")
 """What the text of a message is called, the most usual first;"""
 SPEAKERS = (
     "role", "speaker", "from", "author", "sender", "user", "username", "user_name", "sender_name",
@@ -54,103 +54,101 @@ class Conversation(NamedTuple):
         """Who speaks, and when the conversation begins and ends."""
         speakers = [*dict.fromkeys(turn.speaker for turn in self.turns if turn.speaker)]
         times = [turn.time for turn in self.turns if turn.time]
-        said = {"speakers": speakers, "start": times[:1], "end": times[-1:]}
-        return {
-            name: value if name == "speakers" else value[0] for name, value in said.items() if value
-        }
+        about: dict[str, Any] = {"speakers": speakers} if speakers else {}
+        return {**about, "start": times[0], "end": times[-1]} if times else about
 
 
 def conversation_in(row: Mapping[str, Any]) -> Conversation | None:
     """Return the conversation that a row holds, wherever in it, None if there is none."""
-    for value, path in _containers(row, "", 0):
+    for path, value in _containers(row):
         items = list(value.values()) if isinstance(value, Mapping) else value
-        named = path.rpartition(".")[2].lower() in LISTS
-        if named and all(isinstance(one, str) for one in items):
-            return Conversation([Turn(" ".join(one.split())) for one in items if one.strip()], path)
-        if len(items) > 0 and all(isinstance(one, Mapping) for one in items):
-            turns = [turn for one in items if (turn := turn_of(one))]
-            if turns and any(turn.speaker for turn in turns):
-                return Conversation(turns, path)
-            if turns and named:
-                return Conversation(turns, path)
+        is_named = path.rpartition(".")[2].lower() in LISTS
+        turns: list[Turn] = []
+        if is_named and all(isinstance(item, str) for item in items):
+            turns = [Turn(" ".join(item.split())) for item in items if item.strip()]
+        elif all(isinstance(item, Mapping) for item in items):
+            turns = [turn for item in items if (turn := turn_of(item))]
+        if turns and (is_named or any(turn.speaker for turn in turns)):
+            return Conversation(turns, path)
     return None
 
 
-def _containers(value: Any, path: str, depth: int) -> Iterator[tuple[Any, str]]:
+def _containers(
+    row: Mapping[str, Any], path: str = "", depth: int = 0
+) -> Iterator[tuple[str, Any]]:
     """Yield the lists and objects in an object, those of usual names first, and then deeper."""
-    if not isinstance(value, Mapping) or depth > _DEEPEST:
+    if depth > _DEEPEST:
         return
-    held = [(name, one) for name, one in value.items() if isinstance(one, list | Mapping) and one]
+    held = [(name, value) for name, value in row.items() if isinstance(value, list | Mapping)]
+    held = [(name, value) for name, value in held if value]
     held.sort(key=lambda pair: LISTS.index(pair[0].lower()) if pair[0].lower() in LISTS else 99)
-    for name, one in held:
-        yield one, f"{path}{name}"
-    for name, one in held:
-        yield from _containers(one, f"{path}{name}.", depth + 1)
+    for name, value in held:
+        yield f"{path}{name}", value
+    for name, value in held:
+        if isinstance(value, Mapping):
+            yield from _containers(value, f"{path}{name}.", depth + 1)
 
 
-def turn_of(message: Mapping[str, Any], texts: Sequence[str] = SAID) -> Turn | None:
+def turn_of(message: Mapping[str, Any]) -> Turn | None:
     """Return what a message says, None if it says nothing."""
     inner = message.get("message")
     if isinstance(inner, Mapping):  # as ChatGPT's exports have it
         message = {**message, **inner}
-    text = next((said for name in texts if (said := text_of(message.get(name)))), "")
+    text = _first_text(message, TEXTS)
     if not text.strip():
         return None
-    speaker = next((said for name in SPEAKERS if (said := _name(message.get(name)))), "")
-    time = next((said for name in TIMES if (said := _time(message.get(name)))), "")
-    return Turn(" ".join(text.split()), speaker, time)
+    times = (message.get(name) for name in TIMES)
+    time = next((value for value in times if value and isinstance(value, str | int | float)), "")
+    return Turn(" ".join(text.split()), _name_in(message, SPEAKERS), str(time))
 
 
 def text_of(value: Any, depth: int = 0) -> str:
-    """Return the text of a message's field, which may be of pieces and nested."""
+    """Return the text of a field, which may be of pieces and nested."""
     if isinstance(value, str):
         return without_markup(value)
     if depth > _DEEPEST:
         return ""
     if isinstance(value, Mapping):
-        return next((said for name in SAID if (said := text_of(value.get(name), depth + 1))), "")
+        return _first_text(value, TEXTS, depth + 1)
     if isinstance(value, list):
         # Texts beside objects are one sentence, of which Telegram marks the links; else parts.
-        mixed = any(isinstance(one, str) for one in value)
-        return ("" if mixed else "\n").join(
-            filter(None, (text_of(one, depth + 1) for one in value))
-        )
+        is_sentence = {str, dict} == {type(item) for item in value}
+        pieces = (text_of(item, depth + 1) for item in value)
+        return ("" if is_sentence else "\n").join(filter(None, pieces))
     return ""
 
 
-def _name(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return next((said for name in _NAMES if (said := _name(value.get(name)))), "")
-    return " ".join(value.split())[:100] if isinstance(value, str) else ""
+def _first_text(message: Mapping[str, Any], names: Sequence[str], depth: int = 0) -> str:
+    return next((text for name in names if (text := text_of(message.get(name), depth))), "")
 
 
-def _time(value: Any) -> str:
-    return str(value) if isinstance(value, str | int | float) and value not in ("", 0) else ""
+def _name_in(message: Mapping[str, Any], fields: Sequence[str]) -> str:
+    """Return the first name among some fields, which may be objects."""
+    for value in map(message.get, fields):
+        if isinstance(value, Mapping):
+            value = _name_in(value, _NAMES)
+        if isinstance(value, str) and value.strip():
+            return " ".join(value.split())[:100]
+    return ""
 
 
 def pick(row: Mapping[str, Any], path: str) -> Conversation | None:
     """Return what a path such as ``messages[].content`` names; None if there is nothing."""
     before, _, last = path.rpartition("[]")
-    found: list[Any] = [row]
+    items: list[Any] = [row]
     for part in before.split("[]"):
-        found = [
-            item
-            for one in found
-            if isinstance(held := _at(one, part.strip(".")), list)
-            for item in held
-        ]
-    name = last.strip(".")
+        lists = [_at(item, part) for item in items]
+        items = [item for held in lists if isinstance(held, list) for item in held]
     turns = []
-    for one in found:
-        value = one if not name else _at(one, name)
-        text = " ".join(text_of(value).split())
-        if text:
-            about = turn_of({**one, SAID[0]: text}) if isinstance(one, Mapping) else None
-            turns.append(about._replace(text=text) if about else Turn(text))
+    for item in items:
+        if text := " ".join(text_of(_at(item, last)).split()):
+            turn = turn_of({**item, TEXTS[0]: text}) if isinstance(item, Mapping) else None
+            turns.append((turn or Turn(text))._replace(text=text))
     return Conversation(turns, before.split("[]")[0].strip(".")) if turns else None
 
 
 def _at(value: Any, path: str) -> Any:
-    for part in filter(None, path.split(".")):
-        value = value.get(part) if isinstance(value, Mapping) else None
+    """Return what a path of names and points leads to, None if that is nothing."""
+    for name in filter(None, path.split(".")):
+        value = value.get(name) if isinstance(value, Mapping) else None
     return value

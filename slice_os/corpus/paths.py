@@ -9,7 +9,7 @@ import json
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePath
 
@@ -21,93 +21,9 @@ from slice_os.types import Match
 
 REJECTS = ".rejects.jsonl"
 """The ending of the files that list what indexing skipped, which are never read."""
-_RULES = ".gitignore"
-_MATCHES = [field.name for field in fields(Match)]
-_BEGINNING = 1 << 13
-
-
-class Ignored:
-    """Tells what the .gitignore files of a folder leave out, and those above it in its repository.
-
-    They hold where there is no repository, too; what the user names is never left out.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._given = Path(os.path.realpath(folder))
-        above = (self._given, *self._given.parents)
-        self._top = next((one for one in above if (one / ".git").exists()), self._given)
-        self._specs: dict[Path, GitIgnoreSpec | None] = {}
-        self._folders: dict[Path, bool] = {self._given: False}
-
-    def leaves_out(self, folder: Path, name: str, *, is_folder: bool) -> bool:
-        """Tell whether the file or folder of this name in a folder is left out."""
-        folder = Path(os.path.realpath(folder))
-        return self._is_left_out(folder) or self._decides(folder, name, is_folder)
-
-    def _is_left_out(self, folder: Path) -> bool:
-        if folder not in self._folders:
-            parent = folder.parent
-            self._folders[folder] = self._given in folder.parents and (
-                self._is_left_out(parent) or self._decides(parent, folder.name, True)
-            )
-        return self._folders[folder]
-
-    def _decides(self, folder: Path, name: str, is_folder: bool) -> bool:
-        path = f"{name}/" if is_folder else name
-        while folder == self._top or self._top in folder.parents:
-            spec = self._spec(folder)
-            decided = spec.check_file(path).include if spec else None
-            if decided is not None:
-                return decided
-            path, folder = f"{folder.name}/{path}", folder.parent
-        return False
-
-    def _spec(self, folder: Path) -> GitIgnoreSpec | None:
-        if folder not in self._specs:
-            try:
-                rules = (folder / _RULES).read_bytes().decode("utf-8", "replace")
-            except OSError:
-                self._specs[folder] = None
-            else:
-                self._specs[folder] = spec_of(rules.splitlines())
-        return self._specs[folder]
-
-
-def spec_of(patterns: Sequence[str]) -> GitIgnoreSpec:
-    """Return patterns as .gitignore has them; those that are none are passed over."""
-    good = []
-    for pattern in patterns:
-        try:
-            GitIgnoreSpec.from_lines([pattern])
-        except ValueError:
-            continue
-        good.append(pattern)
-    return GitIgnoreSpec.from_lines(good)
-
-
-def is_index(names: Sequence[str]) -> bool:
-    """Tell by the names in a folder whether it is an index."""
-    return "index.sqlite" in names and ("segments" in names or "writer.lock" in names)
-
-
-def is_ours(path: Path) -> bool:
-    """Tell whether a file is one that slice-os wrote: rejects, or the matches of mining."""
-    if path.name.endswith(REJECTS):
-        return True
-    if path.suffix.lower() not in (".csv", ".jsonl") or not path.is_file():
-        return False
-    try:
-        with path.open("rb") as file:
-            begin = file.readline(_BEGINNING).decode("utf-8", "replace").strip()
-        if path.suffix.lower() == ".csv":
-            return next(csv.reader([begin]), []) == _MATCHES
-        row = json.loads(begin)
-    except (OSError, ValueError, csv.Error, RecursionError):
-        return False
-    return isinstance(row, dict) and list(row) == _MATCHES
-
-
 STDIN = "-"
+_MATCHES = [field.name for field in fields(Match)]
+_FIRST_LINE = 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +97,8 @@ def plan(
     patterns = [one for one in exclude if isinstance(one, str) and not os.path.lexists(one)]
     made = Plan(
         frozenset(os.path.realpath(path) for path in exclude if path not in patterns),
-        spec_of(patterns) if patterns else None,
-        spec_of(include) if include else None,
+        _spec(patterns) if patterns else None,
+        _spec(include) if include else None,
         gitignore,
         follow,
     )
@@ -199,99 +115,96 @@ def _add_argument(made: Plan, argument: str) -> None:
     if argument == STDIN:
         made.sources.append(Source(None))
     elif argument and path.is_dir():
-        _add_folder(made, path)
+        # Not path.parent, which of "." is "." again.
+        made.given.append(Given(path, Path(os.path.realpath(path)).parent))
+        _walk(made, made.given[-1])
     elif argument and path.exists():
-        _add_named(made, path)
+        made.given.append(Given(path, path.parent))
+        if format_of(path.name) is None:
+            problem = f"unknown format {path.suffix or path.name!r}"
+            made.sources.append(Source(path, problem=problem))
+        else:
+            _add(made, path, named=True)
     elif glob.has_magic(argument):
-        _add_glob(made, argument)
+        plain = next(n for n, part in enumerate(path.parts) if glob.has_magic(part))
+        base, pattern = Path(*path.parts[:plain]), path.parts[plain:]
+        if pattern[-1] == "**":
+            pattern = (*pattern, "*")
+        made.given.append(Given(base, base, pattern))
+        if not _walk(made, made.given[-1]):
+            raise CorpusError(f"The pattern {argument!r} matches no file.")
     else:
         raise CorpusError(f"There is no file or folder {argument!r}.")
 
 
-def _add_named(made: Plan, path: Path) -> None:
-    made.given.append(Given(path, path.parent))
-    if format_of(path.name) is None:
-        problem = f"unknown format {path.suffix or path.name!r}"
-        made.sources.append(Source(path, problem=problem))
-    else:
-        _add(made, path, named=True)
+def _walk(made: Plan, given: Given) -> int:
+    """Add the files of a folder, sorted, each real folder once; return how many were met.
 
-
-def _add_folder(made: Plan, folder: Path) -> None:
-    # Not folder.parent, which of "." is "." again.
-    made.given.append(Given(folder, Path(os.path.realpath(folder)).parent))
-    within = os.path.realpath(folder)
-    for path in _walk(made, folder):
-        _add_found(made, path, folder, within)
-
-
-def _add_glob(made: Plan, pattern: str) -> None:
-    parts = Path(pattern).parts
-    plain = next(place for place, part in enumerate(parts) if glob.has_magic(part))
-    base, rest = Path(*parts[:plain]), list(parts[plain:])
-    if rest[-1] == "**":
-        rest.append("*")  # before Python 3.13, ** alone finds folders only
-    _report_unreadable(made, base, rest)
-    try:
-        matches = sorted(set(base.glob("/".join(rest))))
-    except ValueError as exc:
-        raise CorpusError(f"The pattern {pattern!r} cannot be used: {exc}.") from exc
-    files = [path for path in matches if not path.is_dir() and not _is_hidden(path, base, rest)]
-    if not files:
-        raise CorpusError(f"The pattern {pattern!r} matches no file.")
-    made.given.append(Given(base, base, tuple(rest)))
-    within = os.path.realpath(base)
-    inside = {
-        folder: made.follow or _is_within(folder, within)
-        for folder in {path.parent for path in files}
-    }
-    made.unfollowed += len(inside) - sum(inside.values())
-    ignored = Ignored(base) if made.gitignore else None
-    for path in files:
-        if not inside[path.parent]:
+    Links, which may form a circle, are followed only if they are asked to be. Of a pattern, the
+    files that match it are met; hidden ones only if it asks for them.
+    """
+    met, seen = 0, set()
+    within = os.path.realpath(given.path)
+    hidden = any(part.startswith(".") for part in given.pattern)
+    ignored = Ignored(given.path) if made.gitignore else None
+    for root, folders, files in os.walk(
+        given.path, onerror=made.unreadable, followlinks=made.follow
+    ):
+        here = Path(root)
+        status = here.stat()
+        if (status.st_dev, status.st_ino) in seen or _is_index([*folders, *files]):
+            folders.clear()
             continue
-        if ignored and ignored.leaves_out(path.parent, path.name, is_folder=False):
-            made.left_out += 1
-        else:
-            _add_found(made, path, base, within)
+        seen.add((status.st_dev, status.st_ino))
+        below = here.relative_to(given.path)
+        folders[:] = [
+            name
+            for name in sorted(folders)
+            if (hidden or not name.startswith("."))
+            and (not given.pattern or _matches((below / name).parts, given.pattern, partly=True))
+            and _is_entered(made, ignored, here / name, f"{(below / name).as_posix()}/", within)
+        ]
+        for name in sorted(files):
+            if (hidden or not name.startswith(".")) and given.covers((below / name).as_posix()):
+                met += 1
+                if ignored and ignored.leaves_out(here / name, is_folder=False):
+                    made.left_out += 1
+                else:
+                    _add_found(made, here / name, (below / name).as_posix(), within)
+    return met
 
 
-def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    if not pattern:
-        return not parts
+def _matches(parts: Sequence[str], pattern: Sequence[str], *, partly: bool = False) -> bool:
+    """Tell whether a path matches a glob, or, with `partly`, may hold what does."""
+    if not parts or not pattern:
+        return partly if pattern else not parts
     if pattern[0] == "**":
-        return any(_matches(parts[n:], pattern[1:]) for n in range(len(parts) + 1))
-    found = bool(parts) and fnmatch.fnmatch(parts[0], pattern[0])
-    return found and _matches(parts[1:], pattern[1:])
+        rests = (parts[n:] for n in range(len(parts) + 1))
+        return any(_matches(rest, pattern[1:], partly=partly) for rest in rests)
+    first = fnmatch.fnmatch(parts[0], pattern[0])
+    return first and _matches(parts[1:], pattern[1:], partly=partly)
 
 
-def _is_within(folder: Path, other: str) -> bool:
-    return PurePath(os.path.realpath(folder)).is_relative_to(other)
+def _is_entered(made: Plan, ignored: Ignored | None, folder: Path, below: str, within: str) -> bool:
+    """Tell whether a folder that was found is read, and count it if not."""
+    real = os.path.realpath(folder)
+    if real in made.exclude:
+        return False
+    if folder.is_symlink() and not made.follow:
+        made.unfollowed += not PurePath(real).is_relative_to(within)
+        return False
+    excluded = made.excluded is not None and made.excluded.match_file(below)
+    if excluded or (ignored is not None and ignored.leaves_out(folder, is_folder=True)):
+        made.left_out += 1
+        return False
+    return True
 
 
-def _report_unreadable(made: Plan, base: Path, rest: list[str]) -> None:
-    """Reject the folders that a pattern leads into and that glob, unable to, does not read."""
-    for root, folders, _ in os.walk(base, onerror=made.unreadable):
-        depth = len(Path(root).relative_to(base).parts)
-        if "**" in rest[: depth + 1]:
-            asked = folders
-        else:
-            asked = fnmatch.filter(folders, rest[depth]) if depth + 1 < len(rest) else []
-        folders[:] = [one for one in asked if not _is_hidden(Path(root, one), base, rest)]
-
-
-def _is_hidden(path: Path, base: Path, rest: list[str]) -> bool:
-    """Tell whether `path` has a hidden part that the pattern does not ask for."""
-    asked = any(part.startswith(".") for part in rest)
-    return not asked and any(part.startswith(".") for part in path.relative_to(base).parts)
-
-
-def _add_found(made: Plan, path: Path, base: Path, within: str) -> None:
-    """Add a file that was found below `base`, which is `within` without links, unless left out."""
+def _add_found(made: Plan, path: Path, below: str, within: str) -> None:
+    """Add a file that was found in the real folder `within`, unless it is left out."""
     real = os.path.realpath(path)
     if real in made.exclude:
         return
-    below = path.relative_to(base).as_posix()
     excluded = made.excluded and made.excluded.match_file(below)
     if excluded or (made.included and not made.included.match_file(below)):
         made.left_out += 1
@@ -299,7 +212,7 @@ def _add_found(made: Plan, path: Path, base: Path, within: str) -> None:
         made.unfollowed += 1
     elif format_of(path.name) is None:
         made.types[path.suffix.lower() or "without an ending"] += 1
-    elif not is_ours(path):
+    elif not _is_ours(path):
         _add(made, path, named=False)
 
 
@@ -307,7 +220,7 @@ def _add(made: Plan, path: Path, *, named: bool) -> None:
     try:
         status = path.stat()
     except OSError as exc:
-        made.sources.append(Source(path, problem=exc.strerror or str(exc)))
+        made.unreadable(exc)
         return
     if stat.S_ISREG(status.st_mode):
         made.sources.append(Source(path, status.st_size))
@@ -318,40 +231,69 @@ def _add(made: Plan, path: Path, *, named: bool) -> None:
         made.types["no regular file"] += 1
 
 
-def _walk(made: Plan, folder: Path) -> Iterator[Path]:
-    """Give the folder's files, sorted, each real folder once: links may form a circle."""
-    seen = set()
-    within = os.path.realpath(folder)
-    ignored = Ignored(folder) if made.gitignore else None
-    for root, folders, files in os.walk(folder, onerror=made.unreadable, followlinks=made.follow):
-        here = Path(root)
-        status = here.stat()
-        if (status.st_dev, status.st_ino) in seen or is_index([*folders, *files]):
-            folders.clear()
+class Ignored:
+    """Tells what the .gitignore files of a folder leave out, and those above it in its repository.
+
+    They hold where there is no repository, too; what the user names is never left out.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        real = Path(os.path.realpath(folder))
+        above = (real, *real.parents)
+        self._top = next((one for one in above if (one / ".git").exists()), real)
+        self._specs: dict[Path, GitIgnoreSpec] = {}
+
+    def leaves_out(self, path: Path, *, is_folder: bool) -> bool:
+        """Tell whether a file or folder is left out, of a folder that is not."""
+        folder = Path(os.path.realpath(path.parent))
+        below = f"{path.name}/" if is_folder else path.name
+        while folder.is_relative_to(self._top):
+            if folder not in self._specs:
+                self._specs[folder] = _rules(folder)
+            decided = self._specs[folder].check_file(below).include
+            if decided is not None:
+                return decided
+            below, folder = f"{folder.name}/{below}", folder.parent
+        return False
+
+
+def _rules(folder: Path) -> GitIgnoreSpec:
+    try:
+        rules = (folder / ".gitignore").read_bytes().decode("utf-8", "replace")
+    except OSError:
+        rules = ""
+    return _spec(rules.splitlines())
+
+
+def _spec(patterns: Sequence[str]) -> GitIgnoreSpec:
+    """Return patterns as .gitignore has them; those that are none are passed over."""
+    good = []
+    for pattern in patterns:
+        try:
+            GitIgnoreSpec.from_lines([pattern])
+        except ValueError:
             continue
-        seen.add((status.st_dev, status.st_ino))
-        visible = sorted(name for name in folders if not name.startswith("."))
-        folders[:] = [name for name in visible if not _is_shut(made, ignored, here, name, folder)]
-        if not made.follow:
-            links = [here / name for name in folders if (here / name).is_symlink()]
-            made.unfollowed += sum(not _is_within(link, within) for link in links)
-        for name in sorted(files):
-            if name.startswith("."):
-                continue
-            if ignored and ignored.leaves_out(here, name, is_folder=False):
-                made.left_out += 1
-            else:
-                yield here / name
+        good.append(pattern)
+    return GitIgnoreSpec.from_lines(good)
 
 
-def _is_shut(made: Plan, ignored: Ignored | None, root: Path, name: str, top: Path) -> bool:
-    """Tell whether a folder is left out with all that is in it."""
-    path = root / name
-    if os.path.realpath(path) in made.exclude:
+def _is_index(names: Sequence[str]) -> bool:
+    """Tell by the names in a folder whether it is an index."""
+    return "index.sqlite" in names and ("segments" in names or "writer.lock" in names)
+
+
+def _is_ours(path: Path) -> bool:
+    """Tell whether a file is one that slice-os wrote: rejects, or the matches of mining."""
+    if path.name.endswith(REJECTS):
         return True
-    below = f"{path.relative_to(top).as_posix()}/"
-    shut = bool(made.excluded and made.excluded.match_file(below)) or bool(
-        ignored and ignored.leaves_out(root, name, is_folder=True)
-    )
-    made.left_out += shut
-    return shut
+    if path.suffix.lower() not in (".csv", ".jsonl") or not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            first = file.readline(_FIRST_LINE).decode("utf-8", "replace").strip()
+        if path.suffix.lower() == ".csv":
+            return next(csv.reader([first]), []) == _MATCHES
+        row = json.loads(first)
+    except (OSError, ValueError, csv.Error, RecursionError):
+        return False
+    return isinstance(row, dict) and list(row) == _MATCHES

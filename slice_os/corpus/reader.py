@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import logging
 import os
 import re
@@ -16,14 +15,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from itertools import chain, groupby
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
-from slice_os.corpus.encodings import Recoded, as_utf8, check_encoding, guess_note
-from slice_os.corpus.formats import FORMATS, Format, Row, Rows, Whole, format_of, is_compressed
+from slice_os.corpus.encodings import as_utf8, check_encoding, guess_note, open_as
+from slice_os.corpus.formats import FORMATS, Row, Rows, Whole, format_of, is_compressed
 from slice_os.corpus.limits import PACKED_BYTES, check_text, read_all
 from slice_os.corpus.parse_process import parse_apart, rows_apart
 from slice_os.corpus.paths import STDIN, Plan, Source, plan
-from slice_os.corpus.roots import Locator, RootedPath, Roots, claim
+from slice_os.corpus.roots import RootedPath, Roots, claim, locate, owner
 from slice_os.corpus.rows import Fields, clean, to_document
 from slice_os.errors import CorpusError, MissingExtraError
 from slice_os.text.filters import as_utc
@@ -34,9 +33,9 @@ _log = logging.getLogger(__name__)
 OnReject = Callable[[Reject], None]
 _LIGATURE = re.compile("[\ufb00-\ufb06]")
 _NO_WIDTH = re.compile("[\u00ad\u200b\u2060\ufeff]")
-_LOOKED_AT = 100
+_ROWS_LOOKED_AT = 100
 """Rows by which it is told which field is the text,"""
-_LOOKED_AT_CHARACTERS = 1 << 21
+_CHARACTERS_LOOKED_AT = 1 << 21
 """or fewer, if they are long."""
 
 
@@ -48,6 +47,10 @@ class Reading:
     encoding: str = ""
     whole_page: bool = False
     id_global: bool = False
+    on_reject: OnReject | None = None
+    root: str | None = None
+    id_prefix: str | None = None
+    stdin_id: str | None = None
 
 
 class Corpus:
@@ -61,24 +64,12 @@ class Corpus:
     counts, from the start.
     """
 
-    def __init__(
-        self,
-        made: Plan,
-        reading: Reading,
-        on_reject: OnReject | None,
-        root: str | None,
-        id_prefix: str | None,
-        stdin_id: str | None,
-    ) -> None:
-        self._plan = made
-        self._reading = reading
-        self._on_reject = on_reject
-        self._root, self._id_prefix, self._stdin_id = root, id_prefix, stdin_id
+    def __init__(self, made: Plan, reading: Reading) -> None:
+        self._plan, self._reading = made, reading
         self.bytes_total = made.bytes_total()
         self.types: Counter[str] = made.types
         self.ignored = sum(made.types.values())
         self.unfollowed, self.left_out = made.unfollowed, made.left_out
-        self.names_root = root is not None or id_prefix is not None
         self.under({})
         self._reset()
 
@@ -88,26 +79,23 @@ class Corpus:
         Raises:
             CorpusError: a path lies outside of them, or the root asked for cannot be one.
         """
-        if not self._plan.given and self._root is None:  # standard input alone
-            self._locator, self._located, self._scope = Locator(known), {}, []
-            return dict(known)
-        folders = [given.folder for given in self._plan.given]
-        roots = claim(known, folders, self._root, self._id_prefix)
-        self._locator = Locator(roots)
-        placed = [(given, self._locator.locate(given.path)) for given in self._plan.given]
-        self._scope = [(given, _cleaned(found)) for given, found in placed if found]
-        paths = [given.path for given in self._plan.given if not given.pattern]
+        given = self._plan.given
+        roots = claim(known, given, self._reading.root, self._reading.id_prefix)
+        self._roots = roots
+        self._given = [
+            (one, _cleaned(found)) for one in given if (found := locate(roots, one.path))
+        ]
+        paths = [one.path for one in given if not one.pattern]
         paths += [source.path for source in self._plan.sources if source.path is not None]
         self._located = {path: self._locate(path) for path in paths}
         return roots
 
     def _locate(self, path: Path) -> RootedPath:
-        found = self._locator.locate(path)
+        found = locate(self._roots, path)
         if found is None:
-            roots = " or ".join(self._locator.roots.values())
             raise CorpusError(
-                f"{clean(str(path))!r} is not in {roots}, where the ids of this index start: give "
-                "--root FOLDER and an --id-prefix of its own for what lies elsewhere."
+                f"{clean(str(path))!r} is not in {' or '.join(self._roots.values())}: leave out "
+                "--root and --id-prefix, or give --root FOLDER with a folder that holds it."
             )
         return found
 
@@ -116,133 +104,123 @@ class Corpus:
 
         What an index has of it, and this corpus has not, is gone.
         """
-        owner = self._locator.owner(source)
-        path = source.removeprefix(owner)
-        failed = any(RootedPath(owner, part) in self._failed for part in _upwards(path))
-        return (
-            source != ""
-            and not failed
-            and any(
-                location.prefix == owner
-                and (location.path in ("", path) or path.startswith(f"{location.path}/"))
-                and given.covers(path.removeprefix(location.path).lstrip("/"))
-                for given, location in self._scope
-            )
+        prefix = owner(self._roots, source)
+        path = source.removeprefix(prefix)
+        if not source or any(RootedPath(prefix, part) in self._failed for part in _upwards(path)):
+            return False
+        return any(
+            at.prefix == prefix
+            and (at.path in ("", path) or path.startswith(f"{at.path}/"))
+            and given.covers(path.removeprefix(at.path).lstrip("/"))
+            for given, at in self._given
         )
 
     def _reset(self) -> None:
-        self.bytes_done = 0
-        self.documents = 0
-        self.rejects = 0
-        self.repaired = 0
+        self.bytes_done = self.documents = self.rejects = self.repaired = 0
         self._failed: set[RootedPath] = set()
 
     def __iter__(self) -> Iterator[Document]:
         self._reset()
         seen: set[RootedPath] = set()
         for source in self._plan.sources:
-            location = self._located[source.path] if source.path is not None else None
-            if location in seen:  # the same file by another name
+            at = self._located[source.path] if source.path is not None else None
+            if at in seen:  # the same file by another name
                 continue
-            if location is not None:
-                seen.add(location)
             before, rejects = self.bytes_done, self.rejects
-            for document in self._documents(source, location):
+            documents = self._stdin() if at is None else self._file(source, at)
+            for document in documents:
                 self.documents += 1
                 yield document
             self.bytes_done = before + source.size
-            if self.rejects > rejects and location is not None:
-                self._failed.add(_cleaned(location))
+            if at is not None:
+                seen.add(at)
+                if self.rejects > rejects:
+                    self._failed.add(_cleaned(at))
 
-    def _documents(self, source: Source, location: RootedPath | None) -> Iterator[Document]:
-        if source.path is None or location is None:
-            yield from self._stdin()
-        elif source.problem:
-            self._reject(str(source.path), source.problem)
-        elif (owner := self._locator.owner(location.id)) != location.prefix:
-            root = self._locator.roots[owner]
-            reason = f"its id {location.id!r} would be one of the root {root}: rename it"
-            self._reject(str(source.path), reason)
-        else:
-            yield from self._read(source.path, location)
-
-    def _reject(self, place: str, reason: str) -> None:
+    def _reject(self, place: str, reason: str | Exception) -> None:
         self.rejects += 1
-        if self._on_reject is not None:
-            self._on_reject(Reject(clean(place), " ".join(clean(reason).split())))
+        if self._reading.on_reject is not None:
+            reason = " ".join(clean(str(reason)).split())
+            self._reading.on_reject(Reject(clean(place), reason))
 
     def _stdin(self) -> Iterator[Document]:
         try:
             data = read_all(sys.stdin.buffer)
+            document = self._whole(STDIN, data, cast(Whole, FORMATS[".txt"]), "stdin")
         except CorpusError as exc:
-            self._reject("stdin", str(exc))
-            return
-        for document in self._whole(STDIN, data, FORMATS[".txt"], "stdin"):
-            name = self._stdin_id or f"stdin-{content_hash(document.text)}"
-            yield replace(document, id=(self._id_prefix or "") + name)
+            self._reject("stdin", exc)
+        else:
+            name = self._reading.stdin_id or f"stdin-{content_hash(document.text)}"
+            yield replace(document, id=(self._reading.id_prefix or "") + name)
 
-    def _read(self, path: Path, location: RootedPath) -> Iterator[Document]:
-        place = str(path)
-        source = clean(location.id)
-        try:
-            with path.open("rb") as file:
-                for document in self._read_file(source, location.prefix, place, file):
-                    yield replace(document, source=source)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as exc:
-            self._reject(place, f"the .gz is cut off or damaged: {exc}")
-        except OSError as exc:
-            self._reject(place, exc.strerror or str(exc))
-        except (CorpusError, MissingExtraError) as exc:
-            self._reject(place, str(exc))
+    def _file(self, source: Source, at: RootedPath) -> Iterator[Document]:
+        assert source.path is not None
+        place, identity = str(source.path), clean(at.id)
+        if source.problem:
+            self._reject(place, source.problem)
+        elif (other := owner(self._roots, at.id)) != at.prefix:
+            root = self._roots[other]
+            self._reject(place, f"its id {at.id!r} would be one of the root {root}: rename it")
+        else:
+            try:
+                with source.path.open("rb") as file:
+                    for document in self._opened(file, place, identity, at.prefix):
+                        yield replace(document, source=identity)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as exc:
+                self._reject(place, f"the .gz is cut off or damaged: {exc}")
+            except OSError as exc:
+                self._reject(place, exc.strerror or exc)
+            except (CorpusError, MissingExtraError, RecursionError) as exc:
+                self._reject(place, exc)
 
-    def _read_file(
-        self, source: str, prefix: str, place: str, file: BinaryIO
-    ) -> Iterator[Document]:
+    def _opened(self, file: BinaryIO, place: str, identity: str, prefix: str) -> Iterator[Document]:
         stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_compressed(place) else file
         kind = format_of(place)
-        if isinstance(kind, Rows):
+        if isinstance(kind, Whole):
+            about = _about(identity, os.fstat(file.fileno()).st_mtime)
+            document = self._whole(identity, read_all(stream, kind.largest), kind, place)
+            yield replace(document, metadata={**about, **document.metadata})
+        elif kind is not None:
             before = self.bytes_done
-            parts = groupby(self._rows(kind, stream), lambda row: row.within)
-            for within, rows in parts:
-                for document in self._part(kind, rows, source, prefix, f"{place}#{within}"):
+            for within, rows in groupby(self._rows(kind, stream), lambda row: row.within):
+                for document in self._table(kind, rows, identity, prefix, f"{place}#{within}"):
                     yield document
                     if not file.closed:  # at its end it is
                         self.bytes_done = before + file.tell()
-        elif kind is not None:
-            about = _about(source, os.fstat(file.fileno()).st_mtime)
-            data = read_all(stream, kind.largest)
-            for document in self._whole(source, data, kind, place):
-                yield replace(document, metadata={**about, **document.metadata})
 
-    def _whole(
-        self, identity: str, data: bytes, kind: Format | None, place: str
-    ) -> Iterator[Document]:
-        assert isinstance(kind, Whole)
-        try:
-            if self._reading.encoding and kind.encoded:
-                data = as_utf8(data, self._reading.encoding)
-            parse = (self._reading.whole_page and kind.whole_page) or kind.parse
-            parsed = parse_apart(parse, data) if kind.apart else parse(data)
-            check_text(parsed.text)
-        except (CorpusError, MissingExtraError, RecursionError) as exc:
-            self._reject(place, str(exc))
-            return
-        text = clean(_as_typed(parsed.text) if kind.apart else parsed.text)
+    def _whole(self, identity: str, data: bytes, kind: Whole, place: str) -> Document:
+        """Return the document that a file is."""
+        if self._reading.encoding and kind.encoded:
+            data = as_utf8(data, self._reading.encoding)
+        parse = (self._reading.whole_page and kind.whole_page) or kind.parse
+        parsed = parse_apart(parse, data) if kind.apart else parse(data)
+        check_text(parsed.text)
+        text = clean(_without_typesetting(parsed.text) if kind.apart else parsed.text)
         if not text.strip():
-            self._reject(place, "no text")
-            return
+            raise CorpusError("no text")
         if parsed.guess:
             _log.warning("%s: %s", clean(place), guess_note(parsed.guess))
         if parsed.broken:
             self.repaired += 1
             _log.warning("%s: %d broken places became U+FFFD.", clean(place), parsed.broken)
         title = clean(parsed.title).strip()
-        said = {"title": title, "author": parsed.author, "date": as_utc(parsed.date)}
-        own = {name: clean(value).strip() for name, value in said.items()} if parsed.says else {}
-        own = {name: value for name, value in own.items() if value}
-        yield Document(identity, text, title, {**parsed.metadata, **own})
+        own = {"title": title, "author": parsed.author, "date": as_utc(parsed.date)}
+        own = {name: clean(value).strip() for name, value in own.items() if parsed.says}
+        return Document(
+            identity,
+            text,
+            title,
+            {**parsed.metadata, **{name: value for name, value in own.items() if value}},
+        )
 
-    def _part(
+    def _rows(self, kind: Rows, stream: BinaryIO) -> Iterator[Row]:
+        if kind.apart:
+            return rows_apart(kind.parse, read_all(stream, PACKED_BYTES))
+        if self._reading.encoding and kind.encoded:
+            return kind.parse(cast(BinaryIO, open_as(stream, self._reading.encoding)))
+        return kind.parse(stream)
+
+    def _table(
         self, kind: Rows, rows: Iterator[Row], source: str, prefix: str, place: str
     ) -> Iterator[Document]:
         """Yield the documents of a table, which is a file or a sheet of one."""
@@ -254,32 +232,23 @@ class Corpus:
         elif kind.columns and values and (lack := fields.missing(values[0])):
             raise CorpusError(lack)
         for row in chain(first, rows):
-            number = f"{row.within}{row.number}"
             if row.problem:
                 self._reject(f"{place}{row.number}", row.problem)
                 continue
             try:
                 found = to_document(row.values, fields, "")
             except (CorpusError, RecursionError) as exc:
-                self._reject(f"{place}{row.number}", str(exc))
+                self._reject(f"{place}{row.number}", exc)
                 continue
             if found.id and self._reading.id_global:
                 identity = prefix + found.id
             else:
-                identity = f"{source}#{f'{row.within}{found.id}' if found.id else number}"
+                identity = f"{source}#{row.within}{found.id or row.number}"
             about = {"path": source, **({"sheet": row.within[:-1]} if row.within else {})}
             kept = found.metadata
             if kind.columns:
                 kept = {name: value for name, value in kept.items() if value != ""}
             yield replace(found, id=clean(identity), metadata={**about, **kept})
-
-    def _rows(self, kind: Rows, stream: BinaryIO) -> Iterator[Row]:
-        if kind.apart:
-            return rows_apart(kind.parse, read_all(stream, PACKED_BYTES))
-        if self._reading.encoding and kind.encoded:
-            raw: Any = Recoded(stream, self._reading.encoding)
-            return kind.parse(cast(BinaryIO, io.BufferedReader(raw)))
-        return kind.parse(stream)
 
 
 def _first(rows: Iterator[Row]) -> tuple[list[Row], Iterator[Row]]:
@@ -289,8 +258,8 @@ def _first(rows: Iterator[Row]) -> tuple[list[Row], Iterator[Row]]:
     try:
         for row in rows:
             first.append(row)
-            size += sum(len(one) for one in row.values.values() if isinstance(one, str))
-            if len(first) == _LOOKED_AT or size > _LOOKED_AT_CHARACTERS:
+            size += sum(len(value) for value in row.values.values() if isinstance(value, str))
+            if len(first) == _ROWS_LOOKED_AT or size > _CHARACTERS_LOOKED_AT:
                 break
     except Exception as exc:  # what was read before it is good
         return first, map(_raise, [exc])
@@ -301,18 +270,17 @@ def _raise(exc: Exception) -> Row:
     raise exc
 
 
-def _as_typed(text: str) -> str:
+def _without_typesetting(text: str) -> str:
     """Return a text without what only typesetting has: ligatures, soft hyphens, marks of no width.
 
     Of files whose source is the text it stays, so that offsets are those of the file.
     """
     if text.isascii():
         return text
-    return unicodedata.normalize("NFC", _LIGATURE.sub(_written_out, _NO_WIDTH.sub("", text)))
-
-
-def _written_out(ligature: re.Match[str]) -> str:
-    return unicodedata.normalize("NFKC", ligature[0])
+    written_out = _LIGATURE.sub(
+        lambda ligature: unicodedata.normalize("NFKC", ligature[0]), _NO_WIDTH.sub("", text)
+    )
+    return unicodedata.normalize("NFC", written_out)
 
 
 def _about(source: str, modified: float) -> dict[str, str]:
@@ -335,7 +303,7 @@ def _cleaned(location: RootedPath) -> RootedPath:
 
 
 def _upwards(path: str) -> Iterator[str]:
-    """Give a path, the folders that hold it and, empty, the root."""
+    """Yield a path, the folders that hold it and, empty, the root."""
     while path:
         yield path
         path = path.rpartition("/")[0]
@@ -360,6 +328,9 @@ def read(
     whole_page: bool = False,
 ) -> Corpus:
     """Return the documents of files, folders, globs and ``-`` (plain text on standard input).
+
+    >>> [document.id for document in slice_os.read("notes")]
+    ['notes/call-1.txt', 'notes/call-2.txt']
 
     A file's id is its path under a root, with ``/`` between the parts, behind `id_prefix`. An index
     that the corpus is added to remembers its roots; where it has none, the root is the folder
@@ -391,9 +362,15 @@ def read(
     folder (unless `follow` is true), and what slice-os wrote: indexes, rejects and matches.
     """
     names = (text_fields,) if isinstance(text_fields, str) else text_fields
-    fields = Fields(id_field, title_field, tuple(names) if names else None)
-    known = check_encoding(encoding) if encoding else ""
-    reading = Reading(fields, known, whole_page, id_global)
+    reading = Reading(
+        Fields(id_field, title_field, tuple(names) if names else None),
+        check_encoding(encoding) if encoding else "",
+        whole_page,
+        id_global,
+        on_reject,
+        None if root is None else os.fspath(root),
+        id_prefix,
+        id,
+    )
     made = plan([os.fspath(path) for path in paths], exclude, include, follow, gitignore)
-    top = None if root is None else os.fspath(root)
-    return Corpus(made, reading, on_reject, top, id_prefix, id)
+    return Corpus(made, reading)

@@ -12,74 +12,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
+from slice_os.corpus.paths import Given
 from slice_os.errors import CorpusError
 
 Roots = Mapping[str, str]
-
-
-def claim(
-    known: Roots, folders: Iterable[Path], root: str | None, prefix: str | None
-) -> dict[str, str]:
-    """Return the roots that hold from now on: those known, and the one that a run asks for.
-
-    The default root is the folder that all of `folders` have in common, if none is known.
-
-    Raises:
-        CorpusError: the root asked for does not exist, or would give a file two ids or two files
-            one.
-    """
-    folder = _asked(known, list(folders), root, prefix)
-    if folder is None:
-        return dict(known)
-    if prefix is None:
-        prefix = next((one for one, at in known.items() if at == folder), "")
-    for other, at in known.items():
-        if other == prefix:
-            if at != folder and Path(at).is_dir():
-                raise CorpusError(
-                    f"{_prefix(prefix)} belong to the root {at} of this index: give an --id-prefix "
-                    f"of its own with --root {folder}."
-                )
-        elif at == folder:
-            raise CorpusError(
-                f"The root {folder} has the --id-prefix {other!r} in this index: give that, or "
-                "none."
-            )
-        elif _is_within(folder, at) or _is_within(at, folder):
-            raise CorpusError(
-                f"The root {folder} overlaps with {at}, which this index has: leave out --root and "
-                "--id-prefix, or name another folder."
-            )
-    return {**known, prefix: folder}
-
-
-def _asked(known: Roots, folders: list[Path], root: str | None, prefix: str | None) -> str | None:
-    """Return the folder that is to be a root, None if those known are to do."""
-    if root is not None:
-        if not Path(root).is_dir():
-            raise CorpusError(f"The root {root!r} is not a folder: give one that holds the paths.")
-        return os.path.realpath(root)
-    if prefix is None and known:
-        return None
-    if prefix is not None and prefix in known:
-        return known[prefix]
-    if not folders:
-        return None
-    try:
-        return os.path.commonpath([os.path.realpath(folder) for folder in folders])
-    except ValueError as exc:  # drives of Windows
-        raise CorpusError(
-            "The paths have no folder in common: index them in runs of their own, each with "
-            "--root and --id-prefix."
-        ) from exc
-
-
-def _is_within(folder: str, other: str) -> bool:
-    return PurePath(folder).is_relative_to(other)
-
-
-def _prefix(prefix: str) -> str:
-    return f"Ids that begin with {prefix!r}" if prefix else "Ids without a prefix"
 
 
 class RootedPath(NamedTuple):
@@ -94,43 +30,83 @@ class RootedPath(NamedTuple):
         return self.prefix + self.path
 
 
-class Locator:
-    """Finds where paths lie under some roots."""
+def claim(
+    known: Roots, given: Iterable[Given], root: str | None, prefix: str | None
+) -> dict[str, str]:
+    """Return the roots of an index that has those `known` and takes in what is `given`.
 
-    def __init__(self, roots: Roots) -> None:
-        self.roots = roots
-        self._folders: dict[Path, RootedPath | None] = {}
+    The first root is the folder `root`, or the one that all paths have in common (of a folder the
+    one that it lies in). What lies in no root gets one of its own, whose prefix is its name.
 
-    def locate(self, path: Path) -> RootedPath | None:
-        """Return where a file or folder lies, None if no root holds it.
+    Raises:
+        CorpusError: the root asked for does not exist, or would give a file two ids or two files
+            one.
+    """
+    if root is not None and not Path(root).is_dir():
+        raise CorpusError(f"The root {root!r} is not a folder: give one that holds the paths.")
+    if root is not None:
+        folder = os.path.realpath(root)
+    elif prefix is not None or not known:
+        folder = known.get(prefix or "") or _common(one.folder for one in given)
+    else:
+        outside = [one for one in given if locate(known, one.path) is None]
+        folder = _common(one.path if one.path.is_dir() else one.folder for one in outside)
+        prefix = f"{PurePath(folder).name}/" if folder else None
+        gone = [at for at in known.values() if not Path(at).is_dir()]
+        if folder and gone:
+            raise CorpusError(
+                f"{folder} is not in {gone[0]}, from which this index was made and which is gone: "
+                "if that was moved, give --root and its new place."
+            )
+    if not folder:
+        return dict(known)
+    if prefix is None:
+        prefix = next((name for name, at in known.items() if at == folder), "")
+    for name, at in known.items():
+        if name == prefix and at != folder and Path(at).is_dir():
+            ids = f"Ids that begin with {name!r}" if name else "Ids without a prefix"
+            raise CorpusError(
+                f"{ids} belong to the folder {at} in this index: give an --id-prefix of its own, "
+                f"such as --id-prefix {PurePath(folder).name}-2/."
+            )
+        if name != prefix and (_is_in(folder, at) or _is_in(at, folder)):
+            raise CorpusError(
+                f"The folder {folder} overlaps with {at}, whose ids begin with {name!r} in this "
+                "index: leave out --root and --id-prefix, or name folders that do not overlap."
+            )
+    return {**known, prefix: folder}
 
-        A link is what it leads to, if that lies in a root; else it is itself.
-        """
-        path = path.absolute()
-        if path.is_symlink() or path.name in ("", ".."):
-            return self._folder(path)
-        return _inside(self._folder(path.parent), path.name) or self._folder(path)
 
-    def owner(self, id_: str) -> str:
-        """Return the prefix of the root that has ids like this one."""
-        return max((prefix for prefix in self.roots if id_.startswith(prefix)), key=len, default="")
-
-    def _folder(self, folder: Path) -> RootedPath | None:
-        if folder not in self._folders:
-            real = PurePath(os.path.realpath(folder))
-            for prefix, root in self.roots.items():
-                if real.is_relative_to(root):
-                    path = real.relative_to(root).as_posix()
-                    found: RootedPath | None = RootedPath(prefix, "" if path == "." else path)
-                    break
-            else:
-                known = folder.name not in ("", "..")
-                found = _inside(self._folder(folder.parent), folder.name) if known else None
-            self._folders[folder] = found
-        return self._folders[folder]
+def _common(folders: Iterable[Path]) -> str:
+    places = [os.path.realpath(folder) for folder in folders]
+    try:
+        return os.path.commonpath(places) if places else ""
+    except ValueError as exc:  # drives of Windows
+        raise CorpusError(
+            "The paths have no folder in common: index them in runs of their own, each with "
+            "--root and --id-prefix."
+        ) from exc
 
 
-def _inside(folder: RootedPath | None, name: str) -> RootedPath | None:
-    if folder is None:
-        return None
-    return folder._replace(path=f"{folder.path}/{name}" if folder.path else name)
+def _is_in(folder: str, other: str) -> bool:
+    return PurePath(folder).is_relative_to(other)
+
+
+def locate(roots: Roots, path: Path) -> RootedPath | None:
+    """Return where a file or folder lies under some roots, None if no root holds it.
+
+    A link is what it leads to, if that lies in a root; else it is itself.
+    """
+    path = path.absolute()
+    for above in (path, *path.parents):
+        real = PurePath(os.path.realpath(above))
+        for prefix, root in roots.items():
+            if real.is_relative_to(root):
+                below = (real.relative_to(root) / path.relative_to(above)).as_posix()
+                return RootedPath(prefix, "" if below == "." else below)
+    return None
+
+
+def owner(roots: Roots, id_: str) -> str:
+    """Return the prefix of the root that has ids like this one."""
+    return max((prefix for prefix in roots if id_.startswith(prefix)), key=len, default="")

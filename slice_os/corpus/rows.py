@@ -10,7 +10,7 @@ from statistics import mean
 from typing import Any
 
 from slice_os.corpus.markup import without_markup
-from slice_os.corpus.messages import LISTS, Conversation, conversation_in, pick, text_of
+from slice_os.corpus.messages import LISTS, conversation_in, pick, text_of
 from slice_os.errors import CorpusError
 from slice_os.text.filters import as_utc
 from slice_os.types import Document
@@ -19,6 +19,8 @@ from slice_os.types import Document
 TEXT_FIELDS = ("text", "content", "contents", "body", "passage", "message")
 TITLE_FIELD = "title"
 ID_FIELDS = ("id", "_id")
+TABLE_FIELD = "table"
+"""What stands above the header of a table."""
 EVERY = "*"
 """Stands for all fields that hold text."""
 
@@ -69,29 +71,23 @@ class Fields:
         """
         flat = [dict(flatten(row)) for row in rows]
         names = list(dict.fromkeys(name for row in flat for name in row))
-        if self.text is not None or not names:
-            return self, ""
-        if any(usual(names, name) in names for name in TEXT_FIELDS):
+        if self.text is not None or any(usual(names, name) in names for name in TEXT_FIELDS):
             return self, ""
         talks = [talk.field for row in rows[:_LOOKED_AT] if (talk := conversation_in(row))]
         if any(field.rpartition(".")[2].lower() in LISTS for field in talks):
             return self, ""
+        usual_names = (usual(names, name) for name in (TITLE_FIELD, *ID_FIELDS))
+        taken = {self.id, self.title, TABLE_FIELD, *usual_names}
         lengths = {
-            name: length
+            name: _length([row[name] for row in flat if name in row])
             for name in names
-            if (length := _length(row[name] for row in flat if name in row))
+            if name not in taken
         }
-        taken = {self.id, self.title, *(usual(names, name) for name in (TITLE_FIELD, *ID_FIELDS))}
-        longest = sorted((name for name in lengths if name not in taken), key=lengths.__getitem__)
-        if not longest:
-            return self, ""
-        best = longest[-1]
-        if talks and lengths[best] < _FEWEST:
-            return self, ""
-        clearly = (
-            lengths[best] >= max(_FEWEST, _CLEARLY * lengths[longest[-2]]) if longest[1:] else True
-        )
-        if not clearly:
+        *others, best = sorted(
+            (name for name in lengths if lengths[name]), key=lambda name: lengths[name]
+        ) or [""]
+        clearly = max(_FEWEST, _CLEARLY * lengths[others[-1]]) if others else 0.0
+        if not best or lengths[best] < max(clearly, _FEWEST if talks else 0):
             return self, ""
         return replace(self, text=(best,)), (
             f"{best!r} is taken for the text; its other fields are metadata. If that is not so, "
@@ -99,90 +95,76 @@ class Fields:
         )
 
 
-def _length(values: Iterable[Any]) -> float:
+def _length(values: Sequence[Any]) -> float:
     """Return how many words the values of a field have on average, 0 if it holds no texts."""
-    said = [value for value in values if value not in ("", None)]
-    texts = [
-        one for one in said if isinstance(one, str) and not _NO_TEXT.fullmatch(without_markup(one))
-    ]
-    if not texts or len(texts) < len(said) / 2:
+    held = [value for value in values if value not in ("", None)]
+    texts = [value for value in held if isinstance(value, str)]
+    texts = [text for text in texts if not _NO_TEXT.fullmatch(without_markup(text))]
+    if not texts or len(texts) < len(held) / 2:
         return 0.0
-    return mean(len(one.split()) for one in texts)
+    return mean(len(text.split()) for text in texts)
 
 
 def usual(names: Iterable[str], name: str) -> str:
     """Return the spelling that a usual name has among `names`, whatever its case."""
-    found = [one for one in names if one.lower() == name]
-    return name if name in found or not found else found[0]
+    spellings = [own for own in names if own.lower() == name]
+    return name if name in spellings or not spellings else spellings[0]
 
 
 def to_document(values: Values, fields: Fields, fallback_id: str) -> Document:
     """Return the document that a row holds; a `CorpusError` says why it holds none."""
     row = dict(flatten(values))
-    talk = None
-    if fields.text is None and not _usual_text(row):
-        talk = conversation_in(values)
-    if not talk and (problem := fields.missing(row)):
+    usual_text = _usual_text(row)
+    talk = None if fields.text or usual_text else conversation_in(values)
+    if talk:
+        text, used, about = talk.text, {talk.field}, talk.metadata
+    elif problem := fields.missing(row):
         raise CorpusError(problem)
-    text, used = (talk.text, {talk.field}) if talk else _said(values, row, fields)
-    about = talk.metadata if talk else {}
-    if not talk and fields.text:
-        for path in fields.text:
-            if "[]" in path and (found := pick(values, path)):
-                about = {**about, **found.metadata}
-    ids = [usual(row, name) for name in ID_FIELDS]
-    title_field = fields.title or usual(row, TITLE_FIELD)
-    identity = fields.id or next((name for name in ids if _is_scalar(row.get(name))), "")
-    if fields.id and not _is_scalar(row[fields.id]):
+    else:
+        names = fields.text or (usual_text or _present(row)[0],)
+        text, used, about = _text_of_fields(values, row, names)
+    ids = (fields.id,) if fields.id else [usual(row, name) for name in ID_FIELDS]
+    identity = next((name for name in ids if _is_scalar(row.get(name))), "")
+    if fields.id and not identity:
         raise CorpusError(f"the field {fields.id!r} holds no id")
-    in_text = title_field in used
-    used.add(identity)
-    title = ""
+    title, title_field = "", fields.title or usual(row, TITLE_FIELD)
     if _is_scalar(row.get(title_field)) or (fields.title and title_field in row):
         title = _text(title_field, row[title_field])
-        used.add(title_field)
-        if title and not in_text:
+        if title and title_field not in used:
             # So that its words are found as spans are; the splitter keeps it with what follows.
             # An issue without a description has nothing else to be found by.
             text = f"{title}\n{text}" if text.strip() else title
+        used.add(title_field)
     if not text.strip():
         raise CorpusError("no text")
-    rest = {
-        name: as_utc(value)
-        for name, value in row.items()
-        if name not in used and not any(name.startswith(f"{one}.") for one in used if one)
-    }
-    return Document(
-        id=str(row[identity]) if identity else fallback_id,
-        text=clean(text),
-        title=title,
-        metadata={**rest, **{name: as_utc(value) for name, value in about.items()}},
-    )
+    used.add(identity)
+    objects = tuple(f"{name}." for name in used if name)
+    rest = {n: v for n, v in row.items() if n not in used and not n.startswith(objects)}
+    metadata = {name: as_utc(value) for name, value in {**rest, **about}.items()}
+    return Document(str(row[identity]) if identity else fallback_id, clean(text), title, metadata)
 
 
-def _said(values: Values, row: Values, fields: Fields) -> tuple[str, set[str]]:
-    """Return the text of a row, and the fields that it is made of."""
-    names = fields.text or (_usual_text(row) or _present(row)[0],)
+def _text_of_fields(
+    values: Values, row: Values, names: Sequence[str]
+) -> tuple[str, set[str], dict[str, Any]]:
+    """Return the text of some fields of a row, those that hold any, and what is known of it."""
     if EVERY in names:
-        lines = {name: value for name, value in row.items() if not isinstance(value, bool)}
-        said = {name: _said_by(value) for name, value in lines.items()}
-        text = "\n".join(f"{name}: {value}" for name, value in said.items() if value)
-        return text, {name for name, value in said.items() if value}
-    texts, used = [], set()
+        lines = {name: _text(name, value, strict=False) for name, value in row.items()}
+        lines = {name: text for name, text in lines.items() if text}
+        return "\n".join(f"{name}: {text}" for name, text in lines.items()), {*lines}, {}
+    texts: list[str] = []
+    used: set[str] = set()
+    about: dict[str, Any] = {}
     for name in names:
-        found: Conversation | None = pick(values, name) if "[]" in name else None
-        if found:
-            texts.append(found.text)
-            used.add(found.field)
+        if "[]" in name:
+            if talk := pick(values, name):
+                texts.append(talk.text)
+                used.add(talk.field)
+                about |= talk.metadata
         elif name in row:
             texts.append(_text(name, row[name]))
             used.add(name)
-    return "\n".join(filter(None, texts)), used
-
-
-def _said_by(value: Any) -> str:
-    """Return what a field says, nothing if it holds no text and no number."""
-    return str(value) if isinstance(value, int | float) else without_markup(text_of(value))
+    return "\n".join(filter(None, texts)), used, about
 
 
 def _present(row: Values) -> list[str]:
@@ -191,9 +173,8 @@ def _present(row: Values) -> list[str]:
 
 def _usual_text(row: Values) -> str:
     """Return the first field of a usual name that holds text, nothing if none does."""
-    return next(
-        (name for name in _present(row) if row[name] and _text(name, row[name]).strip()), ""
-    )
+    names = (name for name in _present(row) if row[name])
+    return next((name for name in names if _text(name, row[name]).strip()), "")
 
 
 def _is_scalar(value: Any) -> bool:
@@ -203,20 +184,16 @@ def _is_scalar(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _text(name: str, value: Any) -> str:
-    if value is None:
+def _text(name: str, value: Any, *, strict: bool = True) -> str:
+    """Return the text of a field; where it has none and should, an error says so."""
+    if isinstance(value, bool) and not strict:
         return ""
-    if isinstance(value, str):
-        return without_markup(value)
     if isinstance(value, int | float):
         return str(value)
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return "\n".join(value)
-    if said := text_of(value):
-        return said
-    if not value:
-        return ""
-    raise CorpusError(f"the field {name!r} holds {type(value).__name__} that is not text")
+    text = text_of(value)
+    if strict and not text and isinstance(value, list | dict) and any(value):
+        raise CorpusError(f"the field {name!r} holds {type(value).__name__} that is not text")
+    return text
 
 
 def flatten(values: Values) -> Iterator[tuple[str, Any]]:

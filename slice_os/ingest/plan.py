@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Full, Queue
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import TypeVar
 
 from slice_os.storage.contract import Backend, StoredDocument
@@ -47,71 +46,6 @@ class IndexReport(Plain):
 
 
 T = TypeVar("T")
-SETTLED_SECONDS = 120.0
-"""After which a run commits, so that it need not keep what it may have to repeat,"""
-SETTLED_CHARACTERS = 32_000_000
-"""or after so many,"""
-OVERHEAD = 1_000
-"""of which a document without text is worth these."""
-
-
-class Unsettled:
-    """Documents, and again those that are not settled; threads may take turns."""
-
-    def __init__(self, documents: Iterable[Document]) -> None:
-        self._source = iter(documents)
-        self._failed: Exception | None = None
-        self._kept: list[Document] = []
-        self._settled = self._done = self._met = self._size = 0
-        self._due = time.monotonic() + SETTLED_SECONDS
-        self._one = Lock()
-
-    def __iter__(self) -> Iterator[Document]:
-        at = self._settled
-        while True:
-            with self._one:
-                if at - self._settled == len(self._kept) and not self._read():
-                    return
-                document = self._kept[at - self._settled]
-            at += 1
-            yield document
-
-    def _read(self) -> bool:
-        """Keep one more; False if there is none."""
-        if self._failed is not None:
-            raise self._failed
-        try:
-            document = next(self._source, None)
-        except Exception as exc:
-            self._failed = exc
-            raise
-        if document is not None:
-            self._kept.append(document)
-            self._size += OVERHEAD + len(str(document.metadata))
-            self._size += len(document.text) if isinstance(document.text, str) else 0
-        return document is not None
-
-    @property
-    def is_repeating(self) -> bool:
-        """Whether the next to be done was done before."""
-        return self._done < self._met
-
-    def done(self) -> bool:
-        """Note that one more is done; tell whether it is time to settle."""
-        self._done += 1
-        return self._size > SETTLED_CHARACTERS or time.monotonic() > self._due
-
-    def settle(self) -> None:
-        """Forget those that are done."""
-        with self._one:
-            del self._kept[: self._done - self._settled]
-            self._settled, self._size = self._done, 0
-        self._due = time.monotonic() + SETTLED_SECONDS
-
-    def repeat(self) -> None:
-        """Have those that are not settled done again."""
-        self._met = max(self._met, self._done)
-        self._done = self._settled
 
 
 def ahead(items: Iterable[T], size: int) -> Generator[T, None, None]:
@@ -120,6 +54,7 @@ def ahead(items: Iterable[T], size: int) -> Generator[T, None, None]:
     abandoned = Event()
 
     def put(item: T | _End) -> bool:
+        """Put an item into the queue; False if nobody takes it any more."""
         while not abandoned.is_set():
             with suppress(Full):
                 queue.put(item, timeout=0.1)
@@ -149,7 +84,7 @@ class _End:
 
 
 LOOKED_UP = 64
-"""Documents that the index is asked about at once,"""
+"""Documents whose stored state is read at once,"""
 LOOKED_UP_CHARACTERS = 100_000
 """or fewer, if they are long."""
 LONGEST_WORD = 100_000
@@ -198,8 +133,8 @@ def _look_up(
     failed: list[Exception] = []
     for batch in _batches(documents, failed):
         problems = [problem_with(document) for document in batch]
-        sound = [one.id for one, problem in zip(batch, problems, strict=True) if not problem]
-        stored = backend.stored(sound) if sound else {}
+        ids = [item.id for item, problem in zip(batch, problems, strict=True) if not problem]
+        stored = backend.stored(ids) if ids else {}
         for document, problem in zip(batch, problems, strict=True):
             yield document, problem, None if problem else stored.get(document.id)
     if failed:

@@ -6,28 +6,28 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
 from typing import Literal
 
 from slice_os.corpus import Corpus
 from slice_os.encoders import Encoder
 from slice_os.encoders.phrase_head import PhraseHead
-from slice_os.errors import CorpusError, LocationError, MovedError
+from slice_os.errors import CorpusError
 from slice_os.host import one_blas_thread
-from slice_os.ingest.plan import IndexReport, Step, Unsettled, ahead, plan
+from slice_os.ingest.plan import IndexReport, Step, ahead, plan
 from slice_os.run_stats import Throttle
 from slice_os.spans import PackedPassage
 from slice_os.storage.contract import Backend, Writer
 from slice_os.types import Document, Passage, Reject, Words
 
-REPEATED = (
-    "documents", "replaced", "unchanged", "passages", "words", "rejected", "characters_read",
-    "characters_done",
-)  # fmt: skip
-"""What is counted again of documents that are met again."""
+COMMIT_SECONDS = 120.0
+"""How long a run goes on before it commits what it has written."""
+AHEAD = 256
+"""How many documents or passages a stage may be ahead of the next."""
+DUPLICATE = "another document of this run has the same id"
+Prune = bool | Literal["all"] | Callable[[int, int], bool]
 
 
-class Load:
+class _Load:
     """Hands the steps to the writer and keeps count."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Load:
             if self._writer.touch(step.document.id):
                 self._report.unchanged += 1
             else:
-                self._refuse(step.document, "another document of this run has the same id")
+                self._refuse(step.document, DUPLICATE)
         elif step.passage is None:
             self._end(step.document, step.replaces)
         elif not step.encode or len(words):
@@ -78,7 +78,7 @@ class Load:
             self._report.documents += 1
             self._report.replaced += replaces
         elif self._state == "refused":
-            self._refuse(document, "another document of this run has the same id")
+            self._refuse(document, DUPLICATE)
         else:
             self._refuse(document, "it holds no word that the encoder knows")
         self._state = "fresh"
@@ -87,11 +87,6 @@ class Load:
         self._report.rejected += 1
         name = str(document.id).encode("utf-8", "replace").decode()
         self._on_reject(Reject(name, reason, name))
-
-
-Prune = bool | Literal["all"] | Callable[[int, int], bool]
-AHEAD = 256
-"""How many documents or passages a stage may be ahead of the next."""
 
 
 def index_documents(
@@ -104,7 +99,6 @@ def index_documents(
     prune: Prune = False,
     roots: Mapping[str, str] | None = None,
     max_rate: float | None = None,
-    reopen: Callable[[], tuple[Backend, Encoder]] | None = None,
 ) -> IndexReport:
     """Bring an index up to date with `documents`, encoding only what changed.
 
@@ -119,27 +113,20 @@ def index_documents(
     called with their number and that of all, says so. `roots` is what the index is to remember
     (`Corpus.under`). `max_rate` is the most passages a second, of documents that changed.
 
-    If another generation takes the place of the index meanwhile, the run goes on with what `reopen`
-    returns: with the documents that are not known to be in it.
+    Raises:
+        MovedError: another generation has become the live one; what is done is kept.
     """
-    report, settled = IndexReport(), IndexReport()
+    report = IndexReport()
     throttle, effort = Throttle(max_rate), backend.effort
     before, started = effort.so_far(), time.monotonic()
-    source, former = Unsettled(documents), None
-
-    def count() -> None:
-        report.seconds = time.monotonic() - started
-        effort.since(before, report)
-
-    unfit: set[str] = set()
     rejected: set[str] = set()
+    unfit: set[str] = set()
 
-    def told(reject: Reject) -> None:
+    def reject_document(reject: Reject) -> None:
         rejected.add(reject.document)
-        if not source.is_repeating:
-            on_reject(reject)
+        on_reject(reject)
 
-    def refused(reject: Reject) -> None:
+    def reject_passage(reject: Reject) -> None:
         """Count a passage that the backend refuses, and its document not as indexed."""
         report.rejected += 1
         if reject.document not in unfit:
@@ -147,53 +134,38 @@ def index_documents(
             report.documents -= 1
         on_reject(reject)
 
-    def work(writer: Writer) -> None:
-        nonlocal settled
-        if roots is not None:
-            writer.remember(roots)
-        load = Load(writer, backend.meta.max_words, encoder.head, report, told)
-        with closing(ahead(plan(source, backend, report), AHEAD)) as planned:
+    def count_effort() -> None:
+        report.seconds = time.monotonic() - started
+        effort.since(before, report)
+
+    try:
+        with (
+            backend.writer(reject_passage) as writer,
+            one_blas_thread(),
+            closing(ahead(plan(documents, backend, report), AHEAD)) as planned,
+        ):
+            if roots is not None:
+                writer.remember(roots)
+            load = _Load(writer, backend.meta.max_words, encoder.head, report, reject_document)
+            committed = time.monotonic()
             for step, words in effort.timed(_encode(planned, encoder), "encoding_seconds"):
                 if step.passage is not None and (waited := throttle.take()):
                     effort.add(waiting_seconds=waited)
                 with effort.spent("writing_seconds"):
                     load.take(step, words)
-                    if step.passage is None and source.done():
+                    if step.passage is None and time.monotonic() - committed > COMMIT_SECONDS:
                         writer.commit()
-                        source.settle()
-                        settled = replace(report)
-                count()
+                        committed = time.monotonic()
+                count_effort()
                 on_progress(report)
-        with effort.spent("writing_seconds"):
-            writer.commit()
-        source.settle()
-        settled = replace(report)
-        if prune:
-            covers = getattr(documents, "covers", None) or _covers_all
-            _prune(writer, report, prune, covers, rejected)
-
-    try:
-        while True:
-            try:
-                with backend.writer(refused, former) as writer, one_blas_thread():
-                    former = writer
-                    work(writer)
-                break
-            except MovedError:
-                if reopen is None:
-                    raise
-                backend, encoder = reopen()
-                effort, spent = backend.effort, effort.so_far()
-                now = effort.so_far()
-                before = {name: now[name] - (spent[name] - before[name]) for name in now}
-                source.repeat()
-                settled.characters_read = settled.characters_done
-                for name in REPEATED:
-                    setattr(report, name, getattr(settled, name))
-                unfit.clear()
+            with effort.spent("writing_seconds"):
+                writer.commit()
+            if prune:
+                covers = getattr(documents, "covers", None) or _covers_all
+                _prune(writer, report, prune, covers, rejected)
         report.rejected += getattr(documents, "rejects", 0)  # a corpus counts its own
     finally:
-        count()
+        count_effort()
     return report
 
 
@@ -209,18 +181,12 @@ def claim_roots(
     if backend is None:
         return corpus.under({})
     known = backend.roots()
-    if known is None and not corpus.names_root and any(True for _ in backend.sources()):
-        raise LocationError(
-            f"The index {backend.location} was made before an index remembered where its ids "
-            "start: give --root FOLDER (for an id like docs/a.txt the folder that holds docs), "
-            "or index to a new location."
-        )
-    roots = corpus.under(known or {})
-    for prefix in roots.keys() - (known or roots).keys():
+    roots = corpus.under(known)
+    for prefix in roots.keys() - known.keys():
         if prefix and any(id_.startswith(prefix) for id_, _ in backend.sources()):
             raise CorpusError(
                 f"The index {backend.location} has ids that begin with {prefix!r}: give another "
-                "--id-prefix."
+                f"--id-prefix, such as --id-prefix {prefix.rstrip('/')}-2/."
             )
     return None if roots == known else roots
 

@@ -1,209 +1,42 @@
-"""The contract that every backend keeps: what an index can do, wherever it lives."""
+"""What every backend can do, wherever its indexes live.
+
+A backend reads (`Reader`), keeps generations (`Generations`) and opens a `Writer`.
+"""
 
 from __future__ import annotations
 
-import os
-import socket
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-from slice_os.encoders import EncoderInfo
-from slice_os.errors import EncoderMismatchError
+from slice_os.errors import LocationError
 from slice_os.run_stats import Effort
-from slice_os.spans import Aim, PackedPassage
-from slice_os.text.filters import Condition, Filter
-from slice_os.types import Document, DocumentInfo, Float32, Metadata, Passage, Plain, Reject
+from slice_os.spans import PackedPassage
+from slice_os.storage.records import (
+    BEGUN,
+    FORMAT,
+    Candidate,
+    Generation,
+    IndexMeta,
+    IndexStatus,
+    MiningQuery,
+    Mode,
+    Order,
+    SearchQuery,
+    StoredDocument,
+    StoredPassage,
+)
+from slice_os.text.filters import Filter
+from slice_os.types import Document, DocumentInfo, Metadata, Passage, Reject
 
-if TYPE_CHECKING:
-    from slice_os.spans import QueryWords
-
-Mode = Literal["hybrid", "dense", "lexical"]
-Order = Literal["degree"]
-"""What hits and matches may be sorted by, highest first."""
-FORMAT = 2
-SHORT_SPANS = 3
-"""The shortest span that counts for a query of five words."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexMeta:
-    """Immutable index metadata."""
-
-    encoder: str
-    weights_hash: str
-    dimension: int
-    max_words: int = 20
-    passage_words: int = 110
-    format: int = FORMAT
-    store: tuple[str, ...] | None = None
-    """The fields of metadata that a hit brings along, None for all; filters know all of them."""
-    phrase_head: str = ""
-    """The hash of the phrase head whose norms are stored (`EncoderInfo.phrase_head`)."""
-
-    def check_encoder(self, location: str, info: EncoderInfo) -> None:
-        """Raise EncoderMismatchError unless the index was made by an encoder of these weights."""
-        if self.weights_hash != info.weights_hash:
-            raise EncoderMismatchError(
-                f"The index {location} was made by the encoder {self.encoder} (weights "
-                f"{self.weights_hash[:12]}), not by {info.name} (weights "
-                f"{info.weights_hash[:12]}): give that encoder's folder, or index to a new "
-                "location."
-            )
-
-    def stored(self, metadata: Metadata) -> Metadata:
-        """Return what a hit brings along of metadata."""
-        if self.store is None:
-            return metadata
-        kept = tuple(f"{name}." for name in self.store)
-        return {
-            name: value
-            for name, value in metadata.items()
-            if name in self.store or name.startswith(kept)
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class IndexStatus(Plain):
-    """The size and state of an index."""
-
-    location: str
-    backend: str
-    meta: IndexMeta
-    documents: int
-    passages: int
-    words: int
-    bytes: int
-    details: dict[str, Any] = field(default_factory=dict)
-
-
-BEGUN = {"state": "building"}
-"""What is noted of a generation from its first moment on; without a note it would be retired."""
-
-
-def this_process() -> dict[str, Any]:
-    """Return what notes in an index say of the process that wrote them: `host` and `process`."""
-    return {"host": socket.gethostname(), "process": os.getpid()}
-
-
-def is_gone(noted: Mapping[str, Any]) -> bool:
-    """Tell whether a process that was noted has ended, as far as can be told from here."""
-    if noted.get("host") != socket.gethostname() or os.name == "nt":
-        return False
-    try:
-        os.kill(noted["process"], 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        pass
-    with suppress(OSError):  # Linux also says whether its parent has yet to take note of its end.
-        said = Path(f"/proc/{noted['process']}/stat").read_bytes()
-        return said.rpartition(b")")[2].split()[0] in b"ZX"
-    return False
-
-
-@dataclass(frozen=True, slots=True)
-class Generation(Plain):
-    """One of the indexes behind a location: it is searched, or was, or is to be.
-
-    `state` is ``live``, ``building``, ``ready`` to be made live, ``retired``, or ``rolled back``
-    from, which nobody goes back to; `build` says who builds one that is not live, where, since when
-    and how far, and which documents of a retired one are not whole.
-    """
-
-    number: int
-    state: str
-    meta: IndexMeta
-    settings: dict[str, Any]
-    documents: int
-    bytes: int
-    made: str
-    build: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StoredPassage:
-    """A passage as an index holds it, with the metadata of its document."""
-
-    passage: Passage
-    metadata: Metadata
-    packed: PackedPassage
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SearchQuery:
-    """What a backend is to find the candidates of.
-
-    Attributes:
-        text: The query; for BM25.
-        vector: Its unit vector, float32 ``[d]``.
-        lengths: The span lengths it is compared with.
-        ranks: Which ranks to return.
-        depth: How many passages of each ranking a hybrid search fuses.
-        reach: The last rank that this search may be asked for: ranks that are asked for one after
-            the other, with the same reach, are cut from one sequence.
-        words: The words of the query, for late interaction.
-        late: The share of late interaction in the dense score (`search.rerank`).
-    """
-
-    text: str
-    vector: Float32
-    lengths: range
-    mode: Mode = "hybrid"
-    fusion: str = "saturation"
-    weight: float | None = None
-    filters: Sequence[Condition] = ()
-    ranks: range = range(10)
-    depth: int = 1000
-    reach: int = 10
-    words: QueryWords | None = None
-    late: float = 0.0
-
-    @property
-    def is_short(self) -> bool:
-        """Whether spans so short are compared that much is near to the query."""
-        return self.lengths.start <= SHORT_SPANS
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MiningQuery:
-    """Phrases, and how near to one of them a span has to be.
-
-    Attributes:
-        aim: The phrases and their thresholds.
-        filters: What the passages have to meet.
-        graph: Let an approximate index say which passages to read, by their vectors in context
-            alone, where there is one; else every word is read.
-    """
-
-    aim: Aim
-    filters: Sequence[Condition] = ()
-    graph: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
-    """A passage that was found, the score that ranks it, and its BM25 score, if it has one."""
-
-    score: float
-    stored: StoredPassage
-    bm25: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
-    """What is known of a document before it is indexed again."""
-
-    hash: str | None
-    """None while its indexing is not complete."""
-    passages: Counter[str] = field(default_factory=Counter)
-    """How many stored passages have each passage hash, those of a broken-off run included."""
+__all__ = [
+    "BEGUN", "FORMAT", "Backend", "Candidate", "Generation", "Generations", "IndexMeta",
+    "IndexStatus", "MiningQuery", "Mode", "Order", "Reader", "SearchQuery", "StoredDocument",
+    "StoredPassage", "Writer",
+]  # fmt: skip
 
 
 class Writer(ABC):
@@ -239,14 +72,11 @@ class Writer(ABC):
 
     @abstractmethod
     def unseen(self) -> Iterator[tuple[str, str]]:
-        """Yield the ids and sources of the documents that this run has not seen.
-
-        The first that is asked for commits what was added.
-        """
+        """Commit, and yield the ids and sources of the documents that this run has not seen."""
 
     @abstractmethod
     def remember(self, roots: Mapping[str, str]) -> None:
-        """Set the folders under which files have their ids, by prefix (`corpus.roots`)."""
+        """Set the folders under which files have their ids, by prefix (`Corpus.under`)."""
 
     @abstractmethod
     def commit(self) -> None:
@@ -263,44 +93,13 @@ class Writer(ABC):
         self.close(merge=kind is None)
 
 
-class Backend(ABC):
-    """An index that exists."""
+class Reader(ABC):
+    """Reads one generation of an index; what it returns is of one state of it."""
 
     location: str
     meta: IndexMeta
-    connection: Mapping[str, Any] = MappingProxyType({})
-    """The options that it was opened with."""
-
-    @cached_property
-    def effort(self) -> Effort:
-        """What work on the index has taken since it was opened."""
-        return Effort()
-
-    @classmethod
-    @abstractmethod
-    def open(cls, location: str, **options: Any) -> Backend | None:
-        """Open the index at a location; None if there is none.
-
-        `options` are how to connect to a cluster (`backends.connection`).
-
-        Raises:
-            LocationError: there is something else.
-        """
-
-    @classmethod
-    @abstractmethod
-    def create(cls, location: str, meta: IndexMeta, **options: Any) -> Backend:
-        """Make an empty index at a location, or open the one that another has made meanwhile.
-
-        `options` are those of `open`, and the ``settings`` that the kind of index knows.
-        """
-
-    @abstractmethod
-    def check_settings(self, settings: Mapping[str, Any]) -> None:
-        """Raise LocationError unless the index was made with these settings.
-
-        Those that may change, as the replicas of a cluster, are made what they should be.
-        """
+    ranks_at_once: int = 100
+    """Candidates whose words are read at once where a search goes on through the ranks: 20 MB."""
 
     @abstractmethod
     def status(self) -> IndexStatus:
@@ -311,8 +110,8 @@ class Backend(ABC):
         """Return how many complete documents a search can find."""
 
     @abstractmethod
-    def roots(self) -> dict[str, str] | None:
-        """Return what `Writer.remember` has set; None: the index was made before there was any."""
+    def roots(self) -> dict[str, str]:
+        """Return what `Writer.remember` has set."""
 
     @abstractmethod
     def sources(self) -> Iterator[tuple[str, str]]:
@@ -320,7 +119,7 @@ class Backend(ABC):
 
     @abstractmethod
     def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
-        """Return what is stored of each of some documents; one that is not stored is left out."""
+        """Return what is stored of each of these documents; those that are not are left out."""
 
     @abstractmethod
     def matching(self, filters: Sequence[Filter]) -> list[str]:
@@ -352,7 +151,7 @@ class Backend(ABC):
         """Yield all passages of the documents that meet all filters, from one state of the index.
 
         By the ids of their documents and their numbers; `after` is the document and the number of
-        the passage to go on from, `documents` the ids of those that are wanted, all if it is None.
+        the passage to go on from, `documents` the ids to choose from, all if it is None.
         """
 
     @abstractmethod
@@ -365,7 +164,7 @@ class Backend(ABC):
 
     @abstractmethod
     def candidates(self, queries: Sequence[SearchQuery]) -> list[list[Candidate]]:
-        """Return for each query the candidates of its ranks, best score first, as they are found.
+        """Return for each query the candidates of its ranks, best score first.
 
         Scores may be approximate, but for those of the mode lexical and of fusions of rankings.
         """
@@ -386,6 +185,14 @@ class Backend(ABC):
         A passage that qualifies is always yielded; one just below may be. `on_progress` is told
         now and then what share of the work is done.
         """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of files and connections."""
+
+
+class Generations(ABC):
+    """The generations behind a location, seen from one of them."""
 
     @abstractmethod
     def is_live(self) -> bool:
@@ -409,7 +216,7 @@ class Backend(ABC):
 
     @abstractmethod
     def next_generation(self, meta: IndexMeta, settings: Mapping[str, Any]) -> Backend:
-        """Make an empty generation beside this one; settings that are not said are this one's."""
+        """Make an empty generation beside this one; settings that are not given are this one's."""
 
     @abstractmethod
     def note_build(self, build: Mapping[str, Any] | None, token: object = ...) -> bool:
@@ -435,27 +242,76 @@ class Backend(ABC):
         """Keep writers of this generation off; all that was acknowledged is there then.
 
         In a folder one that is under way ends first, or, with `wait` false, is an
-        `IndexLockedError`; in a cluster it waits, and goes on with the generation that is live
-        when this ends (`MovedError`). A generation that is no longer live takes nothing more.
+        `IndexLockedError`; in a cluster it waits, and ends with a `MovedError` if another
+        generation is live afterwards. A generation that is no longer live takes nothing more.
         """
 
     @abstractmethod
     def changes(self) -> object:
-        """Return what is equal to what it was if nothing has been written meanwhile."""
+        """Return a change token: equal tokens mean no writes in between."""
 
+
+class Backend(Reader, Generations):
+    """An index that exists."""
+
+    connection: Mapping[str, Any] = MappingProxyType({})
+    """The options that it was opened with."""
+
+    @cached_property
+    def effort(self) -> Effort:
+        """What work on the index has taken since it was opened."""
+        return Effort()
+
+    @classmethod
     @abstractmethod
-    def writer(
-        self,
-        on_reject: Callable[[Reject], None] = lambda reject: None,
-        former: Writer | None = None,
-    ) -> Writer:
-        """Open the index for writing, or raise IndexLockedError.
+    def open(cls, location: str, **options: Any) -> Backend | None:
+        """Open the index at a location; None if there is none.
 
-        `on_reject` is handed what the index itself refuses, in the thread that writes. `former`
-        is the writer of the generation before, which a `MovedError` has ended: what that had seen
-        at its last commit, this one has seen.
+        `options` are how to connect to a cluster (`storage.connection`).
+
+        Raises:
+            LocationError: there is something else.
+        """
+
+    @classmethod
+    @abstractmethod
+    def create(cls, location: str, meta: IndexMeta, **options: Any) -> Backend:
+        """Make an empty index at a location, or open the one that another has made meanwhile.
+
+        `options` are those of `open`, and the ``settings`` that the kind of index knows.
         """
 
     @abstractmethod
-    def close(self) -> None:
-        """Let go of files and connections."""
+    def check_settings(self, settings: Mapping[str, Any]) -> None:
+        """Raise LocationError unless the index was made with these settings.
+
+        Those that may change, as the replicas of a cluster, are made what they should be.
+        """
+
+    @abstractmethod
+    def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> Writer:
+        """Open the index for writing.
+
+        `on_reject` is handed what the index itself refuses, in the thread that writes.
+
+        Raises:
+            IndexLockedError: another process is writing to it.
+            MovedError: another generation is live now.
+        """
+
+    @classmethod
+    def backup(
+        cls, location: str, target: str, *, link: bool, on_progress: Callable[[float], object]
+    ) -> IndexStatus:
+        """Copy the live generation to a new location; see `slice_os.backup`."""
+        raise LocationError(
+            f"{location} is in a cluster, which backs its indexes up itself: use its snapshot API, "
+            "as docs/operations.md shows under Backup."
+        )
+
+    @classmethod
+    def restore(
+        cls, backup: str, location: str, *, overwrite: bool, on_progress: Callable[[float], object]
+    ) -> IndexStatus:
+        """Make an index of a backup; see `slice_os.restore`."""
+        return cls.backup(location, backup, link=False, on_progress=on_progress)

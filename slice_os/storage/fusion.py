@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ Scores = Mapping[Ref, float]
 Number = TypeVar("Number", float, npt.NDArray[np.float64])
 
 LATE = 0.3
-"""The share of late interaction in a dense score (`spans.late_interaction`), unless a search says
+"""The share of late interaction in a dense score (`spans.late_interactions`), unless a search says
 otherwise: chosen on SciFact, CISI and passages that say a sentence of STS-B dev."""
 SATURATION_PIVOT = 10.0
 """The BM25 score that counts one half (k in s / (s + k))."""
@@ -95,7 +95,8 @@ FUSIONS: Mapping[str, Fusion] = {
     "min_max": Fusion(min_max, 0.5),
     "rrf": Fusion(rrf, None),
 }
-DEFAULT_FUSION = "saturation"
+FusionName = Literal["saturation", "min_max", "rrf"]
+DEFAULT_FUSION: FusionName = "saturation"
 
 
 def get_fusion(name: str, weight: float | None) -> tuple[Fusion, float | None]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-import uuid
 from contextlib import suppress
 
 import pytest
 from opensearchpy import ConnectionError as NoConnection
-from opensearchpy import NotFoundError, OpenSearch, SSLError
+from opensearchpy import NotFoundError, SSLError
 
 import slice_os
 from slice_os.errors import ClusterError, LocationError
@@ -27,16 +26,8 @@ ONE = slice_os.ClusterSettings(replicas=0, tolerance=0.5)
 
 
 @pytest.fixture
-def client(cluster):
-    with OpenSearch(cluster.urls) as client:
-        yield client
-
-
-@pytest.fixture
-def name(client):
-    name = f"mean.while-{uuid.uuid4().hex[:12]}"
+def name(name, client):
     yield name
-    client.indices.delete(index=f"{name}*", params={"expand_wildcards": "all"})
     for kind in (client.indices.delete_index_template, client.cluster.delete_component_template):
         with suppress(NotFoundError):
             kind(name=f"{name}*")

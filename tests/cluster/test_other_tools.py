@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from opensearchpy import OpenSearch
 
 import slice_os
 from slice_os.cli.main import main
@@ -20,12 +19,6 @@ from support import faults
 
 OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 SETTINGS = slice_os.ClusterSettings(replicas=0, shards=2, tolerance=0.5)
-
-
-@pytest.fixture(scope="module")
-def client(cluster):
-    with OpenSearch(cluster.url, timeout=60) as client:
-        yield client
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import numpy as np
 
 import slice_os
 from slice_os.storage.contract import SearchQuery
-from slice_os.storage.local.read import LocalBackend
+from slice_os.storage.local import LocalBackend
 
 KILLS = int(os.environ.get("SLICE_OS_KILLS", "8"))
 CHILD = """
@@ -25,7 +25,7 @@ import sys
 sys.path.insert(0, sys.argv[3])
 from contract.test_killed import documents
 import slice_os
-from slice_os.storage.local import writer
+from slice_os.storage.local import write as writer
 writer.SEGMENT_WORDS = 150
 print("started", flush=True)
 slice_os.index(documents(int(sys.argv[2])), sys.argv[1], passage_words=30, prune="all")

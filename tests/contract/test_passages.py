@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import slice_os
-from slice_os import index as api
-from slice_os.index import Index
+from slice_os import api
+from slice_os.api import Index
 from slice_os.text.filters import parse_filters
 
 LINES = [

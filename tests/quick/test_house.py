@@ -23,8 +23,8 @@ from slice_os import errors
 PACKAGE = Path(slice_os.__file__).parent
 ROOMS = [
     "errors", "files", "host", "run_stats", "types", "text", "corpus", "encoders", "spans",
-    "storage", "query", "ingest", "engine", "operate", "index", "calibrate", "__init__", "cli",
-    "exporters", "lab", "__main__",
+    "storage", "options", "query", "ingest", "engine", "operate", "api", "calibration",
+    "__init__", "cli", "exporters", "lab", "__main__",
 ]  # fmt: skip
 HEAVY = ("torch", "transformers", "optimum", "onnxruntime", "onnx", "tokenizers", "opensearchpy")
 
@@ -100,6 +100,31 @@ def test_a_room_imports_only_from_rooms_above_it():
     assert wrong == []
 
 
+def test_nothing_outside_the_laboratory_imports_it():
+    rows = ("cli/main.py", "__init__.py")  # verbs and public names, loaded when they are used
+    wrong = [
+        f"{file.relative_to(PACKAGE)} imports {name}"
+        for file in PACKAGE.rglob("*.py")
+        if file.relative_to(PACKAGE).parts[0] not in ("lab", "exporters")
+        and file.relative_to(PACKAGE).as_posix() not in rows
+        for name in imported(file)
+        if name.startswith("slice_os.lab")
+    ]
+    assert wrong == []
+
+
+def test_a_backend_is_reached_through_its_table_only():
+    backends = ("slice_os.storage.local", "slice_os.storage.cluster")
+    wrong = [
+        f"{file.relative_to(PACKAGE)} imports {name}"
+        for file in PACKAGE.rglob("*.py")
+        if file.relative_to(PACKAGE).parts[0] != "storage" and file.name != "query.py"
+        for name in imported(file)
+        if name.startswith(backends)
+    ]
+    assert wrong == []
+
+
 def test_no_imports_form_a_circle():
     """Those within functions and for type checkers count; those of the public names do not."""
     modules = {}
@@ -122,7 +147,7 @@ def test_no_imports_form_a_circle():
 
 def test_importing_slice_os_is_light():
     code = (
-        "import sys, slice_os, slice_os.index, slice_os.cli;"
+        "import sys, slice_os, slice_os.api, slice_os.cli;"
         "from slice_os.cli.main import VERBS, main;"
         "[main.get_command(None, verb) for verb in VERBS];"
         "print([m for m in sys.argv[1:] if m in sys.modules])"
@@ -157,7 +182,7 @@ def test_every_public_name_exists_and_is_documented():
 
 def test_the_changelog_names_the_version():
     changelog = (Path(__file__).parents[2] / "CHANGELOG.md").read_text()
-    assert changelog.split("\n## ")[1].split()[0] == slice_os.__version__
+    assert changelog.split("\n## ")[1].split()[0] == f"[{slice_os.__version__}]"
     assert version("slice-os") == slice_os.__version__
 
 

@@ -15,7 +15,7 @@ import builtins, inspect, pydoc, sys
 
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("torch", "msgspec", "accelerate", "onnx", "scipy"):
+        if name.split(".")[0] in ("torch", "accelerate", "onnx", "scipy"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Absent())

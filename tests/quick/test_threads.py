@@ -1,8 +1,7 @@
 """BLAS's threads: one inside, as many as before afterwards, whoever else is inside."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, Event
+from threading import Barrier
 
 import pytest
 from threadpoolctl import ThreadpoolController
@@ -66,24 +65,3 @@ def test_blocks_of_several_threads_that_overlap_leave_as_many_as_before():
             for done in [pool.submit(work) for work in (first, second)]:
                 done.result(20)
         assert blas_threads() == 2
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_has_what_its_parent_had_before_another_thread_was_inside():
-    inside, done = Event(), Event()
-
-    def work():
-        with one_blas_thread():
-            inside.set()
-            done.wait(20)
-
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(work)
-        assert inside.wait(10)
-        assert blas_threads() == 1
-        child = os.fork()
-        if not child:
-            os._exit(blas_threads())
-        done.set()
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
-    assert blas_threads() == 2

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from slice_os.corpus.limits import TEXT_BYTES
 from slice_os.corpus.rows import Values
+from slice_os.errors import CorpusError, MissingExtraError
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +77,14 @@ class Rows:
 
 
 Format = Whole | Rows
+
+
+@contextmanager
+def readable(kind: str, errors: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
+    """Turn what a library raises for a damaged file into a reject."""
+    try:
+        yield
+    except (CorpusError, MissingExtraError):
+        raise
+    except errors as exc:
+        raise CorpusError(f"is not a readable {kind}: {exc or type(exc).__name__}") from exc

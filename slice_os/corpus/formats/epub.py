@@ -7,10 +7,9 @@ import zipfile
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
-from slice_os.corpus.formats.base import Parsed
+from slice_os.corpus.formats.base import Parsed, readable
 from slice_os.corpus.formats.html import parse_whole_page
 from slice_os.corpus.formats.packed import parts
-from slice_os.errors import CorpusError
 
 _NAMES = {
     "c": "urn:oasis:names:tc:opendocument:xmlns:container",
@@ -21,28 +20,21 @@ _NAMES = {
 
 def parse(data: bytes) -> Parsed:
     """Return the chapters in their order, blank lines between them."""
-    try:
+    with readable(".epub", (zipfile.BadZipFile, ElementTree.ParseError, KeyError, ValueError)):
         files = dict(parts(data, r".*\.(xml|opf|x?html?|htm)"))
-        inside = ElementTree.fromstring(files["META-INF/container.xml"])
-        rootfile = inside.find(".//c:rootfile", _NAMES)
+        container = ElementTree.fromstring(files["META-INF/container.xml"])
+        rootfile = container.find(".//c:rootfile", _NAMES)
         place = "" if rootfile is None else rootfile.get("full-path", "")
         book = ElementTree.fromstring(files[place])
-    except (zipfile.BadZipFile, ElementTree.ParseError, KeyError, ValueError) as exc:
-        raise CorpusError(f"is not a readable .epub: {exc or type(exc).__name__}") from exc
-    named = {one.get("id"): one.get("href", "") for one in book.iterfind(".//o:item", _NAMES)}
-    spine = [named.get(one.get("idref"), "") for one in book.iterfind(".//o:itemref", _NAMES)]
+    hrefs = {item.get("id"): item.get("href", "") for item in book.iterfind(".//o:item", _NAMES)}
+    spine = [hrefs.get(item.get("idref"), "") for item in book.iterfind(".//o:itemref", _NAMES)]
     folder = posixpath.dirname(place)
     paths = [posixpath.normpath(posixpath.join(folder, unquote(href))) for href in spine if href]
     pages = [parse_whole_page(files[path]) for path in dict.fromkeys(paths) if path in files]
-
-    def said(name: str) -> str:
-        return ", ".join(one.text or "" for one in book.iterfind(f".//d:{name}", _NAMES))
-
-    return Parsed(
-        "\n\n".join(page.text for page in pages if page.text),
-        said("title"),
-        sum(page.broken for page in pages),
-        said("creator"),
-        said("date"),
-        says=True,
+    title, author, date = (
+        ", ".join(node.text or "" for node in book.iterfind(f".//d:{name}", _NAMES))
+        for name in ("title", "creator", "date")
     )
+    text = "\n\n".join(page.text for page in pages if page.text)
+    broken = sum(page.broken for page in pages)
+    return Parsed(text, title, broken, author, date, says=True)

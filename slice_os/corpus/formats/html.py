@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-
-from selectolax.lexbor import LexborHTMLParser
 
 from slice_os.corpus.encodings import decode
 from slice_os.corpus.formats.base import Parsed
@@ -19,34 +16,33 @@ _AUTHOR = ("author", "dc.creator", "dcterms.creator", "article:author")
 _DATE = ("date", "dc.date", "dcterms.date", "dcterms.created", "article:published_time")
 
 
-def parse(data: bytes) -> Parsed:
+def parse(data: bytes, *, whole: bool = False) -> Parsed:
     """Return the body's blocks as lines, and ``<title>``.
 
-    What is hidden is left out, and so are navigation and what asks about cookies.
+    What is hidden is left out, and so are navigation and what asks about cookies, unless the page
+    is to be `whole`.
     """
-    return _parse(data, whole=False)
+    check_html(data := _EMBEDDED.sub(b"", data))
+    source, broken, guess = decode(data)
+    tree = tree_of(source)
+    title = tree.css_first("title")
+    about: dict[str, str] = {}
+    for node in tree.css("meta[content]"):
+        name = node.attributes.get("name") or node.attributes.get("property") or ""
+        if value := (node.attributes["content"] or "").strip():
+            about.setdefault(name.lower(), value)
+    author, date = (next(filter(None, map(about.get, names)), "") for names in (_AUTHOR, _DATE))
+    return Parsed(
+        text_of_tree(tree, whole=whole),
+        " ".join(title.text().split()) if title else "",
+        broken,
+        author,
+        date,
+        says=True,
+        guess=guess,
+    )
 
 
 def parse_whole_page(data: bytes) -> Parsed:
     """Return all of the body's blocks that can be seen as lines, and ``<title>``."""
-    return _parse(data, whole=True)
-
-
-def _parse(data: bytes, whole: bool) -> Parsed:
-    check_html(data := _EMBEDDED.sub(b"", data))
-    source, broken, guess = decode(data, declares=True)
-    tree = tree_of(source)
-    title = tree.css_first("title")
-    name = " ".join(title.text().split()) if title else ""
-    author, date = _said(tree, _AUTHOR), _said(tree, _DATE)
-    text = text_of_tree(tree, whole)
-    return Parsed(text, name, broken, author, date, says=True, guess=guess)
-
-
-def _said(tree: LexborHTMLParser, names: Sequence[str]) -> str:
-    """Return the first of some <meta> that holds something."""
-    said: dict[str, str] = {}
-    for node in tree.css("meta[content]"):
-        name = node.attributes.get("name") or node.attributes.get("property") or ""
-        said.setdefault(name.lower(), (node.attributes["content"] or "").strip())
-    return next((said[name] for name in names if said.get(name)), "")
+    return parse(data, whole=True)

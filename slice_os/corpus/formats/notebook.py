@@ -7,24 +7,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from slice_os.corpus.encodings import decode
-from slice_os.corpus.formats.base import Parsed
+from slice_os.corpus.formats.base import Parsed, readable
 from slice_os.corpus.formats.text import parse_markdown
-from slice_os.errors import CorpusError
 
 
 def parse(data: bytes) -> Parsed:
     """Return the cells in their order, blank lines between them; pictures are left out."""
     text, broken, guess = decode(data)
-    try:
+    with readable(".ipynb", (ValueError, KeyError, TypeError, AttributeError)):
         book = json.loads(text)
         # Before 2014 cells were in worksheets.
         cells = book.get("cells") or [
             cell for sheet in book.get("worksheets", ()) for cell in sheet["cells"]
         ]
-        said = "\n\n".join(filter(None, (part.strip("\n") for part in _parts(cells))))
-    except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise CorpusError(f"is not a readable .ipynb: {exc or type(exc).__name__}") from exc
-    return Parsed(said, parse_markdown(said.encode("utf-8", "replace")).title, broken, guess=guess)
+        text = "\n\n".join(filter(None, (part.strip("\n") for part in _parts(cells))))
+    return Parsed(text, parse_markdown(text.encode("utf-8", "replace")).title, broken, guess=guess)
 
 
 def _parts(cells: list[dict[str, Any]]) -> Iterator[str]:

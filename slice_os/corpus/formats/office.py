@@ -6,12 +6,13 @@ import io
 import re
 import zipfile
 from dataclasses import replace
+from html import unescape
 from typing import Any
 from xml.parsers.expat import ExpatError
 
-from slice_os.corpus.formats.base import Parsed
+from slice_os.corpus.formats.base import Parsed, readable
 from slice_os.corpus.formats.packed import OFFICE, OPEN, Markup, completed, lines, parts
-from slice_os.errors import CorpusError, MissingExtraError
+from slice_os.errors import MissingExtraError
 
 _WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _PLAINER = (
@@ -22,6 +23,12 @@ _PLAINER = (
     (re.compile(rb"<w:noBreakHyphen/>"), rb"<w:t>-</w:t>"),
     (re.compile(rb"<w:moveFrom .*?</w:moveFrom>", re.S), b""),
 )
+_WORD_PARTS = (
+    r"word/header\d*\.xml",
+    r"word/(document|footnotes|endnotes|comments)\d*\.xml",
+    r"word/(charts/chart|diagrams/data)\d*\.xml",
+    r"word/footer\d*\.xml",
+)
 _BESIDE = re.compile(rb'Target="\.\./((?:notesSlides|comments|charts|diagrams)/[^"]+\.xml)"')
 _NOTE_MARK = re.compile(r"\[\^\d{1,5}\]:?")
 _BROKEN = (zipfile.BadZipFile, ExpatError, ValueError, KeyError, NotImplementedError, EOFError)
@@ -29,24 +36,13 @@ _BROKEN = (zipfile.BadZipFile, ExpatError, ValueError, KeyError, NotImplementedE
 
 def parse_docx(data: bytes) -> Parsed:
     """Return headers, the body with its notes, then what else there is; a paragraph a line."""
-    try:
+    with readable(".docx", _BROKEN):
         plainer = _plainer(data)
-    except _BROKEN as exc:
-        raise CorpusError(f"is not a readable .docx: {exc or type(exc).__name__}") from exc
+        beside = [list(dict.fromkeys(_lines(data, OFFICE, pattern))) for pattern in _WORD_PARTS]
     found = _extracted(plainer, _WORD, ".docx")
     text = _NOTE_MARK.sub("", found.text)
-    around = [
-        _lines(data, ".docx", OFFICE, pattern)
-        for pattern in (
-            r"word/header\d*\.xml",
-            r"word/(document|footnotes|endnotes|comments)\d*\.xml",
-            r"word/(charts/chart|diagrams/data)\d*\.xml",
-            r"word/footer\d*\.xml",
-        )
-    ]
-    headers, body, drawn, footers = (completed(text, list(dict.fromkeys(one))) for one in around)
-    joined = "\n".join([*headers, text, *body, *drawn, *footers])
-    return Parsed(joined, found.title, author=found.author, date=found.date, says=True)
+    headers, body, drawn, footers = (completed(text, part) for part in beside)
+    return replace(found, text="\n".join([*headers, text, *body, *drawn, *footers]))
 
 
 def _plainer(data: bytes) -> bytes:
@@ -62,26 +58,27 @@ def _plainer(data: bytes) -> bytes:
 
 def parse_pptx(data: bytes) -> Parsed:
     """Return the slides, each with its notes, comments, charts and diagrams; a paragraph a line."""
-    try:
+    text: list[str] = []
+    read: set[str] = set()
+    with readable(".pptx", _BROKEN):
         files = dict(parts(data, r"ppt/.*\.(xml|rels)"))
-        slides = [name for name in files if re.fullmatch(r"ppt/slides/slide\d+\.xml", name)]
-        text: dict[str, list[str]] = {}
-        for slide in slides:
-            links = files.get(slide.replace("slides/", "slides/_rels/") + ".rels", b"")
-            beside = [f"ppt/{found.decode()}" for found in _BESIDE.findall(links)]
-            for name in (slide, *(one for one in beside if one in files and one not in text)):
-                text[name] = lines(files[name], OFFICE)
-    except _BROKEN as exc:
-        raise CorpusError(f"is not a readable .pptx: {exc or type(exc).__name__}") from exc
-    return _with_properties(data, [line for one in text.values() for line in (*one, "")])
+        for slide in files:
+            if re.fullmatch(r"ppt/slides/slide\d+\.xml", slide):
+                links = files.get(slide.replace("slides/", "slides/_rels/") + ".rels", b"")
+                beside = [f"ppt/{name.decode()}" for name in _BESIDE.findall(links)]
+                for name in (slide, *beside):
+                    if name in files and name not in read:
+                        text += [*lines(files[name], OFFICE), ""]
+                        read.add(name)
+        return _with_properties(data, text)
 
 
 def parse_open(data: bytes) -> Parsed:
     """Return the paragraphs of an OpenDocument text or presentation, a line each."""
-    body = _lines(data, "OpenDocument file", OPEN, r"content\.xml")
-    around = [*dict.fromkeys(_lines(data, "OpenDocument file", OPEN, r"styles\.xml"))]
-    lacking = completed("\n".join(body), around)
-    return _with_properties(data, [*body, *lacking])
+    with readable("OpenDocument file", _BROKEN):
+        body = _lines(data, OPEN, r"content\.xml")
+        around = [*dict.fromkeys(_lines(data, OPEN, r"styles\.xml"))]
+        return _with_properties(data, [*body, *completed("\n".join(body), around)])
 
 
 def parse_rtf(data: bytes) -> Parsed:
@@ -115,46 +112,28 @@ def _extracted(data: bytes, kind: str, name: str) -> Parsed:
         enable_quality_processing=False,
         concurrency=kreuzberg.ConcurrencyConfig(max_threads=1),
     )
-    try:
+    with readable(name):
         found = kreuzberg.extract_bytes_sync(data, kind, config=config)
-    except Exception as exc:  # broken files come up as any error there is
-        raise CorpusError(f"is not a readable {name}: {exc or type(exc).__name__}") from exc
-    said: dict[str, Any] = {key: value for key, value in dict(found.metadata).items() if value}
-    title = said.get("title") or said.get("subject") or ""
-    authors = said.get("authors") or [said.get("from_email") or ""]
-    date = said.get("created_at") or ""
-    return Parsed(found.content, str(title), author=", ".join(authors), date=str(date), says=True)
+    about: dict[str, Any] = {key: value for key, value in dict(found.metadata).items() if value}
+    title = about.get("title") or about.get("subject") or ""
+    authors = about.get("authors") or [about.get("from_email") or ""]
+    date = about.get("created_at") or ""
+    return Parsed(found.content, str(title), 0, ", ".join(authors), str(date), says=True)
 
 
-def _lines(data: bytes, name: str, markup: Markup, pattern: str) -> list[str]:
+def _lines(data: bytes, markup: Markup, pattern: str) -> list[str]:
     """Return the lines of the parts that a pattern names, blank lines between parts."""
-    found: list[str] = []
-    try:
-        for _, xml in parts(data, pattern):
-            found += [*lines(xml, markup), ""]
-    except _BROKEN as exc:
-        raise CorpusError(f"is not a readable {name}: {exc or type(exc).__name__}") from exc
-    return found
+    return [line for _, xml in parts(data, pattern) for line in (*lines(xml, markup), "")]
 
 
 def _with_properties(data: bytes, text: list[str]) -> Parsed:
     """Return a text with the title, author and date that the file's properties say."""
-    said: dict[str, str] = {}
+    about = dict.fromkeys(["title", "creator", "created", "initial-creator", "creation-date"], "")
     for _, xml in parts(data, r"docProps/core\.xml", r"meta\.xml"):
-        for name in ("title", "creator", "created", "initial-creator", "creation-date"):
+        for name in about:
             found = re.search(rb"<(?:\w+:)?%s\b[^>]*>([^<]*)<" % name.encode(), xml)
-            if found:
-                said.setdefault(name, _unescaped(found[1]))
-    return Parsed(
-        "\n".join(text),
-        said.get("title", ""),
-        author=said.get("initial-creator") or said.get("creator", ""),
-        date=said.get("creation-date") or said.get("created", ""),
-        says=True,
-    )
-
-
-def _unescaped(value: bytes) -> str:
-    from html import unescape
-
-    return unescape(value.decode("utf-8", "replace")).strip()
+            if found and not about[name]:
+                about[name] = unescape(found[1].decode("utf-8", "replace")).strip()
+    author = about["initial-creator"] or about["creator"]
+    date = about["creation-date"] or about["created"]
+    return Parsed("\n".join(text), about["title"], 0, author, date, says=True)

@@ -8,7 +8,9 @@ from slice_os.corpus.formats.base import Parsed
 from slice_os.corpus.formats.pages import page_lines, running_text
 from slice_os.errors import CorpusError, MissingExtraError
 
-_DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?")
+_DATE = re.compile(
+    r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:(?P<utc>Z)|([+-])(\d\d)'?(\d\d)?)?"
+)
 _PASSWORD = 4
 """What PDFium calls the error."""
 
@@ -21,7 +23,7 @@ def parse(data: bytes) -> Parsed:
         raise MissingExtraError("Reading .pdf files", "documents") from exc
     try:
         with pypdfium2.PdfDocument(data) as document:
-            said = document.get_metadata_dict(skip_empty=True)
+            about = document.get_metadata_dict(skip_empty=True)
             text = running_text([page_lines(page) for page in document])
     except pypdfium2.PdfiumError as exc:
         if getattr(exc, "err_code", None) == _PASSWORD:
@@ -29,17 +31,17 @@ def parse(data: bytes) -> Parsed:
         raise CorpusError(f"is not a readable PDF: {exc}") from exc
     if not text.strip():
         raise CorpusError("no text (if it is a scan, run OCR first)")
-    date = _date(said.get("CreationDate", ""))
-    return Parsed(text, said.get("Title", ""), author=said.get("Author", ""), date=date, says=True)
+    title, author = about.get("Title", ""), about.get("Author", "")
+    return Parsed(text, title, 0, author, _date(about.get("CreationDate", "")), says=True)
 
 
-def _date(said: str) -> str:
+def _date(text: str) -> str:
     """Return when a document was made, in ISO 8601, if that can be read."""
-    found = _DATE.match(said)
+    found = _DATE.match(text)
     if not found:
         return ""
-    year, month, day, *clock = found.groups("00")
-    day = f"{year}-{month if month != '00' else '01'}-{day if day != '00' else '01'}"
-    zone = said[16:].replace("'", "")
-    zone = f"{zone[:3]}:{zone[3:5]}" if re.fullmatch(r"[+-]\d{4}", zone) else zone[:1]
-    return f"{day}T{':'.join(clock)}{zone if zone != 'Z' else '+00:00'}"
+    year, month, day, hour, minute, second, _, sign, hours, minutes = found.groups()
+    date = f"{year}-{month or '01'}-{day or '01'}T{hour or '00'}:{minute or '00'}:{second or '00'}"
+    if sign and hours:
+        return f"{date}{sign}{hours}:{minutes or '00'}"
+    return f"{date}+00:00" if found["utc"] else date

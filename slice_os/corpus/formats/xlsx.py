@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from typing import Any, BinaryIO
 
-from slice_os.corpus.formats.base import Row
+from slice_os.corpus.formats.base import Row, readable
 from slice_os.corpus.formats.tables import Cells, table_rows
-from slice_os.errors import CorpusError, MissingExtraError
+from slice_os.errors import MissingExtraError
 
 
 def parse(stream: BinaryIO) -> Iterator[Row]:
@@ -17,27 +17,22 @@ def parse(stream: BinaryIO) -> Iterator[Row]:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError as exc:
         raise MissingExtraError("Reading workbooks", "documents") from exc
-    try:
+    with readable("workbook", (CalamineError, ValueError, OSError)):
         book = CalamineWorkbook.from_filelike(stream)
         for name in book.sheet_names:
             rows = book.get_sheet_by_name(name).iter_rows()
             cells = [Cells(n, list(map(_value, row))) for n, row in enumerate(rows, start=1)]
-            filled = _columns(cells)
-            if filled:
+            if filled := _columns(cells):
                 yield from table_rows(iter(filled), f"{name}!")
-    except CorpusError:
-        raise
-    except (CalamineError, ValueError, OSError) as exc:
-        raise CorpusError(f"is not a readable workbook: {exc or type(exc).__name__}") from exc
 
 
 def _columns(cells: list[Cells]) -> list[Cells]:
     """Return rows that are not empty, without the columns that are empty in all of them."""
-    cells = [one for one in cells if any(value != "" for value in one.values)]
-    kept = sorted({n for one in cells for n, value in enumerate(one.values) if value != ""})
+    rows = [row for row in cells if any(value != "" for value in row.values)]
+    kept = sorted({n for row in rows for n, value in enumerate(row.values) if value != ""})
     return [
-        one._replace(values=[one.values[n] if n < len(one.values) else "" for n in kept])
-        for one in cells
+        row._replace(values=[row.values[n] if n < len(row.values) else "" for n in kept])
+        for row in rows
     ]
 
 

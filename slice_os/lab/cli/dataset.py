@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slice_os.cli.indexing import REJECTED
 from slice_os.cli.options import POSITIVE, json_option
-from slice_os.cli.output import counted, echo_json, text_bar
+from slice_os.cli.output import REJECTED, counted, echo_json, text_bar
 from slice_os.lab.cli import PATH, count_option, path_option
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def build_context_command(
     column confirmed, the same command asks no model: it writes the rows that all sheets confirm to
     OUT's name with .confirmed.jsonl.
     """
-    from slice_os.calibrate.rows import numbered_lines
+    from slice_os.calibration.rows import numbered_lines
     from slice_os.lab.evaluate.build_context import build_context, read_sheets, write_sheet
     from slice_os.lab.evaluate.language_model import Endpoint
 

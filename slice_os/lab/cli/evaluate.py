@@ -108,7 +108,7 @@ def context_command(
     FILE is a .csv, .tsv or .jsonl with the columns line (the query), paraphrase, passage and
     goldsim (0 to 5). Correlations are Pearson's and Spearman's. Needs the extra 'evaluate'.
     """
-    from slice_os.calibrate.plots import check_picture
+    from slice_os.calibration.plots import check_picture
     from slice_os.lab.evaluate.context import evaluate_context, plot_context
 
     if plot:

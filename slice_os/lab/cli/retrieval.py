@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slice_os.cli.calibrating import degree_option, mining_share, rescore_option, warn_of_missing
+from slice_os.cli.calibrate import degree_option, mining_share, rescore_option, warn_of_missing
 from slice_os.cli.options import (
     device_option,
     encoder_option,
@@ -186,7 +186,7 @@ def spans_command(
     half-open). Matches in documents that it does not name are left out.
     """
     from slice_os import open as open_index
-    from slice_os.calibrate.gold import evaluate_spans
+    from slice_os.calibration.gold import evaluate_spans
 
     with (
         open_index(location, encoder=encoder, device=device, threads=threads) as index,

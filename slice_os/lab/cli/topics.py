@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from slice_os.cli.indexing import REJECTED
 from slice_os.cli.options import (
     corpus_options,
     device_option,
@@ -17,8 +16,7 @@ from slice_os.cli.options import (
     json_option,
     threads_option,
 )
-from slice_os.cli.output import counted, echo_columns, echo_json, shorten, text_bar
-from slice_os.cli.running import say
+from slice_os.cli.output import REJECTED, counted, echo_columns, echo_json, say, shorten, text_bar
 from slice_os.errors import CorpusError
 from slice_os.lab.cli import count_option, path_option
 from slice_os.types import Reject

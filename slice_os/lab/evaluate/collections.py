@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from slice_os.calibrate import rows
-from slice_os.calibrate.rows import numbered_lines, read_rows
+from slice_os.calibration import rows
+from slice_os.calibration.rows import numbered_lines, read_rows
 from slice_os.corpus.rows import ID_FIELDS, Fields, clean, to_document
 from slice_os.errors import CorpusError, EvaluationError, needs
 from slice_os.types import Document

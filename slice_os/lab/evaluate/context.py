@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from slice_os.calibrate.calibration import load_stats
-from slice_os.calibrate.rows import field, read_rows, score
+from slice_os.calibration.rows import field, read_rows, score
 from slice_os.encoders import EncoderLike, open_encoder
 from slice_os.encoders.judges import NO_JUDGE, JudgeLike, open_judge
 from slice_os.errors import EvaluationError
@@ -26,6 +25,7 @@ from slice_os.lab.evaluate.significance import (
     WilliamsTest,
     compare,
     correlate,
+    load_stats,
 )
 from slice_os.spans import MAX_WORDS
 
@@ -256,7 +256,7 @@ def plot_context(report: ContextReport, path: str | Path) -> None:
         EvaluationError: The file cannot be written.
         MissingExtraError: matplotlib is not installed.
     """
-    from slice_os.calibrate.plots import scatter
+    from slice_os.calibration.plots import scatter
 
     several = len(report.encoders) > 1
     series = {

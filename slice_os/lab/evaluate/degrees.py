@@ -10,15 +10,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.calibrate.calibration import curve, load_stats, reached_at
-from slice_os.calibrate.gold import THRESHOLDS
-from slice_os.calibrate.labels import NO, YES, Floats, Labels
-from slice_os.calibrate.rows import field, read_rows
+from slice_os.calibration.gold import THRESHOLDS
+from slice_os.calibration.labels import NO, YES, Floats, Labels
+from slice_os.calibration.rows import field, read_rows
+from slice_os.calibration.thresholds import curve, reached_at
 from slice_os.encoders import EncoderLike, open_encoder
 from slice_os.encoders.judge import Placed
 from slice_os.encoders.judges import JudgeLike, open_judge
 from slice_os.errors import EvaluationError
 from slice_os.lab.evaluate.scorers import SCORERS, Encoded
+from slice_os.lab.evaluate.significance import load_stats
 from slice_os.spans import degree
 from slice_os.types import Plain
 

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.calibrate.calibration import load_stats
-from slice_os.calibrate.rows import numbered_lines
+from slice_os.calibration.rows import numbered_lines
 from slice_os.encoders import Encoder, EncoderLike, open_encoder
 from slice_os.errors import EvaluationError, MissingExtraError, needs
 from slice_os.lab.evaluate.phrase_sets import (
@@ -31,8 +30,8 @@ from slice_os.lab.evaluate.phrase_sets import (
     neighbour_diversity,
 )
 from slice_os.lab.evaluate.scorers import find_words, vector_between
-from slice_os.lab.evaluate.significance import correlate
-from slice_os.spans.norms import Float64
+from slice_os.lab.evaluate.significance import correlate, load_stats
+from slice_os.spans.cosines import Float64
 from slice_os.text import terms
 from slice_os.types import Float32, Plain
 

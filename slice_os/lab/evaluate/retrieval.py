@@ -10,11 +10,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from slice_os.calibrate.calibration import load_stats
+from slice_os.api import Index
+from slice_os.api import open as open_index
 from slice_os.encoders import EncoderLike
 from slice_os.errors import EvaluationError
-from slice_os.index import Index
-from slice_os.index import open as open_index
 from slice_os.ingest.plan import IndexReport
 from slice_os.lab.evaluate.collections import (
     Collection,
@@ -42,7 +41,7 @@ from slice_os.lab.evaluate.search_settings import (
     parse_setting,
     search_queries,
 )
-from slice_os.lab.evaluate.significance import holm, paired_difference
+from slice_os.lab.evaluate.significance import holm, load_stats, paired_difference
 from slice_os.storage import backend_for
 from slice_os.types import Reject
 

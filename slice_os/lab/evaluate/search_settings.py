@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
+from slice_os.api import Index
 from slice_os.engine import is_reranked
 from slice_os.errors import EvaluationError, QueryError
-from slice_os.index import Index
 from slice_os.lab.evaluate.collections import Run
 from slice_os.storage.contract import Mode
 from slice_os.storage.fusion import FUSIONS, LATE, get_fusion

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from slice_os.errors import ClusterError, GoneError, IndexDamagedError, MovedError, RefusedError
+from slice_os.errors import ClusterError, GoneError, IndexDamagedError, RefusedError
 from slice_os.spans import PackedPassage
 from slice_os.storage.cluster import passages as made
 from slice_os.storage.cluster.bulk import BulkSender, Operation
@@ -21,10 +21,8 @@ from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT
 from slice_os.storage.cluster.generations import check_live, lift_block
 from slice_os.storage.cluster.load_settings import Loading
 from slice_os.storage.cluster.requests import WORDS_PAGE, Cluster
-from slice_os.storage.cluster.response_checks import reads_answers
 from slice_os.storage.cluster.settings import Layout
-from slice_os.storage.cluster.template import ADDED, FORMAT
-from slice_os.storage.contract import IndexMeta, Writer
+from slice_os.storage.contract import Writer
 from slice_os.types import Document, Passage, Reject
 
 DELETED_AT_ONCE = 500
@@ -36,31 +34,21 @@ class ClusterWriter(Writer):
     def __init__(
         self,
         cluster: Cluster,
-        meta: IndexMeta,
         layout: Layout,
         known: dict[str, list[made.Entry]],
         on_reject: Callable[[Reject], None],
-        former: Writer | None = None,
         *,
         is_live: bool = True,
     ) -> None:
         self._cluster, self._layout, self._known = cluster, layout, known
         self._on_reject = on_reject
-        self._seen: sqlite3.Connection
-        self._recent: list[tuple[str]] = []  # seen since the last commit
         self._roots: Mapping[str, str] = {}
-        if isinstance(former, ClusterWriter):
-            self._seen, self._roots = former._seen, former._roots
-            self._seen.executemany("DELETE FROM seen WHERE id = ?", former._recent)
-        else:
-            self._seen = sqlite3.connect("")  # on disk, should it grow
-            self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        self._seen = sqlite3.connect("")  # on disk, should it grow
+        self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
         self._generation = cluster.generations() if is_live else None
         if not is_live:  # a retired one takes nothing, until somebody is about to go back to it
             lift_block(cluster)
         self._check_generation()
-        if meta.format < FORMAT:
-            cluster.put_mapping({"properties": ADDED})
         cluster.refresh(WRITE_RETRY_TIMEOUT)
         self._loading = Loading(cluster)
         try:
@@ -69,7 +57,6 @@ class ClusterWriter(Writer):
         except BaseException:  # Ctrl-C too: nobody else knows that it has begun
             self._loading.end(merge=False)
             raise
-        self._handed_on = False
         self._document: Document | None = None
         self._moved: dict[str, tuple[Passage, dict[str, Any]]] = {}
         self._stale: list[tuple[str, str]] = []
@@ -81,16 +68,12 @@ class ClusterWriter(Writer):
 
     def _see(self, document: str) -> bool:
         seen = self._seen.execute("INSERT OR IGNORE INTO seen VALUES (?)", (document,))
-        is_new = seen.rowcount == 1
-        if is_new:
-            self._recent.append((document,))
-        return is_new
+        return seen.rowcount == 1
 
     def touch(self, document: str) -> bool:
         self._known.pop(document, None)
         return self._see(document)
 
-    @reads_answers
     def begin(self, document: Document) -> bool:
         known = self._known.pop(document.id, None)
         if not self._see(document.id):
@@ -229,16 +212,15 @@ class ClusterWriter(Writer):
 
     def remember(self, roots: Mapping[str, str]) -> None:
         self._roots = roots
-        if self._cluster.notes()["slice_os"].get("roots") != dict(roots):
+        if self._cluster.notes().get("roots") != dict(roots):
             with self._cluster.alone():
                 self._cluster.note(roots=dict(roots))
 
-    @reads_answers
     def _check_roots(self) -> None:
         """Put the roots back that another writer, which has read them before, has replaced."""
         if not self._roots:
             return
-        known = self._cluster.notes()["slice_os"].get("roots") or {}
+        known = self._cluster.notes().get("roots") or {}
         for prefix, folder in self._roots.items():
             if known.get(prefix, folder) != folder:
                 raise RefusedError(
@@ -256,7 +238,6 @@ class ClusterWriter(Writer):
         self._check_generation()
         self._check_roots()
         self._cluster.refresh(WRITE_RETRY_TIMEOUT)
-        self._recent.clear()
 
     def _check_generation(self) -> None:
         """Raise unless the alias names this very index: one that is gone, a cluster makes anew."""
@@ -282,9 +263,4 @@ class ClusterWriter(Writer):
             raise
         finally:
             self._loading.end(merge=whole)
-            if not self._handed_on:
-                self._seen.close()
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._handed_on = kind is MovedError
-        self.close(merge=kind is None)
+            self._seen.close()

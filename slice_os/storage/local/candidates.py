@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 
 import numpy as np
@@ -13,7 +13,7 @@ from slice_os.spans import degree
 from slice_os.storage.contract import Candidate, SearchQuery, StoredPassage
 from slice_os.storage.fusion import get_fusion
 from slice_os.storage.local.database import AT, Bools, Database, Int64
-from slice_os.storage.local.filter_bits import Meeting, meeting_of
+from slice_os.storage.local.filter_bits import meets
 from slice_os.storage.local.lexical import Float64, Places, Postings, Ref, wording_clause
 from slice_os.storage.local.segments import Segment, best_cosines
 from slice_os.text.filters import Condition
@@ -22,53 +22,84 @@ from slice_os.types import Float32, Passage
 Segments = Mapping[int, Segment]
 
 
+Rank = tuple[int, float, float]
+"""A place, its score and its BM25 score, or NaN."""
+
+
 def candidates(
     database: Database, segments: Segments, pool: Executor, queries: Sequence[SearchQuery]
 ) -> list[list[Candidate]]:
     """Return the ranks that each query asks for, best first; `pool` scans the segments."""
-    scanned: list[Future[Float32]] = []
-    rows: dict[int, int] = {}
     places = Places(segments)
+    known = database.remembered()
+    rankings: list[list[Rank] | None] = [known.get(_ranking_key(query)) for query in queries]
+    missing = [n for n, ranking in enumerate(rankings) if ranking is None]
+    ranked = _rank_all(database, segments, pool, places, [queries[n] for n in missing])
+    for n, ranking in zip(missing, ranked, strict=True):
+        rankings[n] = ranking
+        if queries[n].reach > queries[n].ranks.stop:  # more of it is asked for in a moment
+            known[_ranking_key(queries[n])] = ranking
+    candidates = []
+    for query, whole in zip(queries, rankings, strict=True):
+        part = (whole or [])[query.ranks.start : query.ranks.stop]
+        passages = fetch(database, segments, places.refs([place for place, *_ in part]))
+        candidates.append(
+            [
+                Candidate(score, stored, None if np.isnan(bm25) else bm25)
+                for (_, score, bm25), stored in zip(part, passages, strict=True)
+            ]
+        )
+    return candidates
+
+
+def _ranking_key(query: SearchQuery) -> Hashable:
+    return (
+        query.text, query.vector.tobytes(), query.lengths, query.mode, query.fusion, query.weight,
+        tuple(query.filters), query.depth, query.reach,
+    )  # fmt: skip
+
+
+def _rank_all(
+    database: Database,
+    segments: Segments,
+    pool: Executor,
+    places: Places,
+    queries: Sequence[SearchQuery],
+) -> list[list[Rank]]:
+    scans: list[Future[Float32]] = []
+    rows: dict[int, int] = {}
     if dense := [n for n, query in enumerate(queries) if query.mode != "lexical"]:
         vectors = np.array([queries[n].vector for n in dense])
         lengths = [queries[n].lengths for n in dense]
         rows = {n: row for row, n in enumerate(dense)}
-        scanned = [
+        scans = [
             pool.submit(best_cosines, segments[number], vectors, lengths)
             for number in places.numbers.tolist()
         ]
-    meeting = meeting_of(database)
-    postings = Postings(database, places, meeting, len(queries))
+    postings = Postings(database, places, len(queries))
     lexical = [  # while the pool scans
         None if query.mode == "dense" else postings.scores(query.text, query.filters)
         for query in queries
     ]
-    cosines = [one.result() for one in scanned]
+    cosines = [scan.result() for scan in scans]
     left_out: dict[tuple[Condition, ...], Bools] = {}
-    found = []
+    rankings = []
     for n, (query, scores) in enumerate(zip(queries, lexical, strict=True)):
         degrees = np.empty(0)
         if n in rows and cosines:
             filters = tuple(query.filters)
             if filters not in left_out:
-                left_out[filters] = unseen(database, places, meeting, filters)
-            degrees = degree(np.concatenate([some[rows[n]] for some in cosines])).astype(float)
+                left_out[filters] = unseen(database, places, filters)
+            degrees = degree(np.concatenate([part[rows[n]] for part in cosines])).astype(float)
             degrees[left_out[filters]] = np.nan
-        ranked = _ranked(postings, query, scores, degrees)[query.ranks.start : query.ranks.stop]
-        passages = fetch(database, segments, places.refs([place for place, *_ in ranked]))
-        found.append(
-            [
-                Candidate(score, stored, None if np.isnan(bm25) else bm25)
-                for (_, score, bm25), stored in zip(ranked, passages, strict=True)
-            ]
-        )
-    return found
+        rankings.append(_ranked(postings, query, scores, degrees))
+    return rankings
 
 
 def _ranked(
     postings: Postings, query: SearchQuery, lexical: tuple[Int64, Float64] | None, degrees: Float64
-) -> list[tuple[int, float, float]]:
-    """Return the places that a query finds, their scores and BM25 scores (or NaN), best first."""
+) -> list[Rank]:
+    """Return the places that a query finds, best first, as far as it may be asked for."""
     depth = max(query.depth, query.ranks.stop)
     rows, values = lexical or (np.empty(0, np.int64), np.empty(0))
     matching = postings.places(rows[:depth])
@@ -91,7 +122,8 @@ def _ranked(
             words = dict(zip(matching.tolist(), bm25s, strict=True))
             fused = fusion.fuse(dense, words, weight)
             scores = np.array([fused[place] for place in places.tolist()], float)
-    best = np.lexsort((places, -scores))[: query.ranks.stop]
+    needed = depth if query.reach > query.ranks.stop else query.ranks.stop
+    best = np.lexsort((places, -scores))[:needed]
     return list(zip(places[best].tolist(), scores[best].tolist(), bm25[best].tolist(), strict=True))
 
 
@@ -110,33 +142,32 @@ def fetch(
     ]
 
 
-def unseen(
-    database: Database, places: Places, meeting: Meeting, filters: Sequence[Condition]
-) -> Bools:
+def unseen(database: Database, places: Places, filters: Sequence[Condition]) -> Bools:
     """Tell of the passage at each place whether it is hidden, or a filter excludes it."""
-    found = np.zeros(len(places), bool)
+    left_out = np.zeros(len(places), bool)
     if filters:
         numbers = places.numbers.tolist()
         owners = [_owners(database, number, places.passages(number)) for number in numbers]
-        found = ~meeting(filters, np.concatenate([*owners, np.empty(0, np.int64)]))
+        keys = np.concatenate([*owners, np.empty(0, np.int64)])
+        left_out = ~meets(database, filters, keys)
     words, phrases = wording_clause(filters)
     refs = "SELECT segment, ordinal FROM hidden"
     if phrases:
         refs += f" UNION ALL SELECT segment, ordinal FROM passages p WHERE NOT ({words})"
-    found[places.of(database.execute(refs, phrases).fetchall())] = True
-    return found
+    left_out[places.of(database.execute(refs, phrases).fetchall())] = True
+    return left_out
 
 
 def _owners(database: Database, segment: int, passages: int) -> Int64:
     """Return the key of the document of each passage of a segment, 0 of those that are gone."""
     if segment not in database.owners:
-        found = np.zeros(passages, np.int64)
+        owners = np.zeros(passages, np.int64)
         query = "SELECT ordinal, document FROM passages WHERE segment = ?"
         ordinals, keys = (
             np.array(database.execute(query, (segment,)).fetchall(), np.int64).reshape(-1, 2).T
         )
-        found[ordinals] = keys
-        database.owners[segment] = found
+        owners[ordinals] = keys
+        database.owners[segment] = owners
     return database.owners[segment]
 
 

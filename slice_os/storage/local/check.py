@@ -15,9 +15,9 @@ from slice_os.errors import IndexDamagedError, LocationError
 from slice_os.storage.local.compaction import segment_file
 from slice_os.storage.local.database import (
     connect,
-    described,
     document_digest,
     is_full,
+    meta_digest,
     reading,
     recorded_segments,
 )
@@ -189,7 +189,7 @@ def _examine_database(database: sqlite3.Connection, found: Condition) -> None:
         if (number := database.execute(query).fetchone()[0])
     ]
     noted = database.execute("SELECT value FROM meta WHERE name = 'digest'").fetchone()
-    if noted is None or noted[0] != described(database):
+    if noted is None or noted[0] != meta_digest(database):
         wrong.append("what it says of itself or its roots has changed")
     found.database = "; ".join(wrong)
     found.altered = _altered(database)

@@ -4,59 +4,30 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.errors import IndexDamagedError, LocationError
+from slice_os.errors import IndexDamagedError, LocationError, MovedError
 from slice_os.files import sync_folder
 from slice_os.storage.contract import FORMAT, IndexMeta
 from slice_os.storage.local.segments import Recorded, mending
 from slice_os.text import stands
-from slice_os.text.filters import Filter
 from slice_os.types import content_hash
-
-
-def note_digest(database: sqlite3.Connection, key: int) -> None:
-    """Put the digest of a complete document into its row."""
-    database.execute(
-        "UPDATE documents SET digest = ? WHERE key = ?", (document_digest(database, key), key)
-    )
-
-
-def document_digest(database: sqlite3.Connection, key: int) -> str:
-    """Return the hash of a document's row and of what its passages say of themselves."""
-    row = database.execute(
-        "SELECT id, title, metadata, hash, source FROM documents WHERE key = ?", (key,)
-    ).fetchone()
-    passages = database.execute(
-        'SELECT number, start, "end", title, hash, words FROM passages'
-        " WHERE document = ? AND NOT pending ORDER BY number, key",
-        (key,),
-    )
-    return content_hash(row, passages.fetchall())
-
-
-def note_description(database: sqlite3.Connection) -> None:
-    """Note the hash of what the index says of itself and of its roots."""
-    database.execute("UPDATE meta SET value = ? WHERE name = 'digest'", (described(database),))
-
-
-def described(database: sqlite3.Connection) -> str:
-    """Return the hash of what the index says of itself and of its roots."""
-    rows = database.execute("SELECT * FROM meta WHERE name IN ('index', 'roots') ORDER BY name")
-    return content_hash(rows.fetchall())
-
 
 Int64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 DATABASE = "index.sqlite"
+REMEMBERED = 16
+"""Results that a connection remembers at most."""
 _SHARED_FILE = 1 << 15
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -118,23 +89,30 @@ class State(NamedTuple):
 
 
 class Database(sqlite3.Connection):
-    """A connection to an index; `sealed`: it takes the file for one that stays in this state.
+    """A connection to an index.
 
-    `refused` is then why it cannot be read as one that changes. `lengths` is what BM25 keeps of the
-    lengths of passages, with the state that it was read in, `owners` whose passages those of a
-    segment are, by their documents' keys: these change no more, and what is gone stays hidden.
-    `met` says which documents meet some filters, with the state that it was read in.
+    Attributes:
+        sealed: The state of the file, where it is read as one that does not change.
+        refused: Why it cannot be read as one that changes, then.
+        owners: The keys of the documents of each segment's passages; they change no more, and what
+            is gone stays hidden.
     """
 
     sealed: State | None = None
     refused: sqlite3.Error | None = None
-    lengths: tuple[object, tuple[Int64, npt.NDArray[np.float64], Int64]] | None = None
-    met: tuple[object, dict[tuple[Filter, ...], Bools]] | None = None
-    owners: dict[int, Int64]
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.owners = {}
+        self.owners: dict[int, Int64] = {}
+        self._version: object = None
+        self._remembered: dict[Any, Any] = {}
+
+    def remembered(self) -> dict[Any, Any]:
+        """Return what was put here in this state of the index; empty after somebody has written."""
+        version = self.execute("PRAGMA data_version").fetchone()
+        if version != self._version or len(self._remembered) >= REMEMBERED:
+            self._version, self._remembered = version, {}
+        return self._remembered
 
 
 def connect(folder: Path) -> Database:
@@ -144,24 +122,32 @@ def connect(folder: Path) -> Database:
     may not, SQLite reads the database only as a file that does not change (`reading`).
     """
     file = folder / DATABASE
+    if not file.is_file():
+        raise MovedError(f"The index {folder} is there no longer: open it again.")
     try:
         database = _open(file)
         try:
-            database.execute("SELECT 1 FROM meta LIMIT 1")
-        except sqlite3.Error as exc:  # another error is seen, and said, by who reads it
+            objects = _objects(database)
+        except sqlite3.Error as exc:
             # A full disk has no room for that file either.
-            if any(sign in str(exc) for sign in ("readonly", "unable to open", "full", "I/O")):
-                database.close()
-                state = state_of(folder)
-                if state.logged:
-                    raise LocationError(
-                        f"A run that wrote to {folder} was killed: open the index once with the "
-                        "right to write into its folder."
-                    ) from exc
-                database = _open(file, "?mode=ro&immutable=1")
-                database.sealed, database.refused = state, exc
-    except (sqlite3.Error, UnicodeDecodeError) as exc:
+            if not any(sign in str(exc) for sign in ("readonly", "unable to open", "full", "I/O")):
+                raise
+            database.close()
+            state = state_of(folder)
+            if state.logged:
+                raise LocationError(
+                    f"A run that wrote to {folder} was killed: open the index once with the "
+                    "right to write into its folder."
+                ) from exc
+            database = _open(file, "?mode=ro&immutable=1")
+            database.sealed, database.refused = state, exc
+            objects = _objects(database)
+    except (OSError, sqlite3.Error, UnicodeDecodeError) as exc:
         raise as_error(folder, exc) from exc
+    if foreign := objects.symmetric_difference(_schema()):
+        database.close()
+        names = ", ".join(sorted({name for _, name, _ in foreign}))
+        raise _damaged(folder, f"its schema is not what slice-os makes: {names}")
     return database
 
 
@@ -178,6 +164,28 @@ def _open(file: Path, mode: str = "?mode=rw") -> Database:
     return database
 
 
+def _objects(database: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
+    """Return the type, name and definition of all that a database holds.
+
+    How the tables of FTS5 are defined is up to each version of SQLite.
+    """
+    return frozenset(
+        (str(kind), str(name), "" if str(name).startswith("postings_") else _words(sql or ""))
+        for kind, name, sql in database.execute("SELECT type, name, sql FROM sqlite_master")
+    )
+
+
+def _words(text: object) -> str:
+    return " ".join(str(text).split())
+
+
+@cache
+def _schema() -> frozenset[tuple[str, str, str]]:
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(SCHEMA)
+        return _objects(database)
+
+
 def state_of(folder: Path) -> State:
     """Return the state of the index in `folder`."""
     file = (folder / DATABASE).stat()
@@ -187,26 +195,33 @@ def state_of(folder: Path) -> State:
 
 def is_outdated(database: Database, folder: Path) -> bool:
     """Tell whether what is read as a file that does not change has changed."""
-    return database.sealed not in (None, state_of(folder))
+    return database.sealed is not None and database.sealed != state_of(folder)
 
 
 @contextmanager
 def reading(database: Database, folder: Path) -> Iterator[None]:
     """Raise what SQLite's errors mean, and LocationError if what was read is outdated by now."""
+    error: Exception | None = None
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as exc:
-        _check_sealed(database, folder)
-        raise as_error(folder, exc) from exc
-    _check_sealed(database, folder)
-
-
-def _check_sealed(database: Database, folder: Path) -> None:
+        error = exc
     if is_outdated(database, folder):
         raise LocationError(
             f"The index {folder} was written to while it was read without the right to write "
             "beside it: run this again."
-        )
+        ) from error
+    if error is not None:
+        raise as_error(folder, error) from error
+
+
+@contextmanager
+def mapped_errors(folder: Path) -> Iterator[None]:
+    """Raise what errors of SQLite and of the disk mean."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as exc:
+        raise as_error(folder, exc) from exc
 
 
 def is_full(folder: Path, exc: Exception) -> bool:
@@ -214,10 +229,20 @@ def is_full(folder: Path, exc: Exception) -> bool:
     if getattr(exc, "errno", None) in _FULL or "is full" in str(exc):
         return True
     # SQLite says so little where it cannot make the file that readers share.
-    return "I/O" in str(exc) and shutil.disk_usage(folder).free < _SHARED_FILE
+    if any(sign in str(exc) for sign in ("I/O", "unable to open")):
+        with suppress(OSError):
+            return _lacks_inodes(folder) or shutil.disk_usage(folder).free < _SHARED_FILE
+    return False
 
 
-def as_error(folder: Path, exc: sqlite3.Error | OSError | UnicodeDecodeError) -> LocationError:
+def _lacks_inodes(folder: Path) -> bool:
+    if not hasattr(os, "statvfs"):
+        return False
+    disk = os.statvfs(folder)
+    return disk.f_files > 0 and disk.f_favail == 0
+
+
+def as_error(folder: Path, exc: Exception) -> LocationError:
     """Return what to raise for an error of SQLite or the file system.
 
     What SQLite says of a damaged database may quote it, and be no text then.
@@ -227,20 +252,55 @@ def as_error(folder: Path, exc: sqlite3.Error | OSError | UnicodeDecodeError) ->
     ):
         return _damaged(folder, exc)
     if is_full(folder, exc):
+        remedy = "make room"
+        with suppress(OSError):
+            if _lacks_inodes(folder):
+                remedy = "it has no inode left for another file, delete some"
         return LocationError(
-            f"The disk that holds {folder} is full: make room and run this again. What was "
+            f"The disk that holds {folder} is full: {remedy} and run this again. What was "
             "committed is kept, and searching goes on."
         )
     if "readonly" in str(exc):
         return LocationError(f"The index {folder} cannot be written: get the right to, or copy it.")
-    return LocationError(f"The index {folder} cannot be used: {exc}.")
+    return LocationError(f"The index {folder} cannot be used: {_words(exc)}.")
 
 
-def _damaged(folder: Path, exc: Exception) -> IndexDamagedError:
-    said = " ".join(str(exc).split())  # which may quote what the database holds
-    return IndexDamagedError(
-        f"The index {folder} is damaged ({said}): restore a backup, or index to a new location."
+def _damaged(folder: Path, reason: object) -> IndexDamagedError:
+    return IndexDamagedError(  # the reason may quote what the database holds
+        f"The index {folder} is damaged ({_words(reason)}): restore a backup, or index to a new "
+        "location."
     )
+
+
+def note_digest(database: sqlite3.Connection, key: int) -> None:
+    """Put the digest of a complete document into its row."""
+    database.execute(
+        "UPDATE documents SET digest = ? WHERE key = ?", (document_digest(database, key), key)
+    )
+
+
+def document_digest(database: sqlite3.Connection, key: int) -> str:
+    """Return the hash of a document's row and of its passages' rows."""
+    row = database.execute(
+        "SELECT id, title, metadata, hash, source FROM documents WHERE key = ?", (key,)
+    ).fetchone()
+    passages = database.execute(
+        'SELECT number, start, "end", title, hash, words FROM passages'
+        " WHERE document = ? AND NOT pending ORDER BY number, key",
+        (key,),
+    )
+    return content_hash(row, passages.fetchall())
+
+
+def note_meta_digest(database: sqlite3.Connection) -> None:
+    """Put the digest of the index's description and roots beside them."""
+    database.execute("UPDATE meta SET value = ? WHERE name = 'digest'", (meta_digest(database),))
+
+
+def meta_digest(database: sqlite3.Connection) -> str:
+    """Return the hash of the index's description and roots."""
+    rows = database.execute("SELECT * FROM meta WHERE name IN ('index', 'roots') ORDER BY name")
+    return content_hash(rows.fetchall())
 
 
 def recorded_segments(database: sqlite3.Connection) -> dict[int, Recorded]:
@@ -267,45 +327,43 @@ def next_segment(database: sqlite3.Connection) -> int:
     return int(number)
 
 
+def make_folder(folder: Path) -> None:
+    """Make the folder of an index, for this user alone; one that is there stays as it is."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
 def create(folder: Path, meta: IndexMeta) -> None:
     """Make an empty index in `folder`; the rename of its database is what makes it exist."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     (folder / "segments").mkdir(exist_ok=True)
     fresh = folder / f"{DATABASE}.new"
     fresh.unlink(missing_ok=True)
-    database = sqlite3.connect(fresh, isolation_level=None)
-    try:
+    with closing(sqlite3.connect(fresh, isolation_level=None)) as database:
         database.executescript(SCHEMA)
         values = {name: getattr(meta, name) for name in IndexMeta.__dataclass_fields__}
         database.execute("INSERT INTO meta VALUES ('index', ?)", (json.dumps(values),))
         database.execute("INSERT INTO meta VALUES ('run', '0'), ('roots', '{}'), ('digest', '')")
-        note_description(database)
+        note_meta_digest(database)
         database.execute("PRAGMA journal_mode = WAL")
-    finally:
-        database.close()
     fresh.rename(folder / DATABASE)
     sync_folder(folder)
 
 
 def load_meta(database: sqlite3.Connection, folder: Path) -> IndexMeta:
-    """Return what the index says of itself, or raise an error that names the way out."""
+    """Return the index's description, or raise an error that names the way out."""
     try:
         (text,) = database.execute("SELECT value FROM meta WHERE name = 'index'").fetchone()
         values = json.loads(text)
-        if (newer := values["format"] > FORMAT) or values["format"] < FORMAT:
+        if values["format"] != FORMAT:
+            remedy = "install a newer one" if values["format"] > FORMAT else "index anew"
             raise LocationError(
                 f"The index {folder} has format {values['format']}, this slice-os reads {FORMAT}: "
-                f"{'install a newer one' if newer else 'index to a new location'}."
+                f"{remedy}."
             )
         if unknown := values.keys() - IndexMeta.__dataclass_fields__:
             raise LocationError(
-                f"The index {folder} says of itself what this slice-os does not know "
+                f"The index {folder} has settings that this slice-os does not know "
                 f"({', '.join(sorted(unknown))}): install a newer slice-os."
-            )
-        if values["format"] < FORMAT:
-            raise LocationError(
-                f"The index {folder} has format {values['format']}, of a slice-os before this one: "
-                "index again to a new location."
             )
         if values.get("store") is not None:
             values["store"] = tuple(values["store"])
@@ -316,13 +374,14 @@ def load_meta(database: sqlite3.Connection, folder: Path) -> IndexMeta:
         raise _damaged(folder, exc) from exc
 
 
-def load_roots(database: sqlite3.Connection) -> dict[str, str] | None:
-    """Return the folders in which ids start, by prefix; None of an index older than they are."""
-    row = database.execute("SELECT value FROM meta WHERE name = 'roots'").fetchone()
+def load_roots(database: sqlite3.Connection) -> dict[str, str]:
+    """Return the folders in which ids start, by prefix."""
     try:
-        return json.loads(row[0]) if row else None
+        (text,) = database.execute("SELECT value FROM meta WHERE name = 'roots'").fetchone()
+        roots: dict[str, str] = json.loads(text)
     except (TypeError, ValueError) as exc:
         raise IndexDamagedError(
             "What the index says of its roots is damaged: restore a backup ('slice-os restore'), "
             "or index to a new location."
         ) from exc
+    return roots

@@ -1,7 +1,7 @@
 """Which documents meet filters: bits of documents, looked up by the tokens of their metadata.
 
 The tokens, and what a filter asks of them, are a cluster's
-(`slice_os.storage.cluster.query.filters`). A row of the table `tokens` says of `WIDTH` documents
+(`slice_os.storage.cluster.filters`). A row of the table `tokens` says of `WIDTH` documents
 which of them have a token: a value that half of all documents have takes few rows, and one that a
 single document has takes one.
 """
@@ -10,22 +10,22 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from slice_os.storage.cluster.query import filter_clauses, filter_tokens
-from slice_os.storage.cluster.query.filters import field_name, last_token
+from slice_os.storage.cluster.filters import (
+    field_name,
+    filter_clauses,
+    filter_tokens,
+    last_token,
+)
 from slice_os.storage.local.database import Bools, Database, Int64
 from slice_os.text.filters import Condition, Filter
 
-Meeting = Callable[[Sequence[Condition], Int64], Bools]
-"""Tells which of some documents, given by their keys, meet filters."""
 WIDTH = 64
 """Documents of one row: the bits of one of SQLite's integers."""
-REMEMBERED = 8
-"""Filters of which a connection remembers what meets them, until somebody writes."""
 _LIMITS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
 
@@ -62,8 +62,8 @@ def _tokens(metadata: str) -> set[str]:
 
 def has_field(database: sqlite3.Connection, name: str) -> bool:
     """Tell whether the metadata of a document has a field."""
-    ((_, wanted),) = filter_clauses([Filter(name, "exists", "")])[0].items()
-    (prefix,) = wanted.values()
+    ((_, body),) = filter_clauses([Filter(name, "exists", "")])[0].items()
+    (prefix,) = body.values()
     query = "SELECT 1 FROM tokens WHERE token >= ? AND token < ? LIMIT 1"
     return database.execute(query, (prefix, _after(prefix))).fetchone() is not None
 
@@ -79,32 +79,23 @@ def field_names(database: sqlite3.Connection) -> list[str]:
     return names
 
 
-def meeting_of(database: Database) -> Meeting:
-    """Return what tells which documents meet filters, in one state of the index."""
-    state = database.execute("PRAGMA data_version").fetchone()
-    if database.met is None or database.met[0] != state:
-        database.met = state, {}
-    known = database.met[1]
-
-    def meeting(filters: Sequence[Condition], keys: Int64) -> Bools:
-        asked = tuple(one for one in filters if isinstance(one, Filter))
-        if asked not in known:
-            if len(known) == REMEMBERED:
-                del known[next(iter(known))]
-            known[asked] = _meeting(database, asked)
-        found: Bools = known[asked].take(keys, mode="clip")
-        return found
-
-    return meeting
+def meets(database: Database, filters: Sequence[Condition], keys: Int64) -> Bools:
+    """Tell which of some documents, given by their keys, meet filters; remembered."""
+    fields = tuple(one for one in filters if isinstance(one, Filter))
+    known = database.remembered()
+    if ("filters", fields) not in known:
+        known["filters", fields] = _meeting(database, fields)
+    met: Bools = known["filters", fields].take(keys, mode="clip")
+    return met
 
 
 def _meeting(database: sqlite3.Connection, filters: Sequence[Filter]) -> Bools:
     """Tell of every key up to the last document's, and some more, whether it meets filters."""
     (last,) = database.execute("SELECT ifnull(max(key), 0) FROM documents").fetchone()
-    found = np.ones((last // WIDTH + 1, WIDTH), bool)
+    met = np.ones((last // WIDTH + 1, WIDTH), bool)
     for clause in filter_clauses(filters):
-        found &= _evaluate(database, clause, len(found))
-    return found.reshape(-1)
+        met &= _evaluate(database, clause, len(met))
+    return met.reshape(-1)
 
 
 def key_clause(database: sqlite3.Connection, filters: Sequence[Filter]) -> tuple[str, list[str]]:
@@ -117,18 +108,18 @@ def key_clause(database: sqlite3.Connection, filters: Sequence[Filter]) -> tuple
 
 def _evaluate(database: sqlite3.Connection, clause: Mapping[str, Any], blocks: int) -> Bools:
     """Return which documents a clause of a cluster's query holds of, ``[blocks, WIDTH]``."""
-    ((kind, wanted),) = clause.items()
+    ((kind, body),) = clause.items()
     if kind == "bool":
-        some = wanted.get("must_not") or wanted["should"]
-        found: Bools = np.logical_or.reduce([_evaluate(database, one, blocks) for one in some])
-        return ~found if "must_not" in wanted else found
-    (value,) = wanted.values()
+        parts = body.get("must_not") or body["should"]
+        either: Bools = np.logical_or.reduce([_evaluate(database, part, blocks) for part in parts])
+        return ~either if "must_not" in body else either
+    (value,) = body.values()
     if kind in ("term", "terms"):
-        asked = [{"gte": one, "lte": one} for one in ([value] if kind == "term" else value)]
+        ranges = [{"gte": term, "lte": term} for term in ([value] if kind == "term" else value)]
     else:
-        asked = [{"gte": value, "lt": _after(value)} if kind == "prefix" else value]
-    found = np.zeros((blocks, WIDTH), bool)
-    for bounds in asked:
+        ranges = [{"gte": value, "lt": _after(value)} if kind == "prefix" else value]
+    holds = np.zeros((blocks, WIDTH), bool)
+    for bounds in ranges:
         condition = " AND ".join(f"token {_LIMITS[limit]} ?" for limit in bounds)
         # As text: Python would make an object of each number.
         query = f"SELECT group_concat(block), group_concat(bits) FROM tokens WHERE {condition}"
@@ -137,8 +128,8 @@ def _evaluate(database: sqlite3.Connection, clause: Mapping[str, Any], blocks: i
             numbers, packed = (np.fromstring(text, np.int64, sep=",") for text in texts)
             bits = packed.astype("<i8").view(np.uint8).reshape(-1, WIDTH // 8)
             row, bit = np.nonzero(np.unpackbits(bits, axis=1, bitorder="little"))
-            found[numbers[row], bit] = True
-    return found
+            holds[numbers[row], bit] = True
+    return holds
 
 
 def _after(beginning: str) -> str:

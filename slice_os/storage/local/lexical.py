@@ -17,7 +17,7 @@ import regex
 
 from slice_os.errors import IndexDamagedError
 from slice_os.storage.local.database import AT, Bools, Database, Int64
-from slice_os.storage.local.filter_bits import Meeting
+from slice_os.storage.local.filter_bits import meets
 from slice_os.storage.local.segments import Segment
 from slice_os.text import (
     K1,
@@ -83,10 +83,9 @@ class Postings:
     A passage's row is its number in the order of the keys, which may have gaps of any size.
     """
 
-    def __init__(self, database: Database, places: Places, meeting: Meeting, queries: int) -> None:
+    def __init__(self, database: Database, places: Places, queries: int) -> None:
         """Read the postings of as many queries; for many, where all passages are, once."""
         self._database = database
-        self._meet = meeting
         self._of = places
         self._places = np.empty(0, np.int64)
         if queries > MANY:
@@ -106,15 +105,15 @@ class Postings:
         """
         if not len(self._keys):
             self._open_terms()
-        found = [(term, count, *self._postings(term)) for term, count in query_terms(text).items()]
-        rarest = sorted((len(rows), term) for term, _, rows, _ in found if len(rows))[:MAX_TERMS]
+        terms = [(term, count, *self._postings(term)) for term, count in query_terms(text).items()]
+        rarest = sorted((len(rows), term) for term, _, rows, _ in terms if len(rows))[:MAX_TERMS]
         kept = {term for _, term in rarest}
         weighted = [
-            (rows, count * scores) for term, count, rows, scores in found if term in kept
+            (rows, count * scores) for term, count, rows, scores in terms if term in kept
         ] or [(np.empty(0, np.int64), np.empty(0))]
         scores: Float64 = np.bincount(
             np.concatenate([rows for rows, _ in weighted]),
-            np.concatenate([some for _, some in weighted]),
+            np.concatenate([scores for _, scores in weighted]),
             len(self._lengths),
         ).astype(np.float64, copy=False)
         if filters:
@@ -124,13 +123,12 @@ class Postings:
 
     def _open_terms(self) -> None:
         """Make what a dense search has no need of."""
-        database = self._database
         for table in _TERMS:
-            database.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {table}")
-        state = database.execute("PRAGMA data_version").fetchone()
-        if database.lengths is None or database.lengths[0] != state:
-            database.lengths = state, _lengths(database)
-        self._keys, self._lengths, self._documents = database.lengths[1]
+            self._database.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {table}")
+        known = self._database.remembered()
+        if "lengths" not in known:
+            known["lengths"] = _lengths(self._database)
+        self._keys, self._lengths, self._documents = known["lengths"]
 
     def _postings(self, term: str) -> tuple[Int64, Float64]:
         """Return the rows of the passages that hold a term, and what it adds to their scores."""
@@ -173,7 +171,7 @@ class Postings:
     def _meeting(self, filters: tuple[Condition, ...]) -> Bools:
         """Tell of every row whether the passage meets all filters."""
         if filters not in self._allowed:
-            allowed = self._meet(filters, self._documents)
+            allowed = meets(self._database, filters, self._documents)
             words, phrases = wording_clause(filters)
             if phrases:
                 query = f"SELECT key FROM passages p WHERE {words}"
@@ -222,16 +220,16 @@ def wording_clause(conditions: Sequence[Condition]) -> tuple[str, list[str]]:
     """Return an SQL condition about the words of passages `p`, and its parameters."""
     clauses = ["TRUE"]
     parameters: list[str] = []
-    for one in conditions:
-        if isinstance(one, Wording):
+    for wording in conditions:
+        if isinstance(wording, Wording):
             clause = "stands(?, p.title, p.text)"
-            words = exact_words(one.phrase)
-            if _INDEXED.fullmatch(one.phrase) and max(map(len, words)) < LONGEST:
+            words = exact_words(wording.phrase)
+            if _INDEXED.fullmatch(wording.phrase) and max(map(len, words)) < LONGEST:
                 # Their stems stand there too: most passages need not be read.
                 clause = (
                     f"p.key IN (SELECT rowid FROM postings WHERE postings MATCH ?) AND {clause}"
                 )
                 parameters.append(f'"{" ".join(words)}"')
-            parameters.append(one.phrase)
-            clauses.append(f"{'' if one.wanted else 'NOT '}({clause})")
+            parameters.append(wording.phrase)
+            clauses.append(f"{'' if wording.wanted else 'NOT '}({clause})")
     return " AND ".join(clauses), parameters

@@ -6,33 +6,25 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
-from datetime import datetime, timezone
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any, TypeVar
-from weakref import finalize
-
-from filelock import FileLock, Timeout
+from typing import TypeVar
+from weakref import WeakSet, finalize
 
 from slice_os.errors import LocationError
-from slice_os.files import write_whole
-from slice_os.host import Forkable, whole_at_fork
-from slice_os.spans import Block, reaching
+from slice_os.spans import PassageBlock, scan_passages
 from slice_os.storage.contract import (
-    BEGUN,
-    Backend,
     Candidate,
-    Generation,
-    IndexMeta,
     IndexStatus,
     MiningQuery,
+    Reader,
     SearchQuery,
     StoredDocument,
     StoredPassage,
-    Writer,
 )
 from slice_os.storage.local.candidates import candidates, fetch, unseen
 from slice_os.storage.local.compaction import segment_file
@@ -41,7 +33,6 @@ from slice_os.storage.local.database import (
     Database,
     as_error,
     connect,
-    create,
     is_outdated,
     load_meta,
     load_roots,
@@ -49,126 +40,68 @@ from slice_os.storage.local.database import (
     recorded_segments,
     segment_missing,
 )
-from slice_os.storage.local.filter_bits import field_names, has_field, key_clause, meeting_of
-from slice_os.storage.local.generations import (
-    BUILD,
-    drop,
-    folder_of,
-    live_folder,
-    live_number,
-    make_live,
-    numbers,
-    read_build,
-)
+from slice_os.storage.local.filter_bits import field_names, has_field, key_clause
 from slice_os.storage.local.lexical import Places
 from slice_os.storage.local.segments import Segment
-from slice_os.storage.local.write import LOCK, LocalWriter, in_use, lock
 from slice_os.text.filters import Filter
-from slice_os.types import DocumentInfo, Metadata, Passage, Reject
+from slice_os.types import DocumentInfo, Metadata, Passage
 
 T = TypeVar("T")
 RETRIES = 10
 PAGE = 1000
-"""Passages that are listed at once."""
+"""Passages, or documents, that are listed at once."""
 
 
-class LocalBackend(Backend, Forkable):
-    """An embedded index in a folder; see `Backend` for the contract. Threads may share it."""
+class LocalReader(Reader):
+    """Reads the index in a folder; see `Reader` for the contract. Threads may share it."""
 
-    def __init__(self, root: Path, number: int | None = None) -> None:
-        """Open the live generation of the index at `root`, or another, which exists."""
-        self._root = root
-        self._number = live_number(root) if number is None else number
-        self._live = number is None
-        self._folder = folder = folder_of(root, self._number)
-        self.location = str(root)
+    ranks_at_once = 1000  # words are mapped: nothing is read until it is used
+
+    def __init__(self, location: str, folder: Path) -> None:
+        self.location, self._folder = location, folder
         database = connect(folder)
-        self.meta: IndexMeta = load_meta(database, folder)
-        # One for each search that is under way, kept for the next.
+        self.meta = load_meta(database, folder)
+        # A search takes one, or opens one, and puts it back for the next.
         self._idle: list[Database] = [database]
         self._lock = Lock()
-        self._closed = Event()
+        self._closed = False
         self._segments: dict[int, Segment] = {}
-        self._pool = _pool()
         # A former generation ends with the last search of it: it has no other end.
         finalize(self, _close_all, self._idle).atexit = False
-        self.watch_forks()
+        _readers.add(self)
 
-    def before_fork(self) -> None:
-        """Close the databases that no thread is using: SQLite's do not cross a fork."""
-        self._lock.acquire()
-        self._close_idle()
-
-    def after_fork(self) -> None:
-        """Let other threads go on."""
-        self._lock.release()
-
-    def forked(self) -> None:
-        """Begin without threads, and with a lock that no thread holds."""
-        self._lock = Lock()
-        self._pool = _pool()
-
-    def _close_idle(self) -> None:
-        _close_all(self._idle)
-
-    @classmethod
-    def open(cls, location: str, **options: Any) -> LocalBackend | None:
-        _no_cluster(location, options)
-        folder = Path(location).expanduser()
-        if (live_folder(folder) / DATABASE).is_file():
-            return cls(folder)
-        if folder.is_file() or (folder.is_dir() and _foreign(folder)):
-            raise LocationError(f"{folder} exists and is not a slice-os index: name a new folder.")
-        return None
-
-    @classmethod
-    def create(cls, location: str, meta: IndexMeta, **options: Any) -> LocalBackend:
-        _no_cluster(location, options)
-        folder = Path(location).expanduser()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with FileLock(folder / LOCK, timeout=60):
-                if not (folder / DATABASE).is_file():
-                    create(folder, meta)
-        except Timeout:
-            raise in_use(folder) from None
-        except (OSError, sqlite3.Error) as exc:
-            raise LocationError(f"The index {folder} cannot be made: {exc}.") from exc
-        return cls(folder)
+    def close_idle(self) -> None:
+        """Close the databases that nobody is using."""
+        with self._lock:
+            _close_all(self._idle)
 
     @contextmanager
     def _snapshot(self) -> Iterator[Database]:
-        """Give a database in a read transaction: one state of the index for a whole search."""
-        with whole_at_fork():
-            with self._lock:
-                if self._closed.is_set():
-                    raise LocationError(f"The index {self._folder} was closed: open it again.")
-                database = self._idle.pop() if self._idle else None
-            if database is not None and is_outdated(database, self._folder):
-                database.close()
-                database = None
-            if database is None:
-                database = connect(self._folder)
-            try:
-                with reading(database, self._folder):
-                    try:
-                        database.execute("BEGIN")
-                        yield database
-                    finally:
-                        with suppress(sqlite3.Error):
-                            database.execute("COMMIT")
-            finally:
+        """Give a database in a read transaction: one state of the index, however long it takes."""
+        if self._closed:
+            raise LocationError(f"The index {self._folder} was closed: open it again.")
+        with self._lock:
+            database = self._idle.pop() if self._idle else None
+        if database is not None and is_outdated(database, self._folder):
+            database.close()
+            database = None
+        if database is None:
+            database = connect(self._folder)
+        process = os.getpid()
+        try:
+            with reading(database, self._folder):
+                try:
+                    database.execute("BEGIN")
+                    yield database
+                finally:
+                    with suppress(sqlite3.Error):
+                        database.execute("COMMIT")
+        finally:
+            if process == os.getpid() and not self._closed:
                 with self._lock:
                     self._idle.append(database)
-                    if self._closed.is_set():
-                        self._close_idle()
-
-    def _in_snapshot(self, work: Callable[[Database], T]) -> T:
-        """Run `work`, again if a merge has just replaced a segment it names."""
-        for _ in range(RETRIES):
-            with suppress(FileNotFoundError), self._snapshot() as database:
-                return work(database)
-        raise segment_missing(self._folder)
+            else:
+                database.close()
 
     def _map_segments(self, database: sqlite3.Connection) -> dict[int, Segment]:
         recorded, known = recorded_segments(database), self._segments
@@ -184,9 +117,6 @@ class LocalBackend(Backend, Forkable):
         self._segments = mapped
         return mapped
 
-    def check_settings(self, settings: Mapping[str, Any]) -> None:
-        _no_cluster(self.location, {"settings": settings})
-
     def status(self) -> IndexStatus:
         with self._snapshot() as database:
             documents, incomplete, passages, words = database.execute(
@@ -199,7 +129,7 @@ class LocalBackend(Backend, Forkable):
                 " WHERE NOT EXISTS (SELECT 1 FROM passages p WHERE p.segment = h.segment"
                 " AND p.ordinal = h.ordinal)), 0), ifnull(sum(words), 0) FROM passages"
             ).fetchone()
-            roots = load_roots(database) or {}
+            roots = load_roots(database)
         return IndexStatus(
             self.location,
             "local",
@@ -207,7 +137,7 @@ class LocalBackend(Backend, Forkable):
             documents,
             passages,
             words,
-            _size(self._folder),
+            size_of(self._folder),
             {
                 "incomplete_documents": incomplete,
                 "segments": segments,
@@ -221,13 +151,20 @@ class LocalBackend(Backend, Forkable):
             query = "SELECT count(*) FROM documents WHERE hash IS NOT NULL"
             return int(database.execute(query).fetchone()[0])
 
-    def roots(self) -> dict[str, str] | None:
+    def roots(self) -> dict[str, str]:
         with self._snapshot() as database:
             return load_roots(database)
 
     def sources(self) -> Iterator[tuple[str, str]]:
-        with closing(connect(self._folder)) as database, reading(database, self._folder):
-            yield from database.execute("SELECT id, source FROM documents ORDER BY key")
+        query = "SELECT key, id, source FROM documents WHERE key > ? ORDER BY key LIMIT ?"
+        last = 0
+        while True:
+            with self._snapshot() as database:
+                rows = database.execute(query, (last, PAGE)).fetchall()
+            if not rows:
+                return
+            yield from ((name, source) for _, name, source in rows)
+            last = rows[-1][0]
 
     def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
         found = {}
@@ -284,7 +221,7 @@ class LocalBackend(Backend, Forkable):
         after: tuple[str, int] | None = None,
         documents: Sequence[str] | None = None,
     ) -> Iterator[StoredPassage]:
-        with self._own_state() as (database, segments):
+        with self._mapped_state() as (database, segments):
             condition, parameters = key_clause(database, filters)
             if documents is not None:
                 condition += " AND d.id IN (SELECT value FROM json_each(?))"
@@ -307,9 +244,8 @@ class LocalBackend(Backend, Forkable):
             return field_names(database)
 
     def candidates(self, queries: Sequence[SearchQuery]) -> list[list[Candidate]]:
-        return self._in_snapshot(
-            lambda database: candidates(database, self._map_segments(database), self._pool, queries)
-        )
+        with self._mapped_state() as (database, segments):
+            return candidates(database, segments, _scan_threads(os.getpid()), queries)
 
     def scan(
         self, query: MiningQuery, on_progress: Callable[[float], object] = lambda share: None
@@ -317,16 +253,16 @@ class LocalBackend(Backend, Forkable):
         left = Event()
 
         def reached(segment: Segment) -> list[tuple[int, list[int]]]:
-            def read(first: int, last: int) -> Block:
+            def read(first: int, last: int) -> PassageBlock:
                 if left.is_set():  # with thousands of phrases a segment takes seconds
                     raise CancelledError
                 return segment.block(first, last)
 
-            return list(reaching(segment.bounds, read, query.aim))
+            return list(scan_passages(segment.bounds, read, query.phrases))
 
-        with self._own_state() as (database, segments), ExitStack() as stack:
+        with self._mapped_state() as (database, segments), ExitStack() as stack:
             places = Places(segments)
-            left_out = unseen(database, places, meeting_of(database), query.filters)
+            left_out = unseen(database, places, query.filters)
             # Threads of its own do not keep searches waiting.
             pool = _pool()
             stack.callback(pool.shutdown, cancel_futures=True)
@@ -342,101 +278,22 @@ class LocalBackend(Backend, Forkable):
                 on_progress(done / words)
 
     @contextmanager
-    def _own_state(self) -> Iterator[tuple[Database, dict[int, Segment]]]:
-        """Give a database and its segments in one state of the index, for as long as it takes."""
-        with closing(connect(self._folder)) as database, reading(database, self._folder):
-            for _ in range(RETRIES):
-                database.execute("BEGIN")
+    def _mapped_state(self) -> Iterator[tuple[Database, dict[int, Segment]]]:
+        """Give a database and its segments in one state of the index."""
+        for _ in range(RETRIES):
+            with self._snapshot() as database:
                 try:
                     segments = self._map_segments(database)
-                except FileNotFoundError:
-                    database.execute("COMMIT")
-                else:
-                    yield database, segments
-                    return
+                except FileNotFoundError:  # a merge has just replaced one
+                    continue
+                yield database, segments
+                return
         raise segment_missing(self._folder)
 
-    def writer(
-        self,
-        on_reject: Callable[[Reject], None] = lambda reject: None,
-        former: Writer | None = None,
-    ) -> LocalWriter:
-        # A former one has seen nothing: while one writes, no other generation is made live.
-        return LocalWriter(self._folder, None if not self._live else self.is_live)
-
-    def is_live(self) -> bool:
-        return live_number(self._root) == self._number
-
-    def generations(self) -> list[Generation]:
-        live, found = live_number(self._root), []
-        for number in numbers(self._root):
-            folder = folder_of(self._root, number)
-            build = read_build(folder)
-            with closing(connect(folder)) as database, reading(database, folder):
-                meta = load_meta(database, folder)
-                query = "SELECT count(*) FROM documents WHERE hash IS NOT NULL"
-                (documents,) = database.execute(query).fetchone()
-            state = "live" if number == live else build.get("state", "retired")
-            made = datetime.fromtimestamp((folder / "segments").stat().st_ctime, tz=timezone.utc)
-            found.append(
-                Generation(
-                    number, state, meta, {}, documents, _size(folder),
-                    made.isoformat(timespec="seconds"), build,
-                )
-            )  # fmt: skip
-        return found
-
-    def generation(self, number: int) -> LocalBackend:
-        return LocalBackend(self._root, number)
-
-    def next_generation(self, meta: IndexMeta, settings: Mapping[str, Any]) -> LocalBackend:
-        _no_cluster(self.location, {"settings": settings})
-        number = max(numbers(self._root)) + 1
-        folder = folder_of(self._root, number)
-        with _mapped(self._root):
-            folder.mkdir(parents=True, exist_ok=True)
-            write_whole(folder / BUILD, json.dumps(BEGUN))
-            create(folder, meta)
-        return LocalBackend(self._root, number)
-
-    def note_build(self, build: Mapping[str, Any] | None, token: object = ...) -> bool:
-        with _mapped(self._root), FileLock(self._folder / f"{BUILD}.lock"):
-            if token is not ... and read_build(self._folder).get("token") != token:
-                return False
-            if build is None:
-                (self._folder / BUILD).unlink(missing_ok=True)
-            else:
-                write_whole(self._folder / BUILD, json.dumps(build))
-        return True
-
-    def swap(self, number: int) -> None:
-        if live_number(self._root) != self._number:  # writers are held off: nobody else moves it
-            raise LocationError(
-                f"Another generation of {self._root} was made live meanwhile: run this again."
-            )
-        with _mapped(self._root):
-            make_live(self._root, number)
-
-    def drop(self, number: int) -> None:
-        drop(self._root, number)
-
-    @contextmanager
-    def hold(self, *, wait: bool = True) -> Iterator[None]:
-        held = lock(self._folder, wait=wait)
-        try:
-            yield
-        finally:
-            held.release()
-
-    def changes(self) -> object:
-        return object()  # what a writer has done cannot be told; comparing takes little here
-
     def close(self) -> None:
-        self._pool.shutdown(wait=False)
-        with self._lock:
-            self._closed.set()
-            self._segments = {}
-            self._close_idle()
+        self._closed = True
+        self._segments = {}
+        self.close_idle()
 
 
 def _close_all(databases: list[Database]) -> None:
@@ -444,35 +301,30 @@ def _close_all(databases: list[Database]) -> None:
         databases.pop().close()
 
 
-@contextmanager
-def _mapped(folder: Path) -> Iterator[None]:
-    """Raise what errors of the disk mean."""
-    try:
-        yield
-    except (OSError, sqlite3.Error) as exc:
-        raise as_error(folder, exc) from exc
+_readers: WeakSet[LocalReader] = WeakSet()
+
+
+def _before_fork() -> None:
+    """Close what a forked process must not share with its parent; both open it again on use."""
+    for reader in list(_readers):
+        reader.close_idle()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork)
+
+
+@cache
+def _scan_threads(process: int) -> ThreadPoolExecutor:
+    """Return the threads that scan for all searches of a process: a forked one has none yet."""
+    return _pool()
 
 
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1, "slice-os-scan")
 
 
-def _no_cluster(location: str, options: Mapping[str, Any]) -> None:
-    if any(options.values()):
-        raise LocationError(
-            f"{location} is a folder: leave out the {', '.join(options)} that are for a cluster."
-        )
-
-
-def _foreign(folder: Path) -> bool:
-    """Tell whether a folder holds anything that a broken-off creation would not have left."""
-    ours = ("segments", LOCK)
-    return any(
-        not file.name.startswith(DATABASE) and file.name not in ours for file in folder.iterdir()
-    )
-
-
-def _size(folder: Path) -> int:
+def size_of(folder: Path) -> int:
     """Return the bytes of a generation; files may come and go meanwhile."""
     total = 0
     for file in (*folder.glob(f"{DATABASE}*"), *(folder / "segments").glob("*")):

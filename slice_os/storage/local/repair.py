@@ -12,7 +12,7 @@ from slice_os.errors import IndexDamagedError
 from slice_os.spans import PackedPassage
 from slice_os.storage.local.check import PASSAGE
 from slice_os.storage.local.compaction import rewrite
-from slice_os.storage.local.database import as_error, connect, load_meta, recorded_segments
+from slice_os.storage.local.database import connect, load_meta, mapped_errors, recorded_segments
 from slice_os.storage.local.filter_bits import make_tokens
 from slice_os.storage.local.write import SEGMENT_WORDS, lock
 from slice_os.types import Passage, Words
@@ -45,21 +45,15 @@ def repair(
         IndexLockedError: somebody is writing to the index.
         IndexDamagedError: a text of the database holds no word.
     """
-    held = lock(folder)
-    try:
-        with closing(connect(folder)) as database:
-            mended = _repair(database, folder, list(segments), encode, head)
-            if postings:
-                database.execute("BEGIN IMMEDIATE")
-                for statement in _POSTINGS:
-                    database.execute(statement)
-                make_tokens(database)
-                database.execute("COMMIT")
-            return mended
-    except (OSError, sqlite3.Error) as exc:
-        raise as_error(folder, exc) from exc
-    finally:
-        held.release()
+    with lock(folder), mapped_errors(folder), closing(connect(folder)) as database:
+        encoded = _repair(database, folder, list(segments), encode, head)
+        if postings:
+            database.execute("BEGIN IMMEDIATE")
+            for statement in _POSTINGS:
+                database.execute(statement)
+            make_tokens(database)
+            database.execute("COMMIT")
+        return encoded
 
 
 def _repair(

@@ -23,8 +23,8 @@ import numpy.typing as npt
 from slice_os.errors import IndexDamagedError
 from slice_os.files import sync_folder
 from slice_os.spans import (
-    Block,
     PackedPassage,
+    PassageBlock,
     best_span,
     common_exponent,
     dequantize,
@@ -57,13 +57,13 @@ CHECKSUM_BYTES = 16
 
 
 class Recorded(NamedTuple):
-    """A segment's row in the database; without `size` and `checksum` if it was made before them."""
+    """A segment's row in the database."""
 
     number: int
     passages: int
     words: int
-    size: int | None = None
-    checksum: bytes | None = None
+    size: int
+    checksum: bytes
 
 
 def write_segment(file: Path, passages: Sequence[PackedPassage]) -> tuple[int, bytes]:
@@ -74,8 +74,8 @@ def write_segment(file: Path, passages: Sequence[PackedPassage]) -> tuple[int, b
     """
     exponent = common_exponent([(p.norms, p.exponent) for p in passages])
     norms = [rebase(p.norms, p.exponent, exponent) for p in passages]
-    own = common_exponent([(p.phrase_norms, p.phrase_exponent) for p in passages])
-    phrase_norms = [rebase(p.phrase_norms, p.phrase_exponent, own) for p in passages]
+    phrase_exponent = common_exponent([(p.phrase_norms, p.phrase_exponent) for p in passages])
+    phrase_norms = [rebase(p.phrase_norms, p.phrase_exponent, phrase_exponent) for p in passages]
     arrays: dict[str, npt.NDArray[Any]] = {
         "bounds": np.cumsum([0, *map(len, passages)]),
         "vectors": np.concatenate([p.codes for p in passages]),
@@ -88,7 +88,7 @@ def write_segment(file: Path, passages: Sequence[PackedPassage]) -> tuple[int, b
         "pieces": np.concatenate([p.pieces for p in passages]),
         "counts": np.concatenate([p.counts for p in passages]),
         "phrase_norms": np.concatenate(phrase_norms, axis=1),
-        "phrase_exponent": np.array([own]),
+        "phrase_exponent": np.array([phrase_exponent]),
     }
     with file.open("w+b") as stream:
         for name, kind in _ARRAYS.items():
@@ -105,12 +105,12 @@ def write_segment(file: Path, passages: Sequence[PackedPassage]) -> tuple[int, b
 
 def _checksum(stream: IO[bytes], size: int) -> bytes:
     """Return the BLAKE2 hash of the first `size` bytes of a file, and leave it there."""
-    found = hashlib.blake2b(digest_size=CHECKSUM_BYTES)
+    digest = hashlib.blake2b(digest_size=CHECKSUM_BYTES)
     stream.seek(0)
-    while size and (some := stream.read(min(size, 1 << 20))):
-        found.update(some)
-        size -= len(some)
-    return found.digest()
+    while size and (chunk := stream.read(min(size, 1 << 20))):
+        digest.update(chunk)
+        size -= len(chunk)
+    return digest.digest()
 
 
 def is_intact(file: Path, recorded: Recorded) -> bool:
@@ -147,7 +147,7 @@ class Segment:
     phrase_exponent: npt.NDArray[np.int64]
 
     @classmethod
-    def open(cls, file: Path, recorded: Recorded | None = None) -> Segment:
+    def open(cls, file: Path, recorded: Recorded) -> Segment:
         """Map a segment file; FileNotFoundError if a merge has just replaced it.
 
         What is free is compared with what the database has `recorded` of it: its size, its
@@ -172,7 +172,7 @@ class Segment:
             ) from exc
         return segment
 
-    def _check_shape(self, recorded: Recorded | None) -> None:
+    def _check_shape(self, recorded: Recorded) -> None:
         """Raise ValueError unless the arrays fit each other; the vectors are not read."""
         words = len(self.starts)
         lengths = (
@@ -197,7 +197,7 @@ class Segment:
             or not exponents <= {*_EXPONENTS}
         ):
             raise ValueError("its numbers are none of a segment")
-        if recorded and (len(bounds) - 1, words) != (recorded.passages, recorded.words):
+        if (len(bounds) - 1, words) != (recorded.passages, recorded.words):
             raise ValueError("it is another one")
 
     def inverse_norms(
@@ -227,11 +227,11 @@ class Segment:
             int(self.phrase_exponent[0]),
         )
 
-    def block(self, first: int, last: int) -> Block:
+    def block(self, first: int, last: int) -> PassageBlock:
         """Return what mining reads of the passages `first` to `last`, half-open."""
         part = slice(int(self.bounds[first]), int(self.bounds[last]))
         pieces = slice(int(self.piece_bounds[first]), int(self.piece_bounds[last]))
-        return Block(
+        return PassageBlock(
             dequantize(self.vectors[part], self.scales[part]),
             present_norms(self.norms[:, part], int(self.exponent[0])),
             present_norms(self.phrase_norms[:, part], int(self.phrase_exponent[0])),
@@ -249,11 +249,9 @@ def mending(folder: Path) -> str:
     return f"'slice-os doctor --repair --index {folder}' encodes what it held anew"
 
 
-def _check_identity(stream: IO[bytes], recorded: Recorded | None) -> int:
+def _check_identity(stream: IO[bytes], recorded: Recorded) -> int:
     """Return where the arrays of a segment end; ValueError unless it is the recorded one."""
     size = stream.seek(0, os.SEEK_END)
-    if recorded is None or recorded.checksum is None:
-        return size
     if size != recorded.size:
         raise ValueError(f"it has {size:,} bytes, not {recorded.size:,}")
     end = stream.seek(-CHECKSUM_BYTES, os.SEEK_END)

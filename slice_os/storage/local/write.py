@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
-from filelock import FileLock, Timeout
+from filelock import AcquireReturnProxy, FileLock, Timeout
 
 from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError, MovedError
 from slice_os.spans import PackedPassage
@@ -31,8 +31,8 @@ from slice_os.storage.local.database import (
     is_full,
     load_meta,
     next_segment,
-    note_description,
     note_digest,
+    note_meta_digest,
     record_segment,
 )
 from slice_os.storage.local.filter_bits import note_tokens
@@ -69,19 +69,18 @@ def in_use(folder: Path) -> IndexLockedError:
     )
 
 
-def lock(folder: Path, *, wait: bool = False) -> FileLock:
+def lock(folder: Path, *, wait: bool = False) -> AcquireReturnProxy[Any]:
     """Return the lock of the one writer of an index, acquired; IndexLockedError if it is taken.
 
-    With `wait` it is waited for, however long the writer takes.
+    With `wait` it is waited for, however long the writer takes. As a context manager it is
+    released at the end of the block.
     """
-    found = FileLock(folder / LOCK, timeout=-1 if wait else 0)
     try:
-        found.acquire()
+        return FileLock(folder / LOCK, timeout=-1 if wait else 0).acquire()
     except Timeout:
         raise in_use(folder) from None
     except OSError as exc:
         raise LocationError(f"{folder} cannot be written to: {exc.strerror}.") from exc
-    return found
 
 
 class LocalWriter(Writer):
@@ -89,12 +88,13 @@ class LocalWriter(Writer):
 
     def __init__(self, folder: Path, is_live: Callable[[], bool] | None = None) -> None:
         self._folder = folder
-        self._lock = lock(folder)
+        self._lock = lock(folder).lock
         with ExitStack() as undo:
             undo.callback(self._lock.release)
             if is_live is not None and not is_live():
                 raise MovedError(
-                    f"Another generation of {folder} was made live meanwhile: run this again."
+                    f"Another generation of {folder} is live now: run this again; what is done is "
+                    "kept."
                 )
             self._database = connect(folder)
             undo.callback(self._database.close)
@@ -289,7 +289,7 @@ class LocalWriter(Writer):
         self._database.execute(
             "INSERT OR REPLACE INTO meta VALUES ('roots', ?)", (json.dumps(roots),)
         )
-        note_description(self._database)
+        note_meta_digest(self._database)
 
     def commit(self) -> None:
         """Write the segment, then commit; may be called again after an interrupt in its middle."""

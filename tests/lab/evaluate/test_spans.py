@@ -10,8 +10,7 @@ import pytest
 
 import slice_os
 from slice_os import Document
-from slice_os.calibrate.calibration import calibrate, curve
-from slice_os.calibrate.gold import (
+from slice_os.calibration.gold import (
     GoldSpan,
     at_threshold,
     average_precision,
@@ -19,7 +18,8 @@ from slice_os.calibrate.gold import (
     judge,
     read_gold,
 )
-from slice_os.calibrate.labels import Labels, draw_sample, labels_from_gold, read_labels
+from slice_os.calibration.labels import Labels, draw_sample, labels_from_gold, read_labels
+from slice_os.calibration.thresholds import calibrate, curve
 from slice_os.errors import EvaluationError
 from slice_os.exporters.graph import sentences
 from slice_os.types import Match
@@ -249,6 +249,12 @@ def test_intervals_hold_what_other_labels_say_at_the_same_degree():
         truth = (found.degree + 1) / 2  # the mean of what lies above, as each is right so often
         held += found.precision_interval[0] <= truth <= found.precision_interval[1]
     assert held >= 32  # of those re-chosen for the precision wanted, half are
+
+
+def test_twelve_right_labels_prove_no_precision_of_one():
+    found = calibrate(Labels(np.linspace(0.6, 1, 12), np.ones(12), np.ones(12)), precision=0.9)
+    assert found.precision == 1.0
+    assert found.precision_interval == pytest.approx((0.757, 1.0), abs=0.001)  # Wilson, 12 of 12
 
 
 def test_a_sample_with_labels_is_read_as_one_whatever_index_is_set(place, monkeypatch):

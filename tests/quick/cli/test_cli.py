@@ -626,3 +626,31 @@ def test_arguments_that_are_no_utf_8_or_too_large_are_no_bugs(location, tmp_path
         assert b"bug" not in done.stderr
     assert "caf" in output.read_text(encoding="utf-8")
     run("list", "--size", 2**63, "--index", location, code=2)
+
+
+def test_a_file_of_the_folder_names_the_index(location, tmp_path, monkeypatch):
+    (tmp_path / "slice-os.toml").write_text(f'index = "{location}"\n')
+    assert json.loads(run("status", "--json").stdout)["documents"]
+    (tmp_path / "slice-os.toml").write_text("indx = 3\n")
+    assert "slice-os.toml cannot be used" in run("status", code=2).stderr
+
+
+def test_a_phrase_may_stand_where_the_file_is_named(location):
+    plain = run("mine", "the bill is high", "-i", location, "--threshold", 0.6, "--nl").stdout
+    option = run("mine", "--phrase", "the bill is high", "--index", location, "--min-degree", 0.6,
+                 "--nl").stdout  # fmt: skip
+    assert plain == option
+    assert plain
+
+
+def test_quotes_that_find_nothing_hint_at_literal(location):
+    result = run("search", '"no such words here"', "--index", location)
+    assert "--literal" in result.stderr
+
+
+def test_cells_are_never_formulas(tmp_path, location):
+    (tmp_path / "=cmd.txt").write_text("=HYPERLINK the bill is high")
+    run("index", tmp_path / "=cmd.txt", "--index", "own.slice")
+    run("mine", "the bill is high", "--index", "own.slice", "--output", "m.csv")
+    rows = list(csv.DictReader(Path("m.csv").read_text(encoding="utf-8").splitlines()))
+    assert rows[0]["document"] == "'=cmd.txt"

@@ -67,7 +67,7 @@ def test_what_takes_too_much_is_killed_and_the_next_file_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(apart, "SECONDS", 1)
-    monkeypatch.setattr(apart, "_PATIENCE", 4)
+    monkeypatch.setattr(apart, "_DEADLINE", 4)
     reasons = {
         "a.forever": "more than 1 s",
         "b.sleeping": "more than 1 s",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slice_os.corpus import read
-from slice_os.corpus.encodings import BROKEN, Recoded, decode, open_text
+from slice_os.corpus.encodings import BROKEN, check_encoding, decode, open_as, open_text
 from slice_os.errors import CorpusError
 
 GERMAN = "Größe und Übermut: Ärger über die schöne Straße in München.\n"
@@ -140,8 +140,8 @@ def test_an_encoding_may_be_named_and_a_guess_is_said(
     assert corpus.rejects == 1  # a byte that the encoding has not
 
 
-def test_a_stream_in_another_encoding_begins_again() -> None:
-    stream = Recoded(io.BytesIO(GERMAN.encode("utf-16")), "utf-16")
-    whole = stream.readall()
-    stream.seek(0)
-    assert whole == stream.readall() == b"\xef\xbb\xbf" + GERMAN.encode()
+@pytest.mark.parametrize("name", ["utf-16", "utf-16le", "cp1252", "UTF-8"])
+def test_a_named_encoding_is_what_a_stream_is_read_in(name: str) -> None:
+    mark = "\ufeff" if name == "utf-16le" else ""
+    text = open_as(io.BytesIO((mark + GERMAN).encode(name)), check_encoding(name))
+    assert open_text(text, newline="").read() == GERMAN

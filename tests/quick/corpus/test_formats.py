@@ -148,7 +148,7 @@ def test_a_missing_extra_costs_only_its_files(
     rejects: list[Reject] = []
     assert [d.text for d in read(tmp_path, on_reject=rejects.append)] == ["kept"]
     assert "pip install 'slice-os[documents]'" in rejects[0].reason
-    apart._idle.pop().close()
+    apart._close_idle()
 
 
 def test_empty_and_binary_files_are_rejects(tmp_path: Path) -> None:

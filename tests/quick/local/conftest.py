@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slice_os.storage.contract import IndexMeta
-from slice_os.storage.local.read import LocalBackend
+from slice_os.storage.local import LocalBackend
 from support.local import DIMENSION
 
 

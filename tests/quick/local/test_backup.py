@@ -20,8 +20,9 @@ import slice_os
 from slice_os.cli.main import main
 from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError
 from slice_os.storage.contract import IndexMeta
+from slice_os.storage.local import LocalBackend
 from slice_os.storage.local import write as writing
-from slice_os.storage.local.read import LocalBackend
+from slice_os.storage.local.generations import live_folder
 from support.local import DIMENSION, SENTENCES, put, search
 
 COUNT = 12
@@ -134,7 +135,7 @@ def kill(reached, *args):
 
 
 def segments(folder):
-    return list((folder / "segments").glob("*.slice"))
+    return list((live_folder(folder) / "segments").glob("*.slice"))
 
 
 @pytest.fixture
@@ -177,34 +178,32 @@ def test_a_killed_restore_leaves_the_index_that_was_there_or_the_backup(large, t
     with closing(LocalBackend.create(str(live), IndexMeta("random", "weights_hash", DIMENSION))):
         write(live, 7)
     old, rng, early = content(live), random.Random(2), 0
-    with closing(LocalBackend(live)) as reader:
-        for turn in range(KILLS):
-            write(live, 7)
-            with reader.writer() as out:
-                out.delete([f"d{n}" for n in range(COUNT, 24)])
-            assert content(live) == old
-            had, delay = len(segments(live)), rng.choice([0, 0.02, 0.1])
-            after = rng.randrange(len(segments(large)))
+    for turn in range(KILLS):
+        write(live, 7)
+        with closing(LocalBackend(live)) as index, index.writer() as out:
+            out.delete([f"d{n}" for n in range(COUNT, 24)])
+        assert content(live) == old
+        after, delay = rng.randrange(len(segments(large))), rng.choice([0, 0.02, 0.1])
 
-            def reached(turn=turn, had=had, delay=delay, after=after):
-                # Half of them while segments are copied, half about when it commits.
-                if turn % 2:
-                    return len(segments(live)) > had + after
-                copied = len(segments(live)) >= had + len(segments(large))
-                time.sleep(delay if copied else 0)
-                return copied
+        def reached(turn=turn, after=after, delay=delay):
+            # Half of them while segments are copied, half about when the copy becomes live.
+            parts = [*(live / "generations").glob("*.part/segments/*.slice")]
+            if turn % 2:
+                return len(parts) > after
+            copied = len(parts) >= len(segments(large))
+            time.sleep(delay if copied else 0)
+            return copied
 
-            early += kill(reached, "restore", tmp_path / "b.slice", "--index", live, "--overwrite")
-            assert content(live) in (old, new)
-            assert search(reader, mode="dense", size=3)
-            assert slice_os.check(live).healthy
+        early += kill(reached, "restore", tmp_path / "b.slice", "--index", live, "--overwrite")
+        assert content(live) in (old, new)
+        assert slice_os.check(live).healthy
     assert early > 1
     slice_os.restore(tmp_path / "b.slice", live, overwrite=True)
     assert content(live) == new
     found = slice_os.check(live)
     assert (found.healthy, len(found.findings)) == (True, 1)
     assert len(segments(live)) == len(segments(large))
-    assert not list(live.glob("*.new"))
+    assert not [*live.rglob("*.new"), *live.rglob("*.part")]
 
 
 def test_restore_refuses_to_overwrite_unless_told(filled, tmp_path):
@@ -239,10 +238,9 @@ def test_searches_go_on_while_an_index_is_restored(filled, tmp_path):
         begun = [next(passages)]
         slice_os.restore(tmp_path / "b.slice", filled, overwrite=True)
         assert {one.metadata["v"] for one in [*begun, *passages]} == {2}
-        found = search(reader, mode="dense", size=99)
-        assert {one.metadata["v"] for one in reader.passages()} == {1}
-        with closing(LocalBackend(filled)) as fresh:
-            assert search(fresh, mode="dense", size=99) == found
+        assert not reader.is_live()
+    assert versions(filled) == {1}
+    assert [one.state for one in slice_os.generations(filled)] == ["live"]
 
 
 def test_what_is_damaged_is_not_copied_and_copies_replace_it(filled, tmp_path):
@@ -271,8 +269,8 @@ def test_what_is_damaged_is_not_copied_and_copies_replace_it(filled, tmp_path):
         yield data[: 4096 * 5] + rng.randbytes(4096) + data[4096 * 6 :]
 
     for some in harmed(data):
-        database.write_bytes(some)
-        next((filled / "segments").iterdir()).unlink()
+        (live_folder(filled) / "index.sqlite").write_bytes(some)
+        segments(filled)[0].unlink()
         slice_os.restore(tmp_path / "b.slice", filled, overwrite=True)
         assert content(filled) == whole
         assert slice_os.check(filled).healthy

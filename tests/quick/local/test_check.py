@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import slice_os
 from slice_os.cli.main import main
 from slice_os.errors import IndexDamagedError, LocationError, SliceOSError
-from slice_os.storage.local.read import LocalBackend
+from slice_os.storage.local import LocalBackend
 from slice_os.text.filters import Filter
 from slice_os.types import Document
 from support.local import SENTENCES, put, put_passage, search

@@ -9,7 +9,7 @@ import pytest
 
 import slice_os
 from slice_os.errors import QueryError
-from slice_os.storage.local.read import LocalBackend
+from slice_os.storage.local import LocalBackend
 from slice_os.text.filters import parse_filters
 from support.local import SENTENCES, put
 

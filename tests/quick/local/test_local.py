@@ -14,12 +14,11 @@ import pytest
 
 import slice_os
 from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError
-from slice_os.spans import Aim
+from slice_os.spans import PhraseBatch
 from slice_os.storage.contract import IndexMeta, MiningQuery
-from slice_os.storage.local import compaction
+from slice_os.storage.local import LocalBackend, compaction
 from slice_os.storage.local import write as writer
 from slice_os.storage.local.database import as_error, connect
-from slice_os.storage.local.read import LocalBackend
 from slice_os.text.filters import parse_filters
 from slice_os.types import Document, Passage
 from support.local import (
@@ -33,8 +32,8 @@ from support.local import (
     unit,
 )
 
-EVERYTHING = Aim(unit(1)[None], [range(1, 21)], np.array([-1], np.float32))
-NEAR = Aim(unit(1)[None], [range(1, 4)], np.zeros(1, np.float32))
+EVERYTHING = PhraseBatch(unit(1)[None], [range(1, 21)], np.array([-1], np.float32))
+NEAR = PhraseBatch(unit(1)[None], [range(1, 4)], np.zeros(1, np.float32))
 
 
 def test_a_document_is_replaced_whole_and_unchanged_passages_keep_their_vectors(index, folder):
@@ -375,7 +374,7 @@ def test_keys_with_gaps_of_any_size_cost_nothing(index):
 
 
 def test_reading_makes_no_database(tmp_path, index, folder):
-    with pytest.raises(LocationError, match="cannot be used"):
+    with pytest.raises(LocationError, match="is there no longer"):
         LocalBackend(tmp_path)
     assert list(tmp_path.glob("index.sqlite*")) == []
     (folder / "index.sqlite").unlink()

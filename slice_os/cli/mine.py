@@ -1,0 +1,208 @@
+"""The verb mine."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from slice_os.cli.options import (
+    index_options,
+    json_option,
+    judge_option,
+    lines_option,
+    record_options,
+)
+from slice_os.cli.output import REJECTED, as_cell, counted, echo_json, plain, progress_bar, shorten
+from slice_os.encoders.judges import WORDS
+from slice_os.engine.phrases import Sought
+from slice_os.errors import QueryError, SliceOSError
+from slice_os.options import MineOptions
+from slice_os.types import Match
+
+
+@click.command(
+    "mine",
+    epilog="""\b
+Examples:
+  slice-os mine phrases.txt --index demo.slice --min-degree 0.8 --output matches.csv
+  slice-os mine --phrase "wants to cancel" --not "does not want to cancel" --index demo.slice --nl
+  slice-os mine phrases.txt --index demo.slice --judge my-judge --min-degree 0.6
+  slice-os mine phrases.csv --per-document --top 20 --sort degree --index demo.slice
+""",
+)
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@index_options
+@click.option("--phrase", "phrases", multiple=True, help="A phrase; may be repeated.")
+@click.option(
+    "--not",
+    "counter_examples",
+    multiple=True,
+    metavar="NAME=TEXT",
+    help="A counter-example: a span nearer to it than to the phrases of that name is no match. "
+    "NAME= may be left out if there is one name. May be repeated.",
+)
+@record_options(MineOptions)
+@judge_option("words")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A .csv or .jsonl file for the matches; default: stdout.",
+)
+@json_option
+@lines_option
+def mine_command(
+    file: Path | None,
+    location: str,
+    encoder: str | None,
+    device: str,
+    threads: int | None,
+    judge: str | None,
+    phrases: tuple[str, ...],
+    counter_examples: tuple[str, ...],
+    output: Path | None,
+    as_json: bool,
+    as_lines: bool,
+    **options: Any,
+) -> None:
+    """Find every span that says one of the phrases; of those that overlap, the best.
+
+    FILE holds a phrase a line, or is a .csv with the columns name and phrase, optionally not; what
+    is no file and has several words is a phrase. Rows
+    of one name are phrases of which any matches; the column not holds counter-examples. A phrase
+    may hold "exact words" and -word, as a query of 'search' does. - is stdin. Counts come last. A
+    phrase of which the encoder knows no word is left out, with a warning; the exit code is then 3.
+    """
+    from slice_os import open as open_index
+    from slice_os.engine.phrases import gather, read_phrases
+
+    if file and is_phrase(file):
+        file, phrases = None, (str(file), *phrases)
+    named = read_phrases(file) if file else {}
+    for text in phrases:
+        known = named.get(text, Sought(()))
+        named[text] = Sought((*known.phrases, text), known.counter_examples)
+    if not named:
+        raise QueryError("Nothing to mine for: give a file of phrases, or --phrase.")
+    for example in counter_examples:
+        name, text = _counter_example(example, named)
+        named = gather(named, {name: text})
+    counts: Counter[str] = Counter(dict.fromkeys(named, 0))
+    collected: list[dict[str, Any]] = []
+    unknown: list[str] = []
+    with (
+        open_index(
+            location, encoder=encoder, device=device, threads=threads, judge=judge or WORDS
+        ) as index,
+        _matches_to(output, collected if as_json else None, as_lines) as write,
+        progress_bar(1.0) as bar,
+    ):
+        for match in index.mine(
+            named,
+            on_progress=lambda done: bar.update(done - bar.n),
+            on_unknown=unknown.append,
+            **options,
+        ):
+            bar.set_description_str(f"{counts.total():,} matches", refresh=False)
+            counts[match.name] += 1
+            bar.clear()  # it may stand where the match is printed
+            write(match)
+    if as_json:
+        matches = {} if output else {"matches": collected}
+        left_out = {"unknown": unknown} if unknown else {}
+        report = {
+            "min_degree": options["min_degree"],
+            "counts": counts,
+            "output": output and str(output),
+        }
+        echo_json({**report, **left_out, **matches})
+    else:
+        width = max(len(shorten(name, 60)) for name in counts)
+        for name, count in counts.items():
+            click.echo(f"{shorten(name, 60):<{width}}  {count:>8,}", err=output is None)
+        where = f" in {output}" if output else ""
+        click.echo(f"{counted(counts.total(), 'match', 'matches')}{where}.", err=True)
+    if unknown:
+        click.echo(
+            f"{counted(len(unknown), 'phrase')} left out, of which the encoder knows no word: "
+            f"{', '.join(shorten(name, 40) for name in unknown[:5])}"
+            f"{', …' if len(unknown) > 5 else ''}.",
+            err=True,
+        )
+        raise click.exceptions.Exit(REJECTED)
+
+
+def is_phrase(file: Path) -> bool:
+    """Tell whether what was given for a file is a phrase: several words, and no such file."""
+    return " " in str(file).strip() and not file.exists()
+
+
+def _counter_example(example: str, named: Mapping[str, Sought]) -> tuple[str, str]:
+    """Return the name and the text of a counter-example; the longest name that it begins with."""
+    names = sorted((name for name in named if example.startswith(f"{name}=")), key=len)
+    if names:
+        return names[-1], example[len(names[-1]) + 1 :]
+    if len(named) == 1:
+        return next(iter(named)), example
+    raise QueryError(
+        f"The counter-example {example!r} does not say whose it is: write NAME=TEXT, NAME one of "
+        f"{', '.join(map(repr, list(named)[:5]))}."
+    )
+
+
+@contextmanager
+def _matches_to(
+    output: Path | None, collected: list[dict[str, Any]] | None, as_lines: bool
+) -> Iterator[Callable[[Match], None]]:
+    """Give a function that writes a match; a file appears when it is complete, or interrupted."""
+    if output is None:
+        if collected is not None:
+            yield lambda match: collected.append(match.to_dict())
+        elif as_lines:
+            yield lambda match: echo_json(match.to_dict(), indent=None)
+        else:
+            yield _echo_match
+        return
+    if output.suffix.lower() not in (".csv", ".jsonl"):
+        raise QueryError(f"The output {output} must be called .csv or .jsonl.")
+    part = output.with_name(output.name + ".part")
+    try:
+        with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
+            if output.suffix.lower() == ".csv":
+                table = csv.DictWriter(stream, [field.name for field in fields(Match)])
+                table.writeheader()
+                yield lambda match: table.writerow(
+                    {name: as_cell(value) for name, value in match.to_dict().items()}
+                )
+            else:
+                yield lambda match: _write_line(match, stream)
+        part.replace(output)
+    except KeyboardInterrupt:
+        part.replace(output)
+        click.echo(f"What was found until then is in {output}.", err=True)
+        raise
+    except OSError as exc:
+        raise SliceOSError(f"{output} cannot be written: {exc.strerror}.") from exc
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _write_line(match: Match, stream: Any) -> None:
+    """Write a match as a JSON line."""
+    stream.write(json.dumps(match.to_dict(), ensure_ascii=False) + "\n")
+
+
+def _echo_match(match: Match) -> None:
+    degree = click.style(f"{match.degree:.3f}", fg="green", bold=True)
+    place = f"{plain(match.document)}:{match.document_start}-{match.document_end}"
+    name = match.name if match.phrase == match.name else f"{match.name} ({match.phrase})"
+    click.echo(f"{degree}  {shorten(name, 40)}  {place}  {shorten(match.text, 100)}")

@@ -1,0 +1,120 @@
+"""The verb search."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+import click
+
+from slice_os.cli.options import (
+    context_option,
+    index_options,
+    json_option,
+    judge_option,
+    lines_option,
+    record_options,
+)
+from slice_os.cli.output import echo_document, echo_hit, echo_json
+from slice_os.encoders.judges import WORDS
+from slice_os.options import SearchOptions
+from slice_os.types import Excerpt, Hit
+
+
+@click.command(
+    "search",
+    epilog="""\b
+Examples:
+  slice-os search "the customer wants to cancel" --index demo.slice
+  slice-os search "limitation of liability" --filter "year>=2015" --size 3 --json --index demo.slice
+  slice-os search "wants to cancel" --min-degree 0.85 --size 100 --index demo.slice
+  slice-os search 'refund "credit card" -fee' --must-not "late fee" --index demo.slice
+  slice-os search "wants to cancel" --group --size 5 --context 1 --index demo.slice
+  slice-os search "wants to cancel" --judge my-judge --sort degree --index demo.slice
+  slice-os search "late refund" --mode dense --no-rescore --nl --index demo.slice
+""",
+)
+@click.argument("query")
+@index_options
+@record_options(SearchOptions)
+@click.option("--no-rescore", is_flag=True, help="The same as --rescore 0.")
+@context_option(0)
+@judge_option("words")
+@json_option
+@lines_option
+def search_command(
+    query: str,
+    location: str,
+    encoder: str | None,
+    device: str,
+    threads: int | None,
+    judge: str | None,
+    context: int,
+    no_rescore: bool,
+    as_json: bool,
+    as_lines: bool,
+    **options: Any,
+) -> None:
+    """Show the passages that say it best, the matched words marked.
+
+    "exact words" in QUERY have to stand in the passage or its title, -word must not: whole words,
+    whatever their case and what stands between them. A minus counts at the beginning of a word; put
+    -- before a QUERY that begins with one.
+
+    Any text is a query, if the encoder knows some of it. The number is the degree of similarity of
+    the marked words, in [0, 1]; hits are ranked by their scores unless --sort degree is given.
+    """
+    from slice_os import open as open_index
+
+    with open_index(
+        location, encoder=encoder, device=device, threads=threads, judge=judge or WORDS
+    ) as index:
+        hits = index.search(query, **{**options, **({"rescore": 0} if no_rescore else {})})
+        excerpts = [
+            index.show(hit.document, passage=hit.passage, context=context) if context else None
+            for hit in hits
+        ]
+    shown = list(zip(hits, excerpts, strict=True))
+    rows = [_row(hit, excerpt) for hit, excerpt in shown]
+    group, first = options["group"], options["offset"] + 1
+    if group:
+        rows = [_document(list(hits)) for _, hits in groupby(rows, lambda row: row["document"])]
+    if as_json:
+        echo_json({"query": query, "documents" if group else "hits": rows})
+    elif as_lines:
+        for row in rows:
+            echo_json(row, indent=None)
+    elif not shown:
+        click.echo(f"No hits{_literally(query, options['literal'])}.", err=True)
+    elif group:
+        documents = groupby(shown, lambda pair: pair[0].document)
+        for number, (_, pairs) in enumerate(documents, start=first):
+            echo_document(number, list(pairs))
+    else:
+        for number, (hit, excerpt) in enumerate(shown, start=first):
+            echo_hit(number, hit, excerpt, with_score=options["sort"] is None)
+
+
+def _literally(query: str, literal: bool) -> str:
+    """Return what to try where a query with quotes finds nothing."""
+    if literal or '"' not in query:
+        return ""
+    return (
+        ": words in quotes have to stand in the passage as they are; --literal takes them as text"
+    )
+
+
+def _row(hit: Hit, excerpt: Excerpt | None) -> dict[str, Any]:
+    """Return a hit as plain JSON types, with what stands around it if that was asked for."""
+    return {**hit.to_dict(), **({"context": excerpt.to_dict()} if excerpt else {})}
+
+
+def _document(hits: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a document from its hits."""
+    return {
+        "document": hits[0]["document"],
+        "title": hits[0]["title"],
+        "degree": max(hit["degree"] for hit in hits),
+        "metadata": hits[0]["metadata"],
+        "hits": hits,
+    }
