@@ -10,7 +10,7 @@ import numpy as np
 import slice_os
 from benchmarks.exact import best_cosines, said
 from benchmarks.retrieval import ndcg
-from slice_os.engine import encoded_queries, query_lengths
+from slice_os.engine import encode_with_words, query_lengths
 from slice_os.query import lexical_query
 from slice_os.spans import degree
 from slice_os.storage.cluster.backend import ClusterBackend
@@ -105,7 +105,7 @@ def _exact_rankings(
     backend: ClusterBackend, encoder: Any, texts: list[str]
 ) -> dict[str, list[Ranking]]:
     """Return every passage's score for every query, from all its words and Lucene's BM25."""
-    encoded = list(encoded_queries(encoder, texts))
+    encoded = list(encode_with_words(encoder, texts))
     vectors, words = np.stack([vector for vector, _ in encoded]), [words for _, words in encoded]
     lengths = [query_lengths(text, backend.meta.max_words, False) for text in texts]
     keys, scores = [], []

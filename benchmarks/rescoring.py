@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 import slice_os
-from slice_os.encoders import Encoder
-from slice_os.encoders.alone import AloneVectors
+from slice_os.encoders import Encoder, StandaloneVectors
 from slice_os.spans import PackedPassage, degree, length_window, prefix_sums
 from slice_os.text import split
 from slice_os.text.normal_form import plain
@@ -151,7 +150,7 @@ def _found(encoder: Encoder, samples: Sequence[Sample]) -> list[str]:
         for rescore in (True, False):
             shares: dict[str, list[str]] = {one.kind: [] for one in samples}
             for threshold in DEGREES:
-                index._vectors = AloneVectors(encoder)
+                index._vectors = StandaloneVectors(encoder)
                 found = _mined(index, phrases, threshold, rescore)
                 spent.append(len(index._vectors._known) / max(sum(map(len, found.values())), 1))
                 for one in samples:

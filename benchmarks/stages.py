@@ -14,8 +14,8 @@ import numpy as np
 import orjson
 
 from benchmarks.timing import seconds
-from slice_os.encoders.alone import AloneVectors
-from slice_os.engine import encode_queries, encoded_queries, query_lengths
+from slice_os.encoders import StandaloneVectors
+from slice_os.engine import encode_queries, encode_with_words, query_lengths
 from slice_os.engine.rerank import RANKS, Ranked, dense_scores, ranked_passages
 from slice_os.engine.rescore import rescored
 from slice_os.query import hybrid_query, lexical_query, span_query
@@ -117,13 +117,13 @@ def _timed(
     backend: ClusterBackend, encoder: Any, query: str, mode: Any
 ) -> tuple[SearchQuery, dict[str, float]]:
     times = [time.perf_counter()]
-    ((vector, words),) = encoded_queries(encoder, [query])
+    ((vector, words),) = encode_with_words(encoder, [query])
     times.append(time.perf_counter())
     lengths = query_lengths(query, backend.meta.max_words, False)
     wanted = SearchQuery(query, vector, lengths, mode, words=words, late=LATE)
     ranked = ranked_passages(backend, [wanted], range(SIZE))
     times.append(time.perf_counter())
-    rescored(ranked, [wanted], AloneVectors(encoder), 1)
+    rescored(ranked, [wanted], StandaloneVectors(encoder), 1)
     times.append(time.perf_counter())
     taken = np.diff(times).tolist()
     return wanted, dict(zip(("encode", "retrieve", "rescore"), taken, strict=True))

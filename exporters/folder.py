@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from slice_os.exporters.graph import (
     write_precision,
 )
 from slice_os.exporters.phrase_head import draw_passages, refit
-from slice_os.spans import principal_axes
+from slice_os.spans import MAX_WORDS, prefix_sums
 from slice_os.types import Float32
 
 NAME = "principal_axes"
@@ -142,7 +142,7 @@ def export(
         max_tokens: The longest input; what the checkpoint states if None.
         span_range: The fewest and the most words of a span that the encoder is made for.
         axes: Texts to whose spans' principal axes the vectors are turned, so that their first
-            dimensions say most (`slice_os.spans.principal_axes`); or an encoder folder whose axes
+            dimensions say most (`exporters.axes.principal_axes`); or an encoder folder whose axes
             are taken, so that both are of the same weights. No degree changes.
         head_texts: Texts to whose spans the phrase head is fitted; 60 packaged passages without
             any.
@@ -238,3 +238,37 @@ def export(
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return info
+
+
+def principal_axes(passages: Iterable[Float32], seed: int = 0) -> Float32:
+    """Return an orthogonal matrix A, float32 ``[d, d]``: the first columns of x A say most of x.
+
+    The columns are the eigenvectors of the sum of u u^T, largest eigenvalue first, u the unit
+    vectors of random spans, one that begins with each word (principal component analysis without
+    centring: a cosine is about 0, not about the mean). Of all orthogonal matrices A is the one with
+    which the first k columns keep most of these spans' energy, for each k.
+
+    Args:
+        passages: Word vectors, float32 ``[N, d]`` each.
+        seed: Seed of the spans' lengths.
+
+    Raises:
+        ValueError: There are fewer words than dimensions.
+    """
+    rng = np.random.default_rng(seed)
+    moment: np.ndarray[tuple[int, int], np.dtype[np.float64]] | None = None
+    count = 0
+    for words in passages:
+        starts = np.arange(len(words))
+        ends = np.minimum(starts + rng.integers(1, MAX_WORDS + 1, len(words)), len(words))
+        sums = prefix_sums(words)
+        spans = sums[ends] - sums[starts]
+        spans /= np.maximum(np.linalg.norm(spans, axis=1, keepdims=True), 1e-9)
+        moment = spans.T @ spans + (0 if moment is None else moment)
+        count += len(words)
+    if moment is None or count < len(moment):
+        raise ValueError(f"{count} words are too few to say what their dimensions hold.")
+    axes = np.linalg.eigh(moment)[1][:, ::-1]
+    # An eigenvector has no sign: the largest component is made positive.
+    signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(len(axes))])
+    return np.ascontiguousarray(axes * signs, dtype=np.float32)

@@ -15,8 +15,7 @@ from typing import Any
 
 from slice_os.corpus import Corpus
 from slice_os.corpus.addable import Addable, as_documents
-from slice_os.encoders import Encoder, EncoderLike, load_encoder
-from slice_os.encoders.alone import AloneVectors
+from slice_os.encoders import Encoder, EncoderLike, StandaloneVectors, load_encoder
 from slice_os.encoders.judge import Judge
 from slice_os.encoders.judges import WORDS, JudgeLike, load_judge
 from slice_os.engine import Hits, mine_phrases, search_passages, select
@@ -94,7 +93,7 @@ class Index:
         self._backend = backend_for(self.location).open(self.location, **self._connection)
         self._encoder: Encoder | None = None
         self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
-        self._vectors: AloneVectors | None = None
+        self._vectors: StandaloneVectors | None = None
         self._judge: Judge | None = None
         self._load_judge: Callable[[], Judge | None] = partial(load_judge, judge, device, threads)
         self._given_judge = judge
@@ -167,12 +166,12 @@ class Index:
         return self._encoder
 
     @property
-    def _alone(self) -> AloneVectors:
+    def _standalone(self) -> StandaloneVectors:
         """The encoder, which remembers the vectors of spans and queries from run to run."""
         encoder = self.encoder
         with self._loading:
             if self._vectors is None:
-                self._vectors = AloneVectors(encoder)
+                self._vectors = StandaloneVectors(encoder)
         return self._vectors
 
     @property
@@ -320,7 +319,7 @@ class Index:
             hits: list[Hits] = []
             while batch := parsed[len(hits) : len(hits) + TOGETHER]:  # more take too much memory
                 hits += search_passages(
-                    backend, self._alone, batch, chosen, filters=filters, judge=judge
+                    backend, lambda: self._standalone, batch, chosen, filters=filters, judge=judge
                 )
             return hits
 
@@ -370,9 +369,8 @@ class Index:
         backend = self._existing()
         matches = mine_phrases(
             backend,
-            self.encoder,
+            self._standalone,
             gather(phrases, counter_examples),
-            self._alone,
             chosen,
             filters=[*self._filters(chosen.filters, backend), *wording],
             judge=self.judge if chosen.rescore else None,

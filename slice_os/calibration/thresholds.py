@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from pathlib import Path
-from types import ModuleType
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from slice_os.calibration.labels import Floats, Labels
-from slice_os.errors import EvaluationError, needs
+from slice_os.errors import EvaluationError
 from slice_os.types import Plain
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
 
 
-def load_stats(what: str = "Evaluating") -> ModuleType:
-    """Return scipy.stats; long work (`what`) calls this before it begins.
-
-    Raises:
-        MissingExtraError: scipy is not installed.
-    """
-    with needs(what, "evaluate"):
-        from scipy import stats
-    return stats
-
-
 @dataclass(frozen=True, slots=True)
 class Calibration(Plain):
-    """A threshold, its precision and recall on the labels, and their 95 % bootstrap intervals.
+    """A threshold, its precision and recall on the labels, and their 95 % intervals.
 
     Attributes:
         degree: The threshold: matches of this degree or more are accepted.
-        degree_interval: 95 % interval of the threshold.
+        degree_interval: 95 % interval of the threshold, by the bootstrap.
         precision: The share of accepted matches that are correct.
-        precision_interval: 95 % interval of the precision at this threshold.
+        precision_interval: Wilson's 95 % interval of the precision at this threshold.
         recall: The share of correct matches that are accepted; of the mined ones, if the labels
             are of a sample.
-        recall_interval: 95 % interval of the recall at this threshold.
+        recall_interval: Wilson's 95 % interval of the recall at this threshold.
         labels: How many matches are labelled.
     """
 
@@ -70,31 +58,32 @@ def calibrate(
     Raises:
         EvaluationError: Neither or both are given, there are fewer than two labels, none is
             correct or has a weight, or no degree reaches the target.
-        MissingExtraError: scipy is not installed.
     """
-    wanted = check_wanted(precision, recall)
+    target = check_wanted(precision, recall)
     if len(labels.degrees) < 2:
         raise EvaluationError("There are fewer than two labels: label more matches.")
     if not (labels.correct * labels.weights).any():
         raise EvaluationError("No match is labelled as right: label more of them.")
 
-    def at(rows: npt.NDArray[np.int64]) -> tuple[float, float, float]:
-        return _threshold(labels, rows, precision, recall)
-
-    degree, reached, left = at(np.arange(len(labels.degrees)))
+    rows = np.arange(len(labels.degrees))
+    degree, reached, left = _threshold(labels, rows, precision, recall)
     if np.isnan(degree):
         kind = "precision" if precision is not None else "recall"
         raise EvaluationError(
-            f"No degree reaches a {kind} of {wanted:g} on these labels: ask for less, mine with a "
+            f"No degree reaches a {kind} of {target:g} on these labels: ask for less, mine with a "
             "lower degree, or label more."
         )
 
-    def again(rows: npt.NDArray[np.int64]) -> tuple[float, float, float]:
-        return (at(rows)[0], *reached_at(labels, rows, degree))
-
-    intervals = _intervals(again, len(labels.degrees), seed)
+    accepted, correct = labels.degrees >= degree, labels.correct.astype(bool)
+    of_correct = np.append(labels.weights[correct], np.ones(labels.missed))
     return Calibration(
-        degree, intervals[0], reached, intervals[1], left, intervals[2], len(labels.degrees)
+        degree,
+        _threshold_interval(labels, precision, recall, seed),
+        reached,
+        wilson_interval(reached, labels.weights[accepted]),
+        left,
+        wilson_interval(left, of_correct),
+        len(labels.degrees),
     )
 
 
@@ -117,7 +106,7 @@ def curve(labels: Labels) -> tuple[Floats, Floats, Floats]:
     return _curve(labels, np.arange(len(labels.degrees)))
 
 
-def plot_curve(labels: Labels, path: str | Path, found: Calibration) -> None:
+def plot_curve(labels: Labels, path: str | Path, calibration: Calibration) -> None:
     """Draw precision and recall by degree, with the threshold and its interval.
 
     Raises:
@@ -128,7 +117,9 @@ def plot_curve(labels: Labels, path: str | Path, found: Calibration) -> None:
 
     degrees, reached, left = curve(labels)
     series = {"precision": reached.tolist(), "recall": left.tolist()}
-    curves(path, degrees.tolist(), series, "degree", found.degree, found.degree_interval)
+    curves(
+        path, degrees.tolist(), series, "degree", calibration.degree, calibration.degree_interval
+    )
 
 
 def _curve(labels: Labels, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
@@ -170,28 +161,29 @@ def _threshold(
     return float(degrees[place]), float(reached[place]), float(left[place])
 
 
-def _intervals(
-    at: Callable[[npt.NDArray[np.int64]], tuple[float, float, float]], count: int, seed: int
-) -> Sequence[tuple[float, float]]:
-    """Return 95 % percentile intervals of threshold, precision and recall."""
-    stats = load_stats("Calibrating")
-
-    def statistic(rows: Floats) -> Floats:
-        return np.array(at(rows.astype(np.int64)))
-
-    with warnings.catch_warnings():  # some resamples may reach nothing: NaN, and left out
-        warnings.simplefilter("ignore", RuntimeWarning)
-        found = stats.bootstrap(
-            (np.arange(count),),
-            statistic,
-            n_resamples=RESAMPLES,
-            confidence_level=CONFIDENCE,
-            vectorized=False,
-            method="percentile",
-            random_state=seed,
-        ).bootstrap_distribution
-        tail = (1 - CONFIDENCE) / 2
-        return [
-            (float(np.nanquantile(row, tail)), float(np.nanquantile(row, 1 - tail)))
-            for row in np.atleast_2d(found)
+def _threshold_interval(
+    labels: Labels, precision: float | None, recall: float | None, seed: int
+) -> tuple[float, float]:
+    """Return the 95 % percentile interval of the threshold over bootstrap resamples."""
+    rng, count = np.random.default_rng(seed), len(labels.degrees)
+    thresholds = np.array(
+        [
+            _threshold(labels, rng.integers(0, count, count), precision, recall)[0]
+            for _ in range(RESAMPLES)
         ]
+    )
+    reached = thresholds[~np.isnan(thresholds)]
+    tail = (1 - CONFIDENCE) / 2
+    return float(np.quantile(reached, tail)), float(np.quantile(reached, 1 - tail))
+
+
+def wilson_interval(share: float, weights: Floats) -> tuple[float, float]:
+    """Return Wilson's 95 % interval (1927) of a share of weighted trials, ``weights`` ``[n]``.
+
+    Weighted trials count as Kish's effective number of equal ones, (sum w)^2 / sum w^2.
+    """
+    number = float(weights.sum() ** 2 / np.square(weights).sum())
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    middle = (share + z * z / (2 * number)) / (1 + z * z / number)
+    half = z * sqrt(share * (1 - share) / number + (z / (2 * number)) ** 2) / (1 + z * z / number)
+    return max(0.0, middle - half), min(1.0, middle + half)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from pkgutil import resolve_name
+from threading import Lock
 from typing import NamedTuple, TypeVar, overload
 
 import numpy as np
@@ -15,11 +17,14 @@ import numpy as np
 from slice_os.encoders.info import DEFAULT_FOLDER, DESCRIPTION, GRAPH, EncoderInfo
 from slice_os.encoders.phrase_head import PhraseHead
 from slice_os.errors import EncoderError
+from slice_os.text.normal_form import plain
 from slice_os.types import Float32, Int32, Words
 
 Vector = np.ndarray[tuple[int], np.dtype[np.float32]]
 Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 Self = TypeVar("Self", bound="Encoder")  # in typing since Python 3.11
+REMEMBERED = 1 << 15
+"""Vectors of texts that `StandaloneVectors` remembers: 50 MB of 384 dimensions."""
 
 
 class Encoder(ABC):
@@ -94,6 +99,32 @@ class Encoder(ABC):
         for row, words in enumerate(self.encode_words(texts)):
             sums[row] = words.vectors.sum(axis=0)
         return sums
+
+
+class StandaloneVectors:
+    """An encoder's vectors of texts by their words alone (`text.plain`), each encoded once."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self._lock = Lock()
+        self._vectors: OrderedDict[str, Float32] = OrderedDict()
+
+    def encode(self, texts: Sequence[str]) -> Float32:
+        """Return the unit vectors of texts, float32 ``[n, d]``, whatever their punctuation."""
+        words = list(map(plain, texts))
+        with self._lock:
+            known = {text: self._vectors[text] for text in words if text in self._vectors}
+        missing = [text for text in dict.fromkeys(words) if text not in known]
+        if missing:
+            known |= zip(missing, self.encoder.encode(missing), strict=True)
+            with self._lock:
+                for text in missing:
+                    self._vectors[text] = known[text].copy()  # not a view of all of them
+                while len(self._vectors) > REMEMBERED:
+                    self._vectors.popitem(last=False)
+        if not words:
+            return np.zeros((0, self.encoder.info.dimension), np.float32)
+        return np.stack([known[text] for text in words])
 
 
 EncoderLike = Encoder | str | os.PathLike[str] | None

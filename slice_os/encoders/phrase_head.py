@@ -93,11 +93,11 @@ class PhraseHead:
             found[held] += np.add.reduceat(static, first, axis=0)
         return found
 
-    def ask(self, queries: Float32) -> tuple[Float32, Float32]:
-        """Return what unit `queries` ``[m, d]`` are multiplied with.
+    def project(self, queries: Float32) -> tuple[Float32, Float32]:
+        """Return what unit `queries` ``[m, d]`` are for the vectors in context and for wordpieces.
 
-        ``q . h = (A q) . c + q . s``: queries for the vectors in context, float32 ``[m, d]``, and
-        their products with the static vector of each wordpiece, ``[m, V]``.
+        ``q . h = (A q) . c + q . s``: the first factor, float32 ``[m, d]``, and the products with
+        the static vector of each wordpiece, ``[m, V]``.
         """
         import numkong
 
@@ -106,7 +106,8 @@ class PhraseHead:
         codes = np.rint(queries / scales[:, None]).astype(np.int8)
         table = np.array(numkong.cdist(codes, self.codes, metric="dot", out_dtype="float32"))
         table *= scales[:, None] * self.scales
-        return queries @ self.context.T, table
+        # A row at a time: what a query gives does not depend on its company.
+        return (queries[:, None] @ self.context.T)[:, 0], table
 
 
 def quantized(context: Float32, table: Float32) -> PhraseHead:

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
-from slice_os.encoders import Encoder
-from slice_os.encoders.alone import AloneVectors
+from slice_os.encoders import Encoder, StandaloneVectors
 from slice_os.encoders.judge import Judge
 from slice_os.engine.phrases import Sought
-from slice_os.engine.rescore import span_text
-from slice_os.engine.rescore_matches import Case, Phrase, Span, judged, rescored
+from slice_os.engine.rescore import (
+    ROUNDING,
+    PassageSpans,
+    RescoredSpan,
+    encode_spans,
+    judge_pair,
+    span_text,
+)
 from slice_os.engine.search import encode_queries, query_lengths
 from slice_os.errors import QueryError
 from slice_os.options import MineOptions
-from slice_os.spans import Aim, Question, SpanTables, cosine, degree, margin, questions
+from slice_os.spans import (
+    EncodedQuery,
+    PhraseBatch,
+    SpanTables,
+    cosine,
+    degree,
+    margin,
+    prepare_queries,
+)
 from slice_os.storage.contract import Backend, MiningQuery, Order, StoredPassage
-from slice_os.text import parse_query
+from slice_os.text import Query, parse_query
 from slice_os.text.filters import Condition
 from slice_os.text.normal_form import plain
 from slice_os.types import Match
@@ -28,11 +41,26 @@ BATCH = 256
 """Passages whose spans are rescored at once: few, so that Ctrl-C loses little."""
 
 
+class Phrase(NamedTuple):
+    """One phrase of a name: as it was typed, without operators, and encoded."""
+
+    name: str
+    typed: str
+    query: Query
+    encoded: EncodedQuery
+
+
+class _Candidate(NamedTuple):
+    """A passage that may say some phrases of a name."""
+
+    spans: PassageSpans
+    phrases: list[Phrase]
+
+
 def mine_phrases(
     backend: Backend,
-    encoder: Encoder,
+    standalone: StandaloneVectors,
     sought: Mapping[str, Sought],
-    alone: AloneVectors,
     options: MineOptions,
     *,
     filters: Sequence[Condition] = (),
@@ -40,98 +68,101 @@ def mine_phrases(
     on_progress: Callable[[float], object] = lambda done: None,
     on_unknown: Callable[[str], object] = lambda name: None,
 ) -> Iterator[Match]:
-    """Yield every match of what is sought, by name, passage by passage, best first in each.
+    """Return an iterator of every match of what is sought, passage by passage, best first in each.
 
-    A match is a span whose degree with one of a name's phrases is at least `threshold`; of those of
-    one name that overlap only the best stays, of which phrase it may be. Where a counter-example
+    A match is a span whose degree with one of a name's phrases is at least the least one; of those
+    of one name that overlap only the best stays, of which phrase it may be. Where a counter-example
     of the name is nearer to a span than the phrases are, neither that span nor one that overlaps
     it is a match. Words that are the phrase's have the degree 1. Else it is made of what the span
-    says in its context and, with `rescore`, of its words encoded alone, for which without it the
-    encoder's phrase head stands (`slice_os.spans.degrees`). `alone` does the encoding of the spans
-    that may be a match. A `judge` reads those that reach the threshold, and its word decides.
-    Every word is read; `graph` has a cluster ask its k-NN graph which passages to read, which is
-    faster in a large index and misses what only the phrase head sees. A phrase may say which words
-    have to stand in the passage and which must not (`slice_os.text.parse_query`), unless it is
-    `literal`; counter-examples are taken as they are. `on_progress` is told what share of the work
-    is done, `on_unknown` each phrase and counter-example of which the encoder knows no word: it is
-    left out.
+    says in its context and, with `rescore`, of its words encoded alone by `standalone`, for which
+    without it the encoder's phrase head stands (`slice_os.spans.selection`). A `judge` reads those
+    that reach the threshold, and its word decides. Every word is read; `graph` has a cluster ask
+    its k-NN graph which passages to read, which is faster in a large index and misses what only the
+    phrase head sees. A phrase may say which words have to stand in the passage and which must not
+    (`slice_os.text.parse_query`), unless it is `literal`; counter-examples are taken as they are.
+    `on_progress` is told what share of the work is done, `on_unknown` each phrase and
+    counter-example of which the encoder knows no word: it is left out.
 
     Raises:
-        QueryError: a phrase is empty, all are unknown, or the threshold is not in [0, 1].
+        QueryError: a phrase is empty, or all are unknown.
     """
-    threshold, rescore = options.min_degree, options.rescore
+    encoder, threshold = standalone.encoder, options.min_degree
     sought = _known(sought, encoder, options.literal, on_unknown)
-    names = list(sought)
-    typed = [(n, text) for n, name in enumerate(names) for text in sought[name].phrases]
-    queries = [parse_query(text, literal=options.literal) for _, text in typed]
-    against = [(n, text) for n, name in enumerate(names) for text in sought[name].counter_examples]
-    asked = _questions(
-        encoder,
-        [*(query.text for query in queries), *(text for _, text in against)],
-        backend.meta.max_words,
-        options.all_lengths,
-    )
-    phrases = [
-        Phrase(text, query, question)
-        for (_, text), query, question in zip(typed, queries, asked[: len(queries)], strict=True)
+    queries = [
+        (name, text, parse_query(text, literal=options.literal))
+        for name, own in sought.items()
+        for text in own.phrases
     ]
-    counters: dict[int, list[Question]] = {}
-    for (n, _), question in zip(against, asked[len(queries) :], strict=True):
-        counters.setdefault(n, []).append(question)
-    judge = judge if rescore else None
-    least = judge.least(threshold) if judge else threshold
-    wanted = MiningQuery(
-        _aim(asked[: len(queries)], cosine(least), rescore), filters, options.graph
-    )
+    against = [(name, text) for name, own in sought.items() for text in own.counter_examples]
+    texts = [query.text for *_, query in queries] + [text for _, text in against]
+    encoded = _encode(encoder, texts, backend.meta.max_words, options.all_lengths)
+    phrases = [Phrase(*query, own) for query, own in zip(queries, encoded, strict=False)]
+    counters: dict[str, list[EncodedQuery]] = {}
+    for (name, _), own in zip(against, encoded[len(phrases) :], strict=True):
+        counters.setdefault(name, []).append(own)
+    judge = judge if options.rescore else None
+    least = cosine(judge.least(threshold) if judge else threshold)
+    wanted = MiningQuery(_phrase_batch(phrases, least, options.rescore), filters, options.graph)
 
-    def cases() -> Iterator[Case]:
-        for stored, found in backend.scan(wanted, on_progress):
+    def candidates() -> Iterator[_Candidate]:
+        for stored, numbers in backend.scan(wanted, on_progress):
             words = stored.passage.title, stored.passage.text
-            by_name: dict[int, list[Phrase]] = {}
-            for k in found:
-                if all(one.holds(*words) for one in phrases[k].query.wording):
-                    by_name.setdefault(typed[k][0], []).append(phrases[k])
+            by_name: dict[str, list[Phrase]] = {}
+            for k in numbers:
+                if all(wording.holds(*words) for wording in phrases[k].query.wording):
+                    by_name.setdefault(phrases[k].name, []).append(phrases[k])
             if by_name:
                 tables = _tables(stored, encoder)
-                for n, some in by_name.items():
-                    yield Case(stored, tables, n, some, counters.get(n, ()), cosine(least))
+                for name, own in by_name.items():
+                    compared = [*(phrase.encoded for phrase in own), *counters.get(name, ())]
+                    yield _Candidate(PassageSpans(stored, tables, compared, len(own)), own)
 
-    waiting = cases()
-    while batch := list(islice(waiting, BATCH if rescore else 1)):
-        kept = rescored(batch, alone) if rescore else [case.in_context() for case in batch]
-        if judge:
-            kept = judged(batch, kept, judge, threshold)
-        for case, spans in zip(batch, kept, strict=True):
-            for span in spans:
-                if case.stored.packed.norms[span.j - span.i - 1, span.i]:  # else a neighbour's
-                    yield _match(names[case.name], case.phrases[span.phrase].typed, case, span)
-    on_progress(1.0)
+    def matches() -> Iterator[Match]:
+        waiting = candidates()
+        while batch := list(islice(waiting, BATCH if options.rescore else 1)):
+            passages = [candidate.spans for candidate in batch]
+            if options.rescore:
+                encode_spans(passages, lambda spans: spans.likely(least), standalone)
+                encode_spans(passages, lambda spans: spans.further(least), standalone)
+                found = [spans.rescored(least) for spans in passages]
+            else:
+                found = [spans.in_context(least) for spans in passages]
+            if judge:
+                found = _judged(passages, found, judge, threshold)
+            for candidate, own in zip(batch, found, strict=True):
+                norms = candidate.spans.stored.packed.norms
+                for span in own:
+                    if norms[span.j - span.i - 1, span.i]:  # else a neighbour's
+                        yield _match(candidate.phrases[span.query], candidate.spans.stored, span)
+        on_progress(1.0)
+
+    return matches()
 
 
-def _questions(
+def _encode(
     encoder: Encoder, texts: Sequence[str], max_words: int, all_lengths: bool
-) -> list[Question]:
+) -> list[EncodedQuery]:
     """Return what spans are compared with; QueryError if a text is empty or unknown."""
     vectors = encode_queries(encoder, [plain(text) for text in texts])
     lengths = [query_lengths(text, max_words, all_lengths) for text in texts]
-    asked = encoder.head.ask(vectors) if encoder.head else None
-    return questions(texts, vectors, lengths, asked, encoder.pieces)
+    projected = encoder.head.project(vectors) if encoder.head else None
+    return prepare_queries(texts, vectors, lengths, projected, encoder.pieces)
 
 
-def _aim(asked: Sequence[Question], least: float, rescore: bool) -> Aim:
-    """Return what a backend is to look for: what is shown, or what may be once it is rescored."""
-    rooms = [margin(len(one.text.split()), least) if rescore else 0.0 for one in asked]
-    given = [one.asked for one in asked if one.asked is not None]
-    return Aim(
-        np.array([one.vector for one in asked]),
+def _phrase_batch(phrases: Sequence[Phrase], least: float, rescore: bool) -> PhraseBatch:
+    """Return what a backend looks for: what is shown, or what may be once it is rescored."""
+    encoded = [phrase.encoded for phrase in phrases]
+    head_queries = [query.head_query for query in encoded if query.head_query is not None]
+    return PhraseBatch(
+        np.array([query.vector for query in encoded]),
         # Shorter ones too: a whole sentence may be one.
-        [range(1, one.lengths.stop) for one in asked],
-        np.full(len(asked), least, dtype=np.float32),
-        [one.weights for one in asked],
-        np.array(rooms, np.float32),
-        [one.pieces for one in asked],
-        (np.array([one for one, _ in given]), np.array([one for _, one in given]))
-        if given
+        [range(1, query.lengths.stop) for query in encoded],
+        np.full(len(encoded), least, dtype=np.float32),
+        [query.weights for query in encoded],
+        np.array([margin(q.n_words, least) if rescore else 0.0 for q in encoded], np.float32),
+        [query.pieces for query in encoded],
+        (np.array([one for one, _ in head_queries]), np.array([one for _, one in head_queries]))
+        if head_queries
         else None,
     )
 
@@ -140,6 +171,30 @@ def _tables(stored: StoredPassage, encoder: Encoder) -> SpanTables:
     packed, head = stored.packed, encoder.head
     words = (lambda: packed.phrase_vectors(head)) if head else (lambda: packed.vectors)
     return SpanTables(packed, stored.passage.text, head_words=words)
+
+
+def _judged(
+    passages: Sequence[PassageSpans],
+    found: Sequence[Sequence[RescoredSpan]],
+    judge: Judge,
+    threshold: float,
+) -> list[list[RescoredSpan]]:
+    """Return the spans whose judged degree is enough, with it.
+
+    They are those that were chosen by their degrees: a part of what the judge speaks against is no
+    match in its place.
+    """
+    flat = [(own, span) for own, spans in zip(passages, found, strict=True) for span in spans]
+    degrees = np.array([degree(span.cosine) for _, span in flat])
+    judged = iter(judge.degrees([judge_pair(*pair) for pair in flat], degrees).tolist())
+    return [
+        [
+            span._replace(cosine=cosine(judged_degree))
+            for span, judged_degree in zip(spans, judged)  # noqa: B905 - goes on with the next
+            if judged_degree >= threshold - ROUNDING
+        ]
+        for spans in found
+    ]
 
 
 def _known(
@@ -171,12 +226,12 @@ def _known(
     return {name: one for name, one in known.items() if one.phrases}
 
 
-def _match(name: str, phrase: str, case: Case, span: Span) -> Match:
-    start, end, text = span_text(case.stored, span.i, span.j)
-    passage = case.stored.passage
+def _match(phrase: Phrase, stored: StoredPassage, span: RescoredSpan) -> Match:
+    start, end, text = span_text(stored, span.i, span.j)
+    passage = stored.passage
     return Match(
-        name,
-        phrase,
+        phrase.name,
+        phrase.typed,
         passage.document,
         passage.number,
         start,
@@ -198,20 +253,13 @@ def select(
     """Yield the best of some matches; without an option, all of them as they come.
 
     `per_document` keeps the best match of each document and name, `top` the best so many of each
-    name, name by name; `sort` orders all by their degree, highest first. With `top` alone no more
-    than that is held in memory.
-
-    Raises:
-        QueryError: `top` is not above 0, or there is no such order.
+    name, name by name; `sort` orders all by their degree, highest first. With `top` alone not much
+    more than that is held in memory.
     """
-    if top is not None and top < 1:
-        raise QueryError(f"The best {top} matches were asked for: ask for at least 1.")
-    if sort not in (None, "degree"):
-        raise QueryError(f"There is no order {sort!r}: choose degree.")
     if per_document:
-        matches = _best_of_each_document(matches)
+        matches = _best(matches, 1, lambda match: (match.name, match.document))
     if top is not None:
-        matches = _best_of_each_name(matches, top)
+        matches = _best(matches, top, lambda match: match.name)
     return iter(sorted(matches, key=_worst_last)) if sort else iter(matches)
 
 
@@ -219,24 +267,15 @@ def _worst_last(match: Match) -> float:
     return -match.degree
 
 
-def _best_of_each_document(matches: Iterable[Match]) -> Iterator[Match]:
-    best: dict[tuple[str, str], Match] = {}
+def _best(
+    matches: Iterable[Match], count: int, key: Callable[[Match], Hashable]
+) -> Iterator[Match]:
+    """Yield the best so many of the matches of each key; of equal degrees the first stay."""
+    best: dict[Hashable, list[Match]] = {}
     for match in matches:
-        key = match.name, match.document
-        if key not in best or best[key].degree < match.degree:
-            best[key] = match
-    yield from best.values()
-
-
-def _best_of_each_name(matches: Iterable[Match], top: int) -> Iterator[Match]:
-    best: dict[str, list[tuple[float, int, Match]]] = {}
-    for order, match in enumerate(matches):
-        heap = best.setdefault(match.name, [])
-        # Of equal degrees the first stays; no two orders are equal, so matches are not compared.
-        entry = (match.degree, -order, match)
-        if len(heap) < top:
-            heapq.heappush(heap, entry)
-        else:
-            heapq.heappushpop(heap, entry)
-    for heap in best.values():
-        yield from (match for _, _, match in sorted(heap, reverse=True))
+        own = best.setdefault(key(match), [])
+        own.append(match)
+        if len(own) >= 2 * count + 100:
+            own[:] = sorted(own, key=_worst_last)[:count]
+    for own in best.values():
+        yield from sorted(own, key=_worst_last)[:count]

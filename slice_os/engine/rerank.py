@@ -7,9 +7,9 @@ overlap.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import ceil
 
 import numpy as np
@@ -64,22 +64,43 @@ def ranked_passages(
     backend: Backend, queries: Sequence[SearchQuery], ranks: range
 ) -> list[list[Ranked]]:
     """Return some ranks of each query, best first: candidates, reranked."""
+    return [list(ranked) for ranked in rank_lazily(backend, queries, ranks)]
+
+
+def rank_lazily(
+    backend: Backend, queries: Sequence[SearchQuery], ranks: range
+) -> list[Iterator[Ranked]]:
+    """Return `ranked_passages` of one reading of the index; a block is reranked when it is met."""
     blocks = [_block(backend, query) for query in queries]
-    asked = [
-        replace(query, ranks=_whole(ranks, block), depth=_whole(range(query.depth), block).stop)
+    whole = [
+        replace(
+            query,
+            ranks=_whole(ranks, block),
+            depth=_whole(range(query.depth), block).stop,
+            reach=max(query.reach, ranks.stop),
+        )
         for query, block in zip(queries, blocks, strict=True)
     ]
 
-    def page(query: SearchQuery, block: int, found: Sequence[Candidate]) -> list[Ranked]:
-        ranked = [
-            Ranked(one.score, one.stored, one.bm25, query.vector, query.lengths) for one in found
-        ]
-        if is_reranked(query.mode, query.fusion):
-            for first in range(0, len(ranked), block):
-                ranked[first : first + block] = _rerank(query, ranked[first : first + block])
-        return ranked[ranks.start - query.ranks.start :][: len(ranks)]
+    def reranked(
+        query: SearchQuery, block: int, candidates: Sequence[Candidate]
+    ) -> Iterator[Ranked]:
+        for first in range(0, len(candidates), block):
+            passages = [
+                Ranked(found.score, found.stored, found.bm25, query.vector, query.lengths)
+                for found in candidates[first : first + block]
+            ]
+            is_exact = is_reranked(query.mode, query.fusion)
+            yield from _rerank(query, passages) if is_exact else passages
 
-    return list(map(page, asked, blocks, backend.candidates(asked)))
+    return [
+        islice(
+            reranked(query, block, found),
+            ranks.start - query.ranks.start,
+            ranks.stop - query.ranks.start,
+        )
+        for query, block, found in zip(whole, blocks, backend.candidates(whole), strict=True)
+    ]
 
 
 def _block(backend: Backend, query: SearchQuery) -> int:
@@ -100,11 +121,11 @@ def _rerank(query: SearchQuery, passages: Sequence[Ranked]) -> list[Ranked]:
     scores = dense_scores(query, passages)
     if query.mode == "hybrid":
         fusion, weight = get_fusion(query.fusion, query.weight)
-        lexical = np.array([one.bm25 or 0 for one in passages], float)
+        lexical = np.array([passage.bm25 or 0 for passage in passages], float)
         scores = fusion.of_one(scores, lexical, weight) if fusion.of_one else scores
-    for one, score in zip(passages, scores.tolist(), strict=True):
-        one.score = score
-    return sorted(passages, key=lambda one: -one.score)
+    for passage, score in zip(passages, scores.tolist(), strict=True):
+        passage.score = score
+    return sorted(passages, key=lambda passage: -passage.score)
 
 
 def dense_scores(query: SearchQuery, passages: Sequence[Ranked]) -> Float64:
@@ -115,18 +136,18 @@ def dense_scores(query: SearchQuery, passages: Sequence[Ranked]) -> Float64:
     """
     words = query.words if query.late else None
     wanted = query.vector[None] if words is None else np.vstack((query.vector, words.vectors))
-    packed = [one.stored.packed for one in passages]
+    packed = [passage.stored.packed for passage in passages]
     bounds = np.cumsum([0, *map(len, packed)])
     products = np.empty((bounds[-1], len(wanted)), np.float32)
     squares = np.empty(bounds[-1], np.float32)
-    for one, (start, end) in zip(packed, pairwise(bounds.tolist()), strict=True):
+    for passage, (start, end) in zip(packed, pairwise(bounds.tolist()), strict=True):
         # What the cache holds at a time. A cosine has no need of the scales.
-        codes = one.codes.astype(np.float32)
+        codes = passage.codes.astype(np.float32)
         np.matmul(codes, wanted.T, out=products[start:end])
         np.einsum("nd,nd->n", codes, codes, out=squares[start:end])
     for ranked, own in zip(passages, np.split(products[:, 0], bounds[1:-1]), strict=True):
         ranked.scores = own * ranked.stored.packed.scales
-    best = best_of_each(packed, [one.word_scores for one in passages], query.lengths)
+    best = best_of_each(packed, [passage.word_scores for passage in passages], query.lengths)
     degrees = degree(best.astype(np.float64))
     if words is None:
         return degrees

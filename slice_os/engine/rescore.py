@@ -1,42 +1,45 @@
-"""Hits out of ranked passages: their best spans, encoded alone to rescore them."""
+"""The chooser of spans: those of a passage that answer a query best, encoded alone to be sure.
+
+All spans of a passage are compared in context and by the phrase head. Which of them are encoded
+alone differs: a search rescores the few best; mining first the best span of each place that may be
+a match, and where that leaves it open a few of those that overlap it. The rest is one: what is
+shown is made of both cosines (`slice_os.spans.selection`), words that are the query's count 1, of
+spans that share a word the best stays, and a judge has the last word.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.encoders.alone import AloneVectors
-from slice_os.encoders.judge import Judge, Placed
-from slice_os.engine.rerank import Ranked
+from slice_os.encoders import StandaloneVectors
+from slice_os.encoders.judge import Placed
 from slice_os.spans import (
     VERBATIM,
-    Question,
-    ScoredSpan,
+    EncodedQuery,
+    Place,
+    SpanCosines,
     SpanTables,
-    contributions,
-    degree,
-    questions,
+    margin,
     spans_above,
     top_spans,
 )
-from slice_os.storage.contract import SearchQuery, StoredPassage
+from slice_os.storage.contract import StoredPassage
 from slice_os.text import placed
-from slice_os.types import Hit, SpanMatch
+from slice_os.types import Float32
 
-Float64 = npt.NDArray[np.float64]
-SHOWN_SPANS = 3
-"""Spans a hit shows: the best that share no word."""
-
-
-class Hits(list[Hit]):
-    """The hits of a search, best first: a list that a notebook shows as a table."""
-
-    def _repr_html_(self) -> str:
-        return f"<ol>{''.join(f'<li>{hit._repr_html_()}</li>' for hit in self)}</ol>"
+ROUNDING = 1e-6
+"""What a degree may be short of the threshold: a float32 vector times itself is not quite 1."""
+MORE, FINER = 3, 1
+"""Spans that overlap a place's best one and are encoded too: where that is no match and they may be
+one; where it is, to find the better one."""
+SLACK = np.float32(0.2)
+"""How far above the phrase head's cosine that of the words alone may be, of a span that overlaps
+one of which it is known, above what it was there."""
 
 
 def span_text(stored: StoredPassage, i: int, j: int) -> tuple[int, int, str]:
@@ -45,167 +48,222 @@ def span_text(stored: StoredPassage, i: int, j: int) -> tuple[int, int, str]:
     return start, end, stored.passage.text[start:end]
 
 
-def read_span(stored: StoredPassage, start: int, end: int) -> Placed:
-    """Return what a judge reads of the characters `start` to `end` of a passage."""
-    text, packed = stored.passage.text, stored.packed
-    return Placed(*placed(text, packed.starts, packed.ends, start, end))
+class RescoredSpan(NamedTuple):
+    """Words ``i..j``, their cosine and the number of the query they are nearest to.
 
-
-def rescored(
-    ranked: Sequence[Sequence[Ranked]],
-    queries: Sequence[SearchQuery],
-    alone: AloneVectors,
-    spans: int,
-    judge: Judge | None = None,
-) -> list[Hits]:
-    """Return the hits of some queries' passages: one encoder run rescores `spans` of each passage.
-
-    They are chosen by the phrase head. A `judge` has the last word on their degrees. With 0 spans
-    the best are shown as they are in context and by the phrase head.
+    That is -1 where a counter-example is nearer.
     """
-    encoder = alone.encoder
-    asked = [
-        questions(
-            [query.text],
-            query.vector[None],
-            [query.lengths],
-            encoder.head.ask(query.vector[None]) if encoder.head else None,
-            encoder.pieces,
-        )[0]
-        for query in queries
-    ]
-    found = [
-        [_best(one, question, spans) for one in passages]
-        for passages, question in zip(ranked, asked, strict=True)
-    ]
-    if spans:
-        found = _rescored(found, asked, alone)
-    shown = [[_apart(own) for own in passages] for passages in found]
-    if spans and judge:
-        shown = _judged(ranked, shown, [query.text for query in queries], judge)
-    return [
-        Hits(_hit(one, own) for one, own in zip(passages, matches, strict=True))
-        for passages, matches in zip(ranked, shown, strict=True)
-    ]
+
+    i: int
+    j: int
+    cosine: float
+    query: int
 
 
-class _Found(NamedTuple):
-    """A span, its cosine in context, and what its degree is counted as less in the choice."""
+class PassageSpans:
+    """The spans of a passage: compared with queries, then with what is encoded alone.
 
-    match: SpanMatch
-    context: float
-    cost: float
-    verbatim: bool
+    The queries are that of a search, or the phrases of a name and then its counter-examples, which
+    compete by the same cosines.
 
+    Attributes:
+        stored: The passage.
+        tables: The norms of its spans.
+        queries: What they are compared with.
+        phrases: How many of the queries are no counter-examples.
+        query_vectors: Those of the queries that spans encoded alone are compared with.
+        costs: What is preferred to what of nearly the same cosine, ``[L, N]``.
+        verbatim: The spans that have the very words of queries, and the numbers of those.
+        chosen: The spans that may be shown, with the vectors of their words alone; None of those
+            that are verbatim, which need none.
+    """
 
-def _best(ranked: Ranked, question: Question, spans: int) -> list[_Found]:
-    """Return the spans to rescore, the best by the phrase head; verbatim ones before all."""
-    tables = SpanTables(ranked.stored.packed, ranked.stored.passage.text)
-    own = tables.cosines(question)
-    shown = question.weights.combine(own.context, own.head)
-    costs = tables.costs.copy()
-    verbatim = tables.verbatim(question)
-    for i, j in verbatim:
-        shown[j - i - 1, i], costs[j - i - 1, i] = 1, -VERBATIM
-    if spans:
-        best = top_spans(shown, tables.lengths, spans, costs)
-    else:
-        best = spans_above(shown, tables.lengths, -1.0, costs)[:SHOWN_SPANS]
-    return [
-        _Found(
-            _match(ranked, tables, span, float(shown[span.j - span.i - 1, span.i])),
-            float(own.context[span.j - span.i - 1, span.i]),
-            float(costs[span.j - span.i - 1, span.i]) / 2,
-            (span.i, span.j) in verbatim,
+    def __init__(
+        self,
+        stored: StoredPassage,
+        tables: SpanTables,
+        queries: Sequence[EncodedQuery],
+        phrases: int,
+    ) -> None:
+        """Compare all spans of a passage with the queries."""
+        self.stored, self.tables, self.queries, self.phrases = stored, tables, queries, phrases
+        self.query_vectors: Sequence[npt.NDArray[Any]] = [query.vector for query in queries]
+        self._cosines = [tables.cosines(query) for query in queries]
+        if phrases < len(queries):  # counter-examples count for the lengths that a phrase does
+            meant = np.maximum.reduce([own.context for own in self._cosines[:phrases]]) > -np.inf
+            self._cosines[phrases:] = [
+                SpanCosines(*(np.where(meant, table, -np.inf) for table in own))
+                for own in self._cosines[phrases:]
+            ]
+        self.costs = tables.costs.copy()
+        self.verbatim: dict[Place, list[int]] = {}
+        for k, query in enumerate(queries):
+            for i, j in tables.verbatim(query):
+                self.verbatim.setdefault((i, j), []).append(k)
+                # Of several the longest is what is said: "no thank you" and not "thank you".
+                self.costs[j - i - 1, i] = -VERBATIM * (j - i)
+        self.chosen: dict[Place, Float32 | None] = {}
+
+    def in_context(self, threshold: float) -> list[RescoredSpan]:
+        """Return the best spans of at least a cosine that share no word, unencoded.
+
+        The phrase head stands for what they say alone.
+        """
+        shown = self._by_head()
+        found = spans_above(np.maximum.reduce(shown), self.tables.lengths, threshold, self.costs)
+        return self._apart(
+            [self._nearest((i, j), [own[j - i - 1, i] for own in shown]) for i, j, _ in found]
         )
-        for span in best
-    ]
 
+    def best(self, count: int) -> list[Place]:
+        """Return the `count` best spans by the phrase head."""
+        shown = np.maximum.reduce(self._by_head())
+        return [(i, j) for i, j, _ in top_spans(shown, self.tables.lengths, count, self.costs)]
 
-def _match(ranked: Ranked, tables: SpanTables, span: ScoredSpan, shown: float) -> SpanMatch:
-    shares = contributions(ranked.word_scores, tables.norms, span.i, span.j)
-    said = span_text(ranked.stored, span.i, span.j)
-    return SpanMatch(*said, degree(shown), degree(float(shares.sum())), tuple(shares.tolist()))
+    def likely(self, threshold: float) -> list[Place]:
+        """Return the best span of each place that may reach a cosine: those to encode first."""
+        # Of what is not near to a phrase no counter-example has to be known.
+        hoped = []
+        for query, own in zip(self.queries[: self.phrases], self._cosines, strict=False):
+            room = np.float32(margin(query.n_words, threshold))
+            hoped.append(query.weights.combine(own.context, np.minimum(own.head + room, 1)))
+        self._hoped = np.maximum.reduce(hoped)
+        for i, j in self.verbatim:
+            self._hoped[j - i - 1, i] = 1
+        found = spans_above(self._hoped, self.tables.lengths, threshold, self.costs)
+        return [(i, j) for i, j, _ in found]
 
-
-def _rescored(
-    found: Sequence[Sequence[list[_Found]]], asked: Sequence[Question], alone: AloneVectors
-) -> list[list[list[_Found]]]:
-    """Return spans with the degrees that their words alone give them, each text encoded once."""
-    spans = [one for passages in found for own in passages for one in own]
-    texts = [*(question.text for question in asked), *(one.match.text for one in spans)]
-    vectors = alone.encode(texts).astype(np.float64)
-    of_spans = iter(vectors[len(asked) :])
-
-    def known(one: _Found, question: Question, vector: Float64) -> _Found:
-        by_words = np.float64(min(float(vector @ next(of_spans)), 1.0))
-        if one.verbatim:
-            return one
-        shown = question.weights.combine(np.float64(one.context), by_words)
-        return one._replace(match=replace(one.match, degree=degree(float(shown))))
-
-    return [
-        [[known(one, question, vector) for one in own] for own in passages]
-        for passages, question, vector in zip(found, asked, vectors, strict=False)
-    ]
-
-
-def _apart(spans: Sequence[_Found]) -> list[_Found]:
-    """Return the best spans that share no word."""
-    kept: list[_Found] = []
-    for one in sorted(spans, key=lambda one: one.cost - one.match.degree):
-        match = one.match
-        if all(match.end <= by.match.start or by.match.end <= match.start for by in kept):
-            kept.append(one)
-    return kept[:SHOWN_SPANS]
-
-
-def _judged(
-    ranked: Sequence[Sequence[Ranked]],
-    shown: Sequence[Sequence[list[_Found]]],
-    queries: Sequence[str],
-    judge: Judge,
-) -> list[list[list[_Found]]]:
-    """Return spans with their judged degrees, those of a passage by them."""
-    spans = [
-        (query, one.stored, found.match)
-        for query, some, passages in zip(queries, ranked, shown, strict=True)
-        for one, own in zip(some, passages, strict=True)
-        for found in own
-    ]
-    degrees = np.array([match.degree for *_, match in spans])
-    asked = [(query, read_span(stored, match.start, match.end)) for query, stored, match in spans]
-    judged = judge.degrees(asked, degrees)
-    lowered = np.flatnonzero(judged < degrees).tolist()
-    why = dict(zip(lowered, judge.reasons([asked[n] for n in lowered]), strict=True))
-    said = (
-        replace(match, degree=own, opposition=why.get(n, ()))
-        for n, ((*_, match), own) in enumerate(zip(spans, judged.tolist(), strict=True))
-    )
-    return [
-        [
-            sorted(
-                (one._replace(match=next(said)) for one in own),
-                key=lambda one: one.cost - one.match.degree,
+    def further(self, threshold: float) -> list[Place]:
+        """Return the spans to encode next, now that those of `likely` are known."""
+        chosen: list[Place] = []
+        preference = self._hoped - self.costs
+        for place in [place for place in self.chosen if place not in self.verbatim]:
+            i, j = place
+            above = [
+                max(0.0, self._by_words(k, place) - float(own.head[j - i - 1, i]))
+                for k, own in enumerate(self._cosines[: self.phrases])
+                if own.head[j - i - 1, i] > -np.inf
+            ]
+            room = np.float32(max(above, default=0.0)) + SLACK
+            fits = self._known(place).cosine >= threshold
+            rows, starts = self._overlapping(place, threshold)
+            # Whatever reaches the threshold will do; of what does, the one to be marked.
+            order = np.argsort(-(preference if fits else self._hoped)[rows, starts], kind="stable")
+            others = (
+                (start, start + row + 1)
+                for row, start in zip(rows[order].tolist(), starts[order].tolist(), strict=True)
+                if fits or self._may_reach(row, start, room, threshold)
             )
-            for own in passages
+            fresh = (
+                other for other in others if other not in self.verbatim and other not in self.chosen
+            )
+            chosen += islice(fresh, FINER if fits else MORE)
+        return list(dict.fromkeys(chosen))
+
+    def rescored(self, threshold: float = -np.inf) -> list[RescoredSpan]:
+        """Return the best spans of at least a cosine, of those that were chosen; none overlap."""
+        known = map(self._known, self.chosen)
+        return self._apart([span for span in known if span.cosine >= threshold - ROUNDING])
+
+    def _by_head(self) -> list[npt.NDArray[Any]]:
+        """Return the cosines that are shown where the phrase head stands for the words alone."""
+        shown = [
+            query.weights.combine(own.context, own.head)
+            for query, own in zip(self.queries, self._cosines, strict=True)
         ]
-        for passages in shown
-    ]
+        for (i, j), same in self.verbatim.items():
+            for k in same:
+                shown[k][j - i - 1, i] = 1
+        return shown
+
+    def _overlapping(
+        self, place: Place, threshold: float
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the lengths less one and the starts of hopeful spans that overlap one."""
+        i, j = place
+        first = max(0, i - len(self._hoped) + 1)
+        rows, starts = np.nonzero(self._hoped[:, first:j] >= threshold)
+        starts += first
+        near = starts + rows + 1 > i
+        return rows[near], starts[near]
+
+    def _may_reach(self, row: int, start: int, room: np.float32, threshold: float) -> bool:
+        return any(
+            float(query.weights.combine(own.context[row, start], own.head[row, start] + room))
+            >= threshold
+            for query, own in zip(self.queries, self._cosines, strict=True)
+        )
+
+    def _by_words(self, k: int, place: Place) -> float:
+        """Return the cosine of a query and the words of a chosen span alone."""
+        if k in self.verbatim.get(place, ()):
+            return 1.0
+        vector = self.chosen[place]
+        return -np.inf if vector is None else min(float(self.query_vectors[k] @ vector), 1.0)
+
+    def _known(self, place: Place) -> RescoredSpan:
+        """Return a chosen span with its cosine."""
+        i, j = place
+        values = []
+        for k, (query, own) in enumerate(zip(self.queries, self._cosines, strict=True)):
+            if k in self.verbatim.get(place, ()):
+                values.append(1.0)
+            elif own.context[j - i - 1, i] == -np.inf:
+                values.append(-np.inf)
+            else:
+                by_words = np.float64(self._by_words(k, place))
+                context = np.float64(own.context[j - i - 1, i])
+                values.append(float(query.weights.combine(context, by_words)))
+        return self._nearest(place, values)
+
+    def _nearest(self, place: Place, values: Sequence[float]) -> RescoredSpan:
+        """Return a span by its cosines with all queries: a phrase's or a counter-example's."""
+        phrase = int(np.argmax(values[: self.phrases]))
+        against = max(values[self.phrases :], default=-np.inf)
+        if against > values[phrase]:
+            return RescoredSpan(*place, against, -1)
+        return RescoredSpan(*place, values[phrase], phrase)
+
+    def cost(self, span: RescoredSpan) -> float:
+        """Return what the cosine of a span is counted as less where spans overlap."""
+        return float(self.costs[span.j - span.i - 1, span.i])
+
+    def _apart(self, spans: Sequence[RescoredSpan]) -> list[RescoredSpan]:
+        """Return the spans of a phrase, best first, none overlapping another or a rival's."""
+        kept: list[RescoredSpan] = []
+        for span in sorted(spans, key=lambda span: self.cost(span) - span.cosine):
+            if all(span.j <= other.i or other.j <= span.i for other in kept):
+                kept.append(span)
+        return [span for span in kept if span.query >= 0]
 
 
-def _hit(ranked: Ranked, spans: Sequence[_Found]) -> Hit:
-    kept = tuple(one.match for one in spans)
-    passage = ranked.stored.passage
-    return Hit(
-        passage.document,
-        passage.number,
-        passage.title,
-        passage.text,
-        ranked.score,
-        kept[0].degree if kept else 0.0,
-        kept,
-        ranked.stored.metadata,
-        passage.start,
-        passage.end,
-    )
+def encode_spans(
+    passages: Sequence[PassageSpans],
+    choose: Callable[[PassageSpans], list[Place]],
+    standalone: StandaloneVectors,
+    queries: Sequence[str] = (),
+) -> npt.NDArray[np.float32]:
+    """Encode the chosen spans of passages alone, all in one run; each text once.
+
+    The vectors of `queries` come of the same run; they are returned, ``[len(queries), d]``.
+    """
+    unknown = []
+    for passage in passages:
+        for place in choose(passage):
+            passage.chosen[place] = None
+            if place not in passage.verbatim:
+                unknown.append((passage, place))
+    texts = [passage.tables.span_text(place) for passage, place in unknown]
+    vectors = standalone.encode([*queries, *texts])
+    for (passage, place), vector in zip(unknown, vectors[len(queries) :], strict=True):
+        passage.chosen[place] = vector
+    return vectors[: len(queries)]
+
+
+def judge_pair(passage: PassageSpans, span: RescoredSpan) -> tuple[str, Placed]:
+    """Return what a judge reads of a span: its query, and the span among its neighbours."""
+    stored = passage.stored
+    start, end, _ = span_text(stored, span.i, span.j)
+    text, packed = stored.passage.text, stored.packed
+    around = Placed(*placed(text, packed.starts, packed.ends, start, end))
+    return passage.queries[span.query].text, around

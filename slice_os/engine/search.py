@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
+from operator import itemgetter
 
 import numpy as np
 
-from slice_os.encoders import Encoder
-from slice_os.encoders.alone import AloneVectors
+from slice_os.encoders import Encoder, StandaloneVectors
 from slice_os.encoders.judge import Judge
-from slice_os.engine.rerank import ranked_passages
-from slice_os.engine.rescore import Hits, rescored
+from slice_os.engine.rerank import Ranked, rank_lazily, ranked_passages
+from slice_os.engine.rescore import (
+    ROUNDING,
+    PassageSpans,
+    RescoredSpan,
+    encode_spans,
+    judge_pair,
+    span_text,
+)
 from slice_os.errors import QueryError
 from slice_os.host import one_blas_thread
 from slice_os.options import SearchOptions
-from slice_os.spans import QueryWords, full_range, length_window, query_words
-from slice_os.storage.contract import Backend, SearchQuery
+from slice_os.spans import (
+    EncodedQuery,
+    QueryWords,
+    SpanTables,
+    contributions,
+    degree,
+    full_range,
+    length_window,
+    prepare_queries,
+    query_words,
+)
+from slice_os.storage.contract import Backend, IndexMeta, SearchQuery
 from slice_os.text import Query, count_words
 from slice_os.text.filters import Condition
-from slice_os.types import Float32, Hit
+from slice_os.types import Float32, Hit, SpanMatch
 
 DEPTH = 1000
 """Passages of each ranking that a hybrid search fuses, whatever the page: pages do not overlap."""
@@ -29,13 +46,20 @@ LOOKED_THROUGH = 100
 PATIENCE = 100
 """Passages in a row below the degree that is asked for after which no more are looked through: each
 takes a few encoder runs. On the examples 2 of 1,856 hits lie further down."""
-ROUNDING = 1e-6
-"""What a degree may be short of the threshold: a float32 vector times itself is not quite 1."""
+SHOWN_SPANS = 3
+"""Spans a hit shows: the best that share no word."""
+
+
+class Hits(list[Hit]):
+    """The hits of a search, best first: a list that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        return f"<ol>{''.join(f'<li>{hit._repr_html_()}</li>' for hit in self)}</ol>"
 
 
 def search_passages(
     backend: Backend,
-    alone: AloneVectors,
+    load: Callable[[], StandaloneVectors],
     queries: Sequence[str | Query],
     options: SearchOptions,
     *,
@@ -44,18 +68,20 @@ def search_passages(
 ) -> list[Hits]:
     """Return the best passages for each of some queries, ranked by their score.
 
-    The queries are encoded in one run of the encoder, and so are the spans that are rescored, by
-    `alone`; an embedded index is read once for all of them. A text is taken as it is;
+    The queries are encoded in one run of the encoder that `load` gives, and so are the spans that
+    are rescored; an embedded index is read once for all of them. A text is taken as it is;
     `slice_os.text.parse_query` reads the operators that one may hold.
 
     The dense part of a score is the degree of the best span in context and, for a share of `late`,
-    how near each word of the query has its nearest word in the passage (`search.rerank`;
+    how near each word of the query has its nearest word in the passage (`engine.rerank`;
     the fusions of rankings, rrf and min_max, go by the degree alone).
 
     The degree of a hit is that of its best span, made of what that says in its context and of its
-    words alone (`slice_os.spans.degrees`): `rescore` spans a hit, the best by the phrase head, are
+    words alone (`spans.selection`): `rescore` spans a hit, the best by the phrase head, are
     encoded; with ``rescore=0`` the phrase head stands for it. A `judge` then compares each span
     that is shown with the query word by word, and has the last word (`slice_os.encoders.judges`).
+    BM25 needs no encoder: the hits of the mode lexical have no spans and the degree 0 where the
+    encoder knows no word of the query, and with ``rescore=0`` unless a degree is asked for.
     `all_lengths` compares spans of every length instead of about 0.75 to 1.4 times the query's
     words.
 
@@ -75,7 +101,6 @@ def search_passages(
     Raises:
         QueryError: the query holds no word, or a setting is out of its range.
     """
-    encoder = alone.encoder
     onward = options.min_degree > 0 or options.group
     last = options.offset + options.size
     if onward and last > DEPTH:
@@ -88,15 +113,62 @@ def search_passages(
             f"A hybrid search ranks the best {DEPTH:,} passages of each ranking: ask for no more "
             "than that, or use the mode dense or lexical."
         )
-    asked = [Query(query) if isinstance(query, str) else query for query in queries]
+    parsed = [Query(query) if isinstance(query, str) else query for query in queries]
+    needs_spans = options.mode != "lexical" or options.rescore or options.min_degree or options.sort
+    standalone = load() if needs_spans else None
+    encoder = standalone.encoder if standalone else None
     with one_blas_thread():
-        encoded = encoded_queries(encoder, [query.text for query in asked])
-        wanted = [
+        wanted = _search_queries(backend, encoder, parsed, options, filters)
+        prepared = _prepared(encoder, wanted)
+        mark = partial(
+            _marked, standalone=standalone, rescore=options.rescore, judge=judge, meta=backend.meta
+        )
+        if not onward:
+            found = mark(ranked_passages(backend, wanted, range(options.offset, last)), prepared)
+        else:
+            found = []
+            for query, own in zip(wanted, prepared, strict=True):
+                hits = _through_ranks(backend, query, own, mark, options)
+                documents = _by_document(hits, last) if options.group else ([hit] for hit in hits)
+                page = islice(documents, options.offset, last)
+                found.append(Hits(chain.from_iterable(page)))
+        return [_by_degree(hits, options.group) for hits in found] if options.sort else found
+
+
+def _search_queries(
+    backend: Backend,
+    encoder: Encoder | None,
+    queries: Sequence[Query],
+    options: SearchOptions,
+    filters: Sequence[Condition],
+) -> list[SearchQuery]:
+    """Return what a backend is asked for; all queries are encoded in one run.
+
+    BM25 alone needs no encoder, nor that it knows a word of the query. Then there are no lengths of
+    spans to compare: no span can be shown for what is unknown, which is like every other to it.
+    """
+    for query in queries:
+        _not_empty(query.text)
+    known = [encoder is not None and encoder.knows(query.text) for query in queries]
+    if options.mode != "lexical":
+        for query, is_known in zip(queries, known, strict=True):
+            _check_known(query.text, is_known)
+    texts = [query.text for query, is_known in zip(queries, known, strict=True) if is_known]
+    encoded = encode_with_words(encoder, texts) if encoder and texts else iter(())
+    onward = options.min_degree > 0 or options.group
+    found = []
+    for query, is_known in zip(queries, known, strict=True):
+        vector, words = next(encoded) if is_known else (np.zeros(0, np.float32), None)
+        lengths = range(1, 1)
+        if is_known:
+            lengths = query_lengths(query.text, backend.meta.max_words, options.all_lengths)
+        found.append(
             SearchQuery(
                 query.text,
                 vector,
-                _lengths(encoder, query.text, backend.meta.max_words, options),
+                lengths,
                 filters=[*filters, *query.wording],
+                depth=max(DEPTH, options.offset + options.size),
                 reach=DEPTH if onward else 0,
                 words=words,
                 mode=options.mode,
@@ -104,61 +176,136 @@ def search_passages(
                 weight=options.weight,
                 late=options.late,
             )
-            for query, (vector, words) in zip(asked, encoded, strict=True)
-        ]
-
-        def read(some: Sequence[SearchQuery], offset: int, size: int) -> list[Hits]:
-            return _page(backend, alone, some, range(offset, offset + size), options.rescore, judge)
-
-        found = [] if onward else read(wanted, options.offset, options.size)
-        for query in wanted if onward else ():
-            hits = _through_ranks(
-                lambda at, count, query=query: read([query], at, count)[0],  # type: ignore[misc]
-                options.min_degree,
-                last,
-            )
-            documents = _by_document(hits, last) if options.group else ([hit] for hit in hits)
-            some = islice(documents, options.offset, last)
-            found.append(Hits(hit for hits in some for hit in hits))
-        return [_by_degree(hits, options.group) for hits in found] if options.sort else found
+        )
+    return found
 
 
-def _page(
-    backend: Backend,
-    alone: AloneVectors,
-    queries: Sequence[SearchQuery],
-    ranks: range,
+def _prepared(encoder: Encoder | None, queries: Sequence[SearchQuery]) -> list[EncodedQuery | None]:
+    """Return what spans are compared with for each query; None where no span is to be shown."""
+    known = [query for query in queries if query.lengths]
+    if encoder is None or not known:
+        return [None] * len(queries)
+    vectors = np.stack([query.vector for query in known])
+    prepared = prepare_queries(
+        [query.text for query in known],
+        vectors,
+        [query.lengths for query in known],
+        encoder.head.project(vectors) if encoder.head else None,
+        encoder.pieces,
+    )
+    by_query = dict(zip(known, prepared, strict=True))
+    return [by_query.get(query) for query in queries]
+
+
+def _marked(
+    ranked: Sequence[Sequence[Ranked]],
+    queries: Sequence[EncodedQuery | None],
+    standalone: StandaloneVectors | None,
     rescore: int,
     judge: Judge | None,
+    meta: IndexMeta,
 ) -> list[Hits]:
-    """Return the hits of some ranks of each query: retrieved, reranked, rescored."""
-    wanted = max(DEPTH, ranks.stop)
-    asked = [replace(query, depth=wanted, reach=max(query.reach, ranks.stop)) for query in queries]
-    ranked = ranked_passages(backend, asked, ranks)
-    stored = backend.meta.stored
+    """Return passages as hits with their best spans: one encoder run rescores those of all.
+
+    The best by the phrase head are rescored, `rescore` of each passage. A `judge` has the last word
+    on their degrees. With 0 the best are shown as they are in context and by the phrase head.
+    """
+    spans = {
+        passage: PassageSpans(
+            passage.stored,
+            SpanTables(passage.stored.packed, passage.stored.passage.text),
+            [query],
+            phrases=1,
+        )
+        for passages, query in zip(ranked, queries, strict=True)
+        if query
+        for passage in passages
+    }
+    if rescore and standalone and spans:
+        known = [query for query in queries if query]
+        texts = [query.text for query in known]
+        vectors = encode_spans([*spans.values()], lambda own: own.best(rescore), standalone, texts)
+        by_query = dict(zip(known, vectors.astype(np.float64), strict=True))
+        for own in spans.values():
+            own.query_vectors = [by_query[own.queries[0]]]
+    best = {
+        passage: (own.rescored() if rescore else own.in_context(-1.0))[:SHOWN_SPANS]
+        for passage, own in spans.items()
+    }
+    flat = [(spans[passage], span) for passage, chosen in best.items() for span in chosen]
+    degrees = np.array([degree(span.cosine) for _, span in flat])
+    reasons: dict[int, tuple[str, ...]] = {}
+    if judge and rescore and flat:
+        pairs = [judge_pair(*pair) for pair in flat]
+        judged = judge.degrees(pairs, degrees)
+        lowered = np.flatnonzero(judged < degrees).tolist()
+        reasons = dict(zip(lowered, judge.reasons([pairs[n] for n in lowered]), strict=True))
+        degrees = judged
+    numbered = iter(enumerate(degrees.tolist()))
+    shown: dict[Ranked, tuple[SpanMatch, ...]] = {}
+    for passage, chosen in best.items():
+        own, matches = spans[passage], []
+        for span, (number, final) in zip(chosen, numbered):  # noqa: B905 - the rest is of others
+            match = _span_match(passage, own, span, final, reasons.get(number, ()))
+            matches.append((own.cost(span) / 2 - final, match))
+        shown[passage] = tuple(match for _, match in sorted(matches, key=itemgetter(0)))
     return [
-        Hits(replace(hit, metadata=stored(hit.metadata)) for hit in hits)
-        for hits in rescored(ranked, queries, alone, rescore, judge)
+        Hits(_hit(passage, shown.get(passage, ()), meta) for passage in passages)
+        for passages in ranked
     ]
 
 
+def _span_match(
+    ranked: Ranked,
+    spans: PassageSpans,
+    span: RescoredSpan,
+    final_degree: float,
+    opposition: tuple[str, ...],
+) -> SpanMatch:
+    start, end, text = span_text(ranked.stored, span.i, span.j)
+    shares = contributions(ranked.word_scores, spans.tables.norms, span.i, span.j)
+    in_context = degree(float(shares.sum()))
+    return SpanMatch(start, end, text, final_degree, in_context, tuple(shares.tolist()), opposition)
+
+
+def _hit(ranked: Ranked, spans: tuple[SpanMatch, ...], meta: IndexMeta) -> Hit:
+    passage = ranked.stored.passage
+    return Hit(
+        passage.document,
+        passage.number,
+        passage.title,
+        passage.text,
+        ranked.score,
+        spans[0].degree if spans else 0.0,
+        spans,
+        meta.stored(ranked.stored.metadata),
+        passage.start,
+        passage.end,
+    )
+
+
 def _through_ranks(
-    read: Callable[[int, int], list[Hit]], least: float, expected: int
+    backend: Backend,
+    query: SearchQuery,
+    prepared: EncodedQuery | None,
+    mark: Callable[..., list[Hits]],
+    options: SearchOptions,
 ) -> Iterator[Hit]:
-    """Yield the hits of at least a degree, of the best DEPTH; ``read(offset, size)`` gives some."""
-    at, step, missed = 0, min(expected, LOOKED_THROUGH), 0
-    while at < DEPTH:
-        step = min(step, DEPTH - at)
-        hits = read(at, step)
+    """Yield the hits of at least a degree, of the best DEPTH, until PATIENCE in a row are below."""
+    ranked = chain.from_iterable(
+        rank_lazily(backend, [query], range(first, first + backend.ranks_at_once))[0]
+        for first in range(0, DEPTH, backend.ranks_at_once)
+    )
+    step, missed = min(options.offset + options.size, LOOKED_THROUGH), 0
+    while page := list(islice(ranked, step)):
+        (hits,) = mark([page], [prepared])
         for hit in hits:
-            if hit.degree >= least - ROUNDING:
+            if hit.degree >= options.min_degree - ROUNDING:
                 missed = 0
                 yield hit
             elif (missed := missed + 1) == PATIENCE:
                 return
-        if len(hits) < step:
-            return
-        at, step = at + step, min(2 * step, LOOKED_THROUGH)
+        step = min(2 * step, LOOKED_THROUGH)
 
 
 def _by_document(hits: Iterator[Hit], count: int) -> list[list[Hit]]:
@@ -182,7 +329,9 @@ def _by_degree(hits: Hits, group: bool) -> Hits:
     return Hits(ordered)
 
 
-def encoded_queries(encoder: Encoder, texts: Sequence[str]) -> Iterator[tuple[Float32, QueryWords]]:
+def encode_with_words(
+    encoder: Encoder, texts: Sequence[str]
+) -> Iterator[tuple[Float32, QueryWords]]:
     """Yield the unit vector, float32 ``[d]``, and the words of each query, in one encoder run.
 
     Raises:
@@ -193,20 +342,8 @@ def encoded_queries(encoder: Encoder, texts: Sequence[str]) -> Iterator[tuple[Fl
     for text, words in zip(texts, encoder.encode_words(texts), strict=True):
         whole = words.vectors.sum(axis=0)
         norm = np.linalg.norm(whole)
-        if not norm > 0:
-            raise QueryError(f"The query {text[:60]!r} holds no word that the encoder knows.")
+        _check_known(text, bool(norm > 0))
         yield whole / norm, query_words(words.vectors)
-
-
-def _lengths(encoder: Encoder, query: str, max_words: int, options: SearchOptions) -> range:
-    """Return the span lengths that a query is compared with, none if it is of unknown words.
-
-    To the encoder an unknown word is like every other: no span can be shown for one.
-    """
-    known = encoder.knows(query)
-    if options.mode != "lexical":
-        _known(query, known)
-    return query_lengths(query, max_words, options.all_lengths) if known else range(1, 1)
 
 
 def encode_queries(encoder: Encoder, queries: Sequence[str]) -> Float32:
@@ -219,7 +356,7 @@ def encode_queries(encoder: Encoder, queries: Sequence[str]) -> Float32:
         _not_empty(query)
     vectors = encoder.encode(queries)
     for query, norm in zip(queries, np.linalg.norm(vectors, axis=1), strict=True):
-        _known(query, norm > 0 and encoder.knows(query))
+        _check_known(query, norm > 0 and encoder.knows(query))
     return vectors
 
 
@@ -228,7 +365,7 @@ def _not_empty(query: str) -> None:
         raise QueryError("The query is empty: give at least one word.")
 
 
-def _known(query: str, known: bool) -> None:
+def _check_known(query: str, known: bool) -> None:
     if not known:
         raise QueryError(
             f"The query {query[:60]!r} holds no word that the encoder knows: search for it by BM25 "

@@ -8,7 +8,7 @@ the bits of Python integers, where one step of the greedy choice is one `&` and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import repeat
 from typing import Any, Literal
 
@@ -16,11 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from slice_os.spans.lengths import MAX_WORDS, full_range
-from slice_os.spans.norms import Float64, prefix_sums, squared_norms
-from slice_os.types import Float32, Int32
-
-Bools = npt.NDArray[np.bool_]
+from slice_os.spans.cosines import MAX_WORDS, Bools, Float64, full_range, squared_norms
+from slice_os.types import Int32
 
 REACH = 4
 """Maximum distance in words of a span's start, and of its end, from its representative's.
@@ -216,37 +213,3 @@ def _greedy(near: Bools, present: Bools) -> npt.NDArray[np.int64]:
     bits = np.frombuffer(left.to_bytes(len(waiting) // 8 + 1, "little"), np.uint8)
     alone = np.flatnonzero(np.unpackbits(bits, bitorder="little")) - centre
     return np.sort(np.concatenate((np.array(kept, np.int64), alone)))
-
-
-def principal_axes(passages: Iterable[Float32], seed: int = 0) -> Float32:
-    """Return an orthogonal matrix A, float32 ``[d, d]``: the first columns of x A say most of x.
-
-    The columns are the eigenvectors of the sum of u u^T, largest eigenvalue first, u the unit
-    vectors of random spans, one that begins with each word (principal component analysis without
-    centring: a cosine is about 0, not about the mean). Of all orthogonal matrices A is the one with
-    which the first k columns keep most of these spans' energy, for each k.
-
-    Args:
-        passages: Word vectors, float32 ``[N, d]`` each.
-        seed: Seed of the spans' lengths.
-
-    Raises:
-        ValueError: There are fewer words than dimensions.
-    """
-    rng = np.random.default_rng(seed)
-    moment: np.ndarray[tuple[int, int], np.dtype[np.float64]] | None = None
-    count = 0
-    for words in passages:
-        starts = np.arange(len(words))
-        ends = np.minimum(starts + rng.integers(1, MAX_WORDS + 1, len(words)), len(words))
-        sums = prefix_sums(words)
-        spans = sums[ends] - sums[starts]
-        spans /= np.maximum(np.linalg.norm(spans, axis=1, keepdims=True), 1e-9)
-        moment = spans.T @ spans + (0 if moment is None else moment)
-        count += len(words)
-    if moment is None or count < len(moment):
-        raise ValueError(f"{count} words are too few to say what their dimensions hold.")
-    axes = np.linalg.eigh(moment)[1][:, ::-1]
-    # An eigenvector has no sign: the largest component is made positive.
-    signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(len(axes))])
-    return np.ascontiguousarray(axes * signs, dtype=np.float32)

@@ -1,6 +1,6 @@
 """The scan of mining: which passages have a span that reaches a phrase's threshold.
 
-Passages lie one after the other; a block of whole ones is compared with a block of phrases at once,
+Passages lie one after the other; a block of whole ones is compared with a batch of phrases at once,
 so that what is formed, ``[phrases, words]``, stays in the processor's cache.
 """
 
@@ -14,24 +14,22 @@ import numpy as np
 import numpy.typing as npt
 
 from slice_os.host import one_blas_thread
-from slice_os.spans.degrees import Weights
+from slice_os.spans.packed import PackedPassage, Uint8, present_norms
+from slice_os.spans.selection import Int64, Weights, piece_runs
 from slice_os.types import Float32, Int32
 
 BLOCK_WORDS = 4096
-BLOCK_PHRASES = 256
-MARGIN = 0.002
-"""Tolerance below the threshold: float32 prefix sums are not exact."""
-Int64 = npt.NDArray[np.int64]
-Uint8 = npt.NDArray[np.uint8]
-Asked = tuple[Float32, Float32]
+BATCH_PHRASES = 256
+TOLERANCE = 0.002
+"""How far below the threshold a cosine may be: float32 prefix sums are not exact."""
 
 
-class Block(NamedTuple):
+class PassageBlock(NamedTuple):
     """The words of some passages, N of them.
 
     `vectors` float32 ``[N, d]``; `inverse` float32 ``[L, N]``, 1 / norm of the spans that begin
     with each, by length, 0 where there is none; `phrase_inverse` the same of the phrase head,
-    ``[0, N]`` without one; `pieces` and `counts` their wordpieces (`records.Words`).
+    ``[0, N]`` without one; `pieces` and `counts` their wordpieces (`types.Words`).
     """
 
     vectors: Float32
@@ -40,21 +38,34 @@ class Block(NamedTuple):
     pieces: Int32
     counts: Uint8
 
+    @classmethod
+    def of(cls, passages: Sequence[PackedPassage]) -> PassageBlock:
+        """Return the words of some packed passages."""
+        return cls(
+            np.concatenate([one.vectors for one in passages]),
+            np.concatenate([present_norms(one.norms, one.exponent) for one in passages], axis=1),
+            np.concatenate(
+                [present_norms(one.phrase_norms, one.phrase_exponent) for one in passages], axis=1
+            ),
+            np.concatenate([one.pieces for one in passages]),
+            np.concatenate([one.counts for one in passages]),
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Aim:
+class PhraseBatch:
     """What spans are compared with: some phrases.
 
     Attributes:
         vectors: The unit vectors of the phrases, float32 ``[m, d]``.
         lengths: The span lengths that each is compared with.
         cosines: The least cosine that is to be shown, for each, float32 ``[m]``.
-        weights: How much the context counts, for each (`spans.degrees`).
+        weights: How much the context counts, for each (`spans.selection`).
         margins: By how much the cosine of a span's words alone may be above that of the phrase
             head, for each; none where nothing is encoded alone.
         pieces: The wordpieces of each, int32 ``[t]``.
-        asked: What the phrase head makes of the phrases (`PhraseHead.ask`); None: the vectors in
-            context are taken for its own.
+        head_queries: What the phrase head makes of the phrases (`PhraseHead.project`); None: the
+            vectors in context are taken for its own.
 
     Without `weights`, `margins` and `pieces` spans are compared by their vectors alone.
     """
@@ -65,11 +76,11 @@ class Aim:
     weights: Sequence[Weights] = ()
     margins: Float32 = field(default_factory=lambda: np.zeros(0, np.float32))
     pieces: Sequence[Int32] = ()
-    asked: Asked | None = None
+    head_queries: tuple[Float32, Float32] | None = None
 
 
-def reaching(
-    bounds: Int64, read: Callable[[int, int], Block], aim: Aim
+def scan_passages(
+    bounds: Int64, read: Callable[[int, int], PassageBlock], phrases: PhraseBatch
 ) -> Iterator[tuple[int, list[int]]]:
     """Yield (passage, phrases) where a span's cosine with the phrase may reach its threshold.
 
@@ -80,31 +91,31 @@ def reaching(
     Args:
         bounds: Which words are a passage's: ``bounds[p]`` to ``bounds[p + 1]``; ``[passages + 1]``.
         read: Returns the words of the passages `first` to `last`, half-open.
-        aim: The phrases and their thresholds.
+        phrases: The phrases and their thresholds.
     """
-    thresholds = aim.cosines - np.float32(MARGIN)
-    asked, table = aim.asked or (aim.vectors, None)
+    thresholds = phrases.cosines - np.float32(TOLERANCE)
+    head_vectors, piece_products = phrases.head_queries or (phrases.vectors, None)
     groups: dict[tuple[range, Weights, float], list[int]] = {}
-    weights = aim.weights or [Weights(0, 0)] * len(asked)
-    margins = aim.margins.tolist() or [0.0] * len(asked)
-    for k, group in enumerate(zip(aim.lengths, weights, margins, strict=True)):
+    weights = phrases.weights or [Weights(0, 0)] * len(head_vectors)
+    margins = phrases.margins.tolist() or [0.0] * len(head_vectors)
+    for k, group in enumerate(zip(phrases.lengths, weights, margins, strict=True)):
         groups.setdefault(group, []).append(k)
     parts = [
-        (*group, np.array(members[first : first + BLOCK_PHRASES]))
+        (*group, np.array(members[first : first + BATCH_PHRASES]))
         for group, members in groups.items()
-        for first in range(0, len(members), BLOCK_PHRASES)
+        for first in range(0, len(members), BATCH_PHRASES)
     ]
     for first, last in _blocks(bounds):
         block = read(first, last)
         starts = bounds[first : last + 1] - bounds[first]
-        reached = _verbatim(block, starts, aim.pieces, len(aim.vectors))
-        static = None if table is None else _static(block, table)
+        reached = _verbatim(block, starts, phrases.pieces, len(phrases.vectors))
+        static = None if piece_products is None else _static(block, piece_products)
         with one_blas_thread():
             for window, share, margin, members in parts:
-                context = aim.vectors[members] @ block.vectors.T, block.inverse
+                context = phrases.vectors[members] @ block.vectors.T, block.inverse
                 head = context
                 if static is not None:
-                    by_head = asked[members] @ block.vectors.T
+                    by_head = head_vectors[members] @ block.vectors.T
                     by_head += static[members]
                     head = by_head, block.phrase_inverse
                 best = _best(context, head, starts, window, share, margin)
@@ -113,31 +124,38 @@ def reaching(
             yield first + passage, np.flatnonzero(reached[:, passage]).tolist()
 
 
-def _static(block: Block, table: Float32) -> Float32:
+def _static(block: PassageBlock, piece_products: Float32) -> Float32:
     """Return the products of the phrases with the words' static vectors, ``[m, N]``."""
-    found = np.zeros((len(table), len(block.counts)), np.float32)
+    found = np.zeros((len(piece_products), len(block.counts)), np.float32)
     held = np.flatnonzero(block.counts)
     if len(held):
         counts = block.counts[held].astype(np.int64)
-        found[:, held] = np.add.reduceat(table[:, block.pieces], np.cumsum(counts) - counts, axis=1)
+        found[:, held] = np.add.reduceat(
+            piece_products[:, block.pieces], np.cumsum(counts) - counts, axis=1
+        )
     return found
 
 
-Scored = tuple[Float32, Float32]
+ScoresAndNorms = tuple[Float32, Float32]
 """The words' scores ``[m, N]`` and the inverse norms of their spans ``[L, N]``, of one head."""
 
 
 def _best(
-    context: Scored, head: Scored, starts: Int64, lengths: range, weights: Weights, margin: float
+    context: ScoresAndNorms,
+    head: ScoresAndNorms,
+    starts: Int64,
+    lengths: range,
+    weights: Weights,
+    margin: float,
 ) -> Float32:
     """Return the most that the cosine of each passage's best span may be, ``[m, passages]``."""
     count = context[0].shape[1]
     sums = [_prefix(scores) for scores, _ in (context, head)]
     best = np.full((len(context[0]), count), -np.inf, np.float32)
 
-    def cosines(one: int, length: int, first: int) -> Float32:
-        spans: Float32 = sums[one][:, length:] - sums[one][:, :first]
-        spans *= (context, head)[one][1][length - 1, :first]
+    def cosines(of_head: int, length: int, first: int) -> Float32:
+        spans: Float32 = sums[of_head][:, length:] - sums[of_head][:, :first]
+        spans *= (context, head)[of_head][1][length - 1, :first]
         return spans
 
     def likely(in_context: Float32, by_head: Float32) -> Float32:
@@ -170,7 +188,7 @@ def _prefix(scores: Float32) -> Float32:
 
 
 def _verbatim(
-    block: Block, starts: Int64, phrases: Sequence[Int32], count: int
+    block: PassageBlock, starts: Int64, phrases: Sequence[Int32], count: int
 ) -> npt.NDArray[np.bool_]:
     """Tell which passages hold the wordpieces of which phrases, bool ``[count, passages]``."""
     found = np.zeros((count, len(starts) - 1), bool)
@@ -180,16 +198,6 @@ def _verbatim(
     for k, pieces in enumerate(phrases):
         words = owner[piece_runs(block.pieces, pieces)]
         found[k, starts.searchsorted(words, side="right") - 1] = True
-    return found
-
-
-def piece_runs(pieces: Int32, sought: Int32) -> Int64:
-    """Return where a run of wordpieces begins in others, int64 ``[n]``."""
-    if not len(sought) or len(pieces) < len(sought):
-        return np.zeros(0, np.int64)
-    found = np.flatnonzero(pieces[: len(pieces) - len(sought) + 1] == sought[0])
-    for place, piece in enumerate(sought[1:].tolist(), start=1):
-        found = found[pieces[found + place] == piece]
     return found
 
 

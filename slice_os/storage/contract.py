@@ -98,6 +98,8 @@ class Reader(ABC):
 
     location: str
     meta: IndexMeta
+    ranks_at_once: int = 100
+    """Candidates whose words are read at once where a search goes on through the ranks: 20 MB."""
 
     @abstractmethod
     def status(self) -> IndexStatus:

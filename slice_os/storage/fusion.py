@@ -19,7 +19,7 @@ Scores = Mapping[Ref, float]
 Number = TypeVar("Number", float, npt.NDArray[np.float64])
 
 LATE = 0.3
-"""The share of late interaction in a dense score (`spans.late_interaction`), unless a search says
+"""The share of late interaction in a dense score (`spans.late_interactions`), unless a search says
 otherwise: chosen on SciFact, CISI and passages that say a sentence of STS-B dev."""
 SATURATION_PIVOT = 10.0
 """The BM25 score that counts one half (k in s / (s + k))."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from slice_os.encoders import EncoderInfo
 from slice_os.errors import EncoderMismatchError
-from slice_os.spans import Aim, PackedPassage
+from slice_os.spans import PackedPassage, PhraseBatch
 from slice_os.text.filters import Condition
 from slice_os.types import Float32, Metadata, Passage, Plain
 
@@ -147,13 +147,13 @@ class MiningQuery:
     """Phrases, and how near to one of them a span has to be.
 
     Attributes:
-        aim: The phrases and their thresholds.
+        phrases: The phrases and their thresholds.
         filters: What the passages have to meet.
         graph: Let an approximate index say which passages to read, by their vectors in context
             alone, where there is one; else every word is read.
     """
 
-    aim: Aim
+    phrases: PhraseBatch
     filters: Sequence[Condition] = ()
     graph: bool = False
 

@@ -111,11 +111,11 @@ def _any_of(name: str, value: object) -> Filter:
     values = list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
     if not values:
         raise QueryError(f"The filter on {name!r} is a list without values: leave it out.")
-    if any(one is None for one in values):
+    if None in values:
         raise QueryError(
             f"The filter on {name!r} is None, which is no value: leave it out, or name a value."
         )
-    return either(Filter(name, "=", _text(one)) for one in values)
+    return either(Filter(name, "=", _text(member)) for member in values)
 
 
 def either(filters: Iterable[Filter]) -> Filter:
@@ -126,9 +126,9 @@ def either(filters: Iterable[Filter]) -> Filter:
 
 def _parse(text: str) -> Filter:
     parts = [_parse_one(part) for part in _OR.split(text)]
-    if len(parts) == 1 or None in parts:  # a value may hold the word
+    if None in parts:  # a value may hold the word
         parts = [_parse_one(text)]
-    conditions = [one for one in parts if one is not None]
+    conditions = [condition for condition in parts if condition is not None]
     if not conditions:
         raise QueryError(
             f"The filter {text!r} is not understood: write field=value, or field>=value for a "
@@ -136,26 +136,26 @@ def _parse(text: str) -> Filter:
             "several of these with 'or' between them."
         )
     # Each is one of several, those of its own included.
-    return either(replace(one, others=()) for part in conditions for one in (part, *part.others))
+    every = [each for condition in conditions for each in (condition, *condition.others)]
+    return either(replace(each, others=()) for each in every)
 
 
 def _parse_one(text: str) -> Filter | None:
     text = text.strip()
-    if not text or _HALF.search(text):
+    if _HALF.search(text):
         return None
-    if found := _OPERATOR.search(text):
-        field, op, value = text[: found.start()].strip(), found[0], text[found.end() :].strip()
-        if field and "!" not in field:
-            return None if value[:1] in tuple("=<>~") else _compared(field, op, value)
-        return None
-    if found := _WORDED.search(text):
+    if found := _OPERATOR.search(text) or _WORDED.search(text):
         field, value = text[: found.start()].strip(), text[found.end() :].strip()
-        if not (field and value):
+        op = found[0].strip()
+        if op in OPERATORS:
+            is_typo = not field or "!" in field or value[:1] in tuple("=<>~")
+            return None if is_typo else _compared(field, op, value)
+        if not field or not value:
             return None
-        if found[1] == "in":
-            return _any_of(field, [one.strip() for one in value.split(",")])
-        return Filter(field, "prefix", value)
-    field, *last = text.rsplit(None, 1)
+        if op == "in":
+            return _any_of(field, [member.strip() for member in value.split(",")])
+        return Filter(field, op, value)
+    field, *last = text.rsplit(None, 1) or [""]
     return Filter(field, "exists", "") if last == ["exists"] else None
 
 

@@ -14,7 +14,7 @@ from opensearchpy import OpenSearch
 from slice_os.cli.main import main
 from slice_os.encoders import encoder_info
 from slice_os.operate.doctor import doctor
-from slice_os.spans import Aim, cover
+from slice_os.spans import PhraseBatch, cover
 from slice_os.storage import IndexMeta
 from slice_os.storage.cluster import check
 from slice_os.storage.cluster import passages as documents
@@ -220,7 +220,7 @@ def test_the_graph_names_every_match_however_coarse_the_passages(client, backend
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     count = len(vectors)
     cosines, lengths = np.full(count, 0.8, np.float32), [range(1, 21)] * count
-    query = MiningQuery(Aim(vectors, lengths, cosines))
+    query = MiningQuery(PhraseBatch(vectors, lengths, cosines))
     scan = Scan(backend.cluster, SETTINGS, query, lambda _: None)
     assert scan.tolerance < SETTINGS.tolerance
 

@@ -36,10 +36,7 @@ def test_only_the_command_line_asks_and_quiets():
         if file.relative_to(PACKAGE).parts[0] not in ("cli", *lab)
         and any(name in file.read_text() for name in ours)
     }
-    assert found == {
-        "calibration/thresholds.py",
-        "corpus/formats/delimited.py",  # of an instance of the module of its own
-    }
+    assert found == {"corpus/formats/delimited.py"}  # of an instance of the module of its own
 
 
 def test_reading_leaves_the_limits_and_filters_of_the_process(tmp_path):

@@ -74,3 +74,11 @@ def naive_degree(text, vector, lengths):
         for i in range(len(vectors) - n + 1)
     )
     return degree(best)
+
+
+def late_interaction(query, words):
+    """Return the sum of the shares of a query's words, each times its best cosine."""
+    wide = words.astype(np.float64)
+    units = wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1e-12)
+    nearest = (query.vectors @ units.T).max(axis=1, initial=-1)
+    return float(query.shares @ nearest)

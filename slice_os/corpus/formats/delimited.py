@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from csv import Error as SniffedError
 from csv import Sniffer
 from importlib.util import find_spec, module_from_spec
+from itertools import chain
 from typing import Any, BinaryIO, TextIO
 
 from slice_os.corpus.encodings import BROKEN, open_text
@@ -62,14 +63,11 @@ def _cells(lines: _Lines, separator: str, encoding: str) -> Iterator[Cells]:
         except StopIteration:
             return
         except csv.Error as exc:
-            problem = f"is not CSV (from line {line} to {reader.line_num}): {exc}"
-            yield Cells(line, [], problem)
-            continue
-        if not values:
+            yield Cells(line, [], f"is not CSV (from line {line} to {reader.line_num}): {exc}")
             continue
         if any(BROKEN in value for value in values):
             yield Cells(line, [], f"holds bytes that are not {encoding} (line {line})")
-        else:
+        elif values:
             yield Cells(line, values)
 
 
@@ -77,17 +75,15 @@ class _Lines(Iterator[str]):
     """The lines of a file, as many as a row may have: a quote may never be closed."""
 
     def __init__(self, text: TextIO) -> None:
-        self._text = text
+        self.first = text.readline(ROW_CHARACTERS + 1)
+        self._lines = chain([self.first], iter(lambda: text.readline(ROW_CHARACTERS + 1), ""))
         self.length = 0
-        self.first = self._waiting = text.readline(ROW_CHARACTERS + 1)
 
     def __next__(self) -> str:
-        line, self._waiting = self._waiting or self._text.readline(ROW_CHARACTERS + 1), ""
+        line = next(self._lines)
         self.length += len(line)
         if self.length > ROW_CHARACTERS:
             raise CorpusError(f"{too_long('row')}; what follows it is not read")
-        if not line:
-            raise StopIteration
         return line.replace("\0", " ")
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from io import TextIOWrapper
+from itertools import count
 from typing import Any, BinaryIO
 
 from slice_os.corpus.encodings import BROKEN, open_text
@@ -52,20 +53,18 @@ def parse(stream: BinaryIO) -> Iterator[Row]:
         values = _Values(text)
         first = values.peek()
         if first == "[":
-            values.start += 1
             for number, value in enumerate(values.members(), start=1):
                 yield _row(number, value)
-            values.start += 1
         elif first == "{":
             value = values.next()
-            if values.peek() != "{":
-                yield from _of_object(value)
-            else:  # JSON Lines by another name
+            if values.peek() == "{":  # JSON Lines by another name
                 yield _row(1, value)
-                number = 1
-                while values.peek() == "{":
-                    number += 1
+                for number in count(2):
+                    if values.peek() != "{":
+                        break
                     yield _row(number, values.next())
+            else:
+                yield from _of_object(value)
         else:
             raise CorpusError("is no JSON array or object")
         if following := values.peek():
@@ -77,41 +76,41 @@ class _Values:
 
     def __init__(self, text: TextIOWrapper) -> None:
         self._text, self._decoder = text, json.JSONDecoder()
-        self._held, self.start, self._ended = "", 0, False
+        self._held, self._start, self._ended = "", 0, False
 
     def peek(self) -> str:
         """Return the next character that is no space, empty at the end."""
         while True:
-            if space := _SPACE.match(self._held, self.start):
-                self.start = space.end()
-            if self.start < len(self._held) or self._ended:
-                return self._held[self.start : self.start + 1]
+            if space := _SPACE.match(self._held, self._start):
+                self._start = space.end()
+            if self._start < len(self._held) or self._ended:
+                return self._held[self._start : self._start + 1]
             self._read(_AT_ONCE)
 
     def _read(self, size: int) -> None:
         more = self._text.read(size)
-        self._held, self.start = self._held[self.start :] + more, 0
-        self._ended = not more
+        self._held, self._start, self._ended = self._held[self._start :] + more, 0, not more
 
     def members(self) -> Iterator[Any]:
-        """Yield the values up to the end of an array."""
+        """Yield the values of the array that begins here."""
+        self._start += 1
         while self.peek() != "]":
             yield self.next()
-            following = self.peek()
-            if following == ",":
-                self.start += 1
+            if (following := self.peek()) == ",":
+                self._start += 1
             elif following != "]":
                 raise CorpusError(f"is not JSON: an array goes on with {following!r}")
+        self._start += 1
 
     def next(self) -> Any:
         """Return the value that begins here."""
         self.peek()
         while True:
-            size = len(self._held) - self.start
-            if size > ROW_CHARACTERS or is_dense(self._held, self.start):
+            size = len(self._held) - self._start
+            if size > ROW_CHARACTERS or is_dense(self._held, self._start):
                 raise CorpusError(f"{too_long('document')}; what follows it is not read")
             try:
-                value, end = self._decoder.raw_decode(self._held, self.start)
+                value, end = self._decoder.raw_decode(self._held, self._start)
             except json.JSONDecodeError as exc:
                 if self._ended:
                     raise CorpusError(f"is not JSON: {exc.msg}") from exc
@@ -119,9 +118,9 @@ class _Values:
                 raise CorpusError(f"is not usable JSON: {exc}") from exc
             else:
                 if end < len(self._held) or self._ended:  # else a number may go on
-                    broken = BROKEN in self._held[self.start : end]
-                    self.start = end
-                    return _BROKEN if broken else value
+                    is_broken = BROKEN in self._held[self._start : end]
+                    self._start = end
+                    return _BROKEN if is_broken else value
             self._read(max(size, _AT_ONCE))
 
 
@@ -143,22 +142,22 @@ def _of_object(value: Any, depth: int = 0) -> Iterator[Row]:
     if value is _BROKEN or any(name.lower() in TEXT_FIELDS for name in value):
         yield _row(1, value)
         return
+    inner = [(name, held) for name, held in value.items() if isinstance(held, list | dict)]
+    name, held = inner[0] if len(inner) == 1 else ("", None)
     if _are_objects([*value.values()]):
-        for number, (key, one) in enumerate(value.items(), start=1):
-            yield _row(number, one, key)
-        return
-    held = {name: one for name, one in value.items() if isinstance(one, list | dict)}
-    if len(held) == 1:
-        ((name, one),) = held.items()
-        talks = name.lower() in LISTS and isinstance(one, list) and any(map(_is_turn, one))
-        if isinstance(one, list) and _are_objects(one) and not talks:
-            for number, item in enumerate(one, start=1):
-                yield _row(number, item)
-            return
-        if isinstance(one, dict) and depth < _DEEPEST and _holds_lists(one):
-            yield from _of_object(one, depth + 1)
-            return
-    yield _row(1, value)
+        for number, (key, document) in enumerate(value.items(), start=1):
+            yield _row(number, document, key)
+    elif isinstance(held, list) and _are_objects(held) and not _is_talk(name, held):
+        for number, document in enumerate(held, start=1):
+            yield _row(number, document)
+    elif isinstance(held, dict) and depth < _DEEPEST and any(map(_are_objects, held.values())):
+        yield from _of_object(held, depth + 1)
+    else:
+        yield _row(1, value)
+
+
+def _is_talk(name: str, values: list[Any]) -> bool:
+    return name.lower() in LISTS and any(map(_is_turn, values))
 
 
 def _is_turn(value: Any) -> bool:
@@ -166,9 +165,5 @@ def _is_turn(value: Any) -> bool:
     return isinstance(value, dict) and turn_of(value) is not None
 
 
-def _holds_lists(value: dict[str, Any]) -> bool:
-    return any(isinstance(one, list) and _are_objects(one) for one in value.values())
-
-
-def _are_objects(values: list[Any]) -> bool:
-    return bool(values) and all(isinstance(one, dict) for one in values)
+def _are_objects(values: Any) -> bool:
+    return isinstance(values, list) and values != [] and all(isinstance(v, dict) for v in values)

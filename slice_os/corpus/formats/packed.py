@@ -91,9 +91,9 @@ class _Reader:
         self._markup = markup
         self.lines: list[str] = []
         self._left_out = self._in_text = 0
-        self._open: list[list[str]] = []
+        self._paragraphs: list[list[str]] = []
         self._rows: list[list[str]] = []
-        self._title = False
+        self._is_title = False
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         local = name.rpartition(" ")[2]
@@ -101,57 +101,50 @@ class _Reader:
             self._left_out += 1
             return
         if local in self._markup.paragraphs or local in self._markup.headings:
-            self._open.append([])
+            self._paragraphs.append([])
         if local in self._markup.texts:
             self._in_text += 1
         elif local in self._markup.rows:
             self._rows.append([])
-        elif local == "ph":
-            self._title = attributes.get("type", "") in _TITLES
-        elif local == "sp":
-            self._title = False
-        elif self._open:
-            if local == "s":
-                count = next((n for key, n in attributes.items() if key.endswith(" c")), "1")
-                self._open[-1].append(" " * min(int(count), 100) if count.isdigit() else " ")
-            elif local in _SPACES:
-                self._open[-1].append(_SPACES[local])
+        elif local in ("ph", "sp"):  # a placeholder of a shape, which begins with it
+            self._is_title = attributes.get("type", "") in _TITLES
+        elif self._paragraphs and local == "s":
+            count = next((n for key, n in attributes.items() if key.endswith(" c")), "1")
+            self._paragraphs[-1].append(" " * min(int(count), 100) if count.isdigit() else " ")
+        elif self._paragraphs:
+            self._paragraphs[-1].append(_SPACES.get(local, ""))
 
     def data(self, text: str) -> None:
-        if self._open and not self._left_out and (self._in_text or not self._markup.texts):
-            self._open[-1].append(text)
+        if self._paragraphs and not self._left_out and (self._in_text or not self._markup.texts):
+            self._paragraphs[-1].append(text)
 
     def end(self, name: str) -> None:
+        local = name.rpartition(" ")[2]
+        is_heading = local in self._markup.headings
         if self._left_out:
             self._left_out -= 1
             return
-        local = name.rpartition(" ")[2]
-        if local in self._markup.texts:
-            self._in_text -= 1
-        if local in self._markup.paragraphs or local in self._markup.headings:
-            self._add(" ".join("".join(self._open.pop()).split()), local)
+        self._in_text -= local in self._markup.texts
+        if is_heading or local in self._markup.paragraphs:
+            line = " ".join("".join(self._paragraphs.pop()).split())
         elif local in self._markup.rows:
-            self._add(" ".join(self._rows.pop()), local)
-
-    def _add(self, line: str, local: str) -> None:
-        if not line:
-            return
-        if self._rows:
-            self._rows[-1].append(line)
-        elif local in self._markup.headings or self._title:
-            self.lines += ["", line, ""]
+            line = " ".join(self._rows.pop())
         else:
-            self.lines.append(line)
+            return
+        if line and self._rows:
+            self._rows[-1].append(line)
+        elif line:
+            self.lines += ["", line, ""] if is_heading or self._is_title else [line]
 
 
-def completed(text: str, found: Sequence[str]) -> list[str]:
-    """Return those of the lines `found` that a text does not say, however it is spaced."""
-    said, place, lacking = _letters(text), 0, []
-    for line in found:
+def completed(text: str, lines: Sequence[str]) -> list[str]:
+    """Return those of some lines that a text does not say, however it is spaced."""
+    letters, place, lacking = _letters(text), 0, []
+    for line in lines:
         wanted = _letters(line)
-        at = said.find(wanted, place)
+        at = letters.find(wanted, place)
         if at < 0:
-            at = said.find(wanted)
+            at = letters.find(wanted)
         if at < 0:
             lacking.append(line)
         else:

@@ -29,7 +29,8 @@ _ENDED = re.compile(r"[.!?:;…][\"'”’)\]»]*$")
 _HYPHENS = ("-", "\u00ad", "\u2010")
 _MARKS = ".,;:!?()[]\"'“”‘’"
 _FIRST_WORD = re.compile(r"\w+")
-_RUN = re.compile(r"\S+")
+_WORD = re.compile(r"\S+")
+_NUMBERS = re.compile(r"\d+|\b[ivxl]+\b")
 _HYPHENATED = ("\ufffe", "\x02")
 """What PDFium has for a hyphen at the end of a line, and that end."""
 _LINE_END = re.compile(r"\r\n?|\n|[\ufffe\x02]")
@@ -47,21 +48,20 @@ class Line(NamedTuple):
 
 def page_lines(page: Any) -> list[Line]:
     """Return the lines of a page of pypdfium2's in the order they are read."""
-    with closing(page.get_textpage()) as found:
-        parts = [_parts(found, start, line) for start, line in _lines(found.get_text_range())]
-    begins = [part.x for line in parts for part in line]
-    columns = _columns(begins)
-    lines = [one for line in parts for one in _cells(line, columns)]
+    with closing(page.get_textpage()) as text:
+        parts = [_parts(text, start, line) for start, line in _lines(text.get_text_range())]
+    columns = _columns([part.x for line in parts for part in line])
+    lines = [cell for line in parts for cell in _cells(line, columns)]
     return _in_order(lines, columns) if len(columns) > 1 else lines
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield lines with where they begin; one that ends in a hyphenated word has a hyphen there."""
     start = 0
-    for found in _LINE_END.finditer(text):
-        hyphen = "-" if found[0] in _HYPHENATED else ""
-        yield start, text[start : found.start()] + hyphen
-        start = found.end()
+    for end in _LINE_END.finditer(text):
+        hyphen = "-" if end[0] in _HYPHENATED else ""
+        yield start, text[start : end.start()] + hyphen
+        start = end.end()
     yield start, text[start:]
 
 
@@ -69,17 +69,17 @@ def _parts(page: Any, start: int, line: str) -> list[Line]:
     """Return the parts of a line, apart where there is more space between words than a letter's."""
     parts: list[Line] = []
     before = (0.0, 0.0)
-    for found in _RUN.finditer(line):
+    for word in _WORD.finditer(line):
         # The last letter: a hyphen may have been put after it here.
-        last = start + found.end() - 1 - found[0].endswith("-")
-        first_left, bottom, first_right, top = page.get_charbox(start + found.start(), loose=True)
+        last = start + word.end() - 1 - word[0].endswith("-")
+        first_left, bottom, first_right, top = page.get_charbox(start + word.start(), loose=True)
         last_left, _, last_right, _ = page.get_charbox(max(last, start), loose=True)
         left, right = min(first_left, last_left), max(first_right, last_right)
         space = max(left - before[1], before[0] - right)  # some scripts run to the left
         if not parts or space > _APART * parts[-1].size:
-            parts.append(Line(left, bottom, top - bottom, found[0]))
+            parts.append(Line(left, bottom, top - bottom, word[0]))
         else:
-            parts[-1] = parts[-1]._replace(text=f"{parts[-1].text} {found[0]}")
+            parts[-1] = parts[-1]._replace(text=f"{parts[-1].text} {word[0]}")
         before = left, right
     return parts
 
@@ -97,21 +97,18 @@ def _columns(begins: Sequence[float]) -> list[float]:
 
 def _cells(parts: Sequence[Line], columns: Sequence[float]) -> Iterator[Line]:
     """Join the parts of a line, apart where another column begins within it."""
-    cell: list[Line] = []
+    cell: Line | None = None
     for part in parts:
-        indents = [part.x - x for x in columns if cell and x > cell[0].x + part.size]
-        if any(-1 <= indent < 3 * part.size for indent in indents):
-            yield from _joined(cell)
-            cell = []
-        if part.text.strip() or cell:
-            cell.append(part)
-    yield from _joined(cell)
-
-
-def _joined(parts: Sequence[Line]) -> Iterator[Line]:
-    text = " ".join(part.text for part in parts)
-    if text:
-        yield parts[0]._replace(size=max(part.size for part in parts), text=text)
+        if cell is None:
+            cell = part
+        elif any(x > cell.x + part.size and -1 <= part.x - x < 3 * part.size for x in columns):
+            yield cell
+            cell = part
+        else:
+            size = max(cell.size, part.size)
+            cell = cell._replace(size=size, text=f"{cell.text} {part.text}")
+    if cell is not None:
+        yield cell
 
 
 def _in_order(lines: list[Line], columns: Sequence[float]) -> list[Line]:
@@ -120,13 +117,14 @@ def _in_order(lines: list[Line], columns: Sequence[float]) -> list[Line]:
     if sum(a > b for a, b in pairwise(of)) < _FEW:
         return lines
     inside = [line.y for line, column in zip(lines, of, strict=True) if column]
-    top, bottom = max(inside), min(inside)
-    bands = [0 if line.y > top + 1 else 2 if line.y < bottom - 1 else 1 for line in lines]
-    keyed = zip(bands, of, lines, range(len(lines)), strict=True)
-    ordered = sorted(
-        (band, column if band == 1 else 0, -line.y, n) for band, column, line, n in keyed
-    )
-    return [lines[n] for *_, n in ordered]
+    top, bottom = max(inside) + 1, min(inside) - 1
+
+    def place(item: tuple[Line, int]) -> tuple[int, int, float]:
+        line, column = item
+        band = 0 if line.y > top else 2 if line.y < bottom else 1
+        return band, column if band == 1 else 0, -line.y
+
+    return [line for line, _ in sorted(zip(lines, of, strict=True), key=place)]
 
 
 def running_text(pages: Iterable[Sequence[Line]]) -> str:
@@ -136,38 +134,38 @@ def running_text(pages: Iterable[Sequence[Line]]) -> str:
     pages that return on others are said once, before the text; those that differ in numbers alone,
     such as the pages', not at all.
     """
-    running, lines = _without_running([list(page) for page in pages])
-    sizes = [round(line.size) for line in lines]
+    titles, lines = _without_running([list(page) for page in pages])
     lengths: dict[int, list[int]] = defaultdict(list)
     steps: dict[int, list[float]] = defaultdict(list)
-    for size, line in zip(sizes, lines, strict=True):
-        lengths[size].append(len(line.text))
-    for size, (a, b) in zip(sizes, pairwise(lines), strict=False):
-        if a.y > b.y and round(b.size) == size:
-            steps[size].append(a.y - b.y)
+    words: set[str] = set()
+    for line in lines:
+        lengths[round(line.size)].append(len(line.text))
+    for a, b in pairwise(lines):
+        if a.y > b.y and round(a.size) == round(b.size):
+            steps[round(a.size)].append(a.y - b.y)
     long = {size: sorted(found)[len(found) * 9 // 10] for size, found in lengths.items()}
     step = {size: median(found) for size, found in steps.items()}
-    words: set[str] = set()
-    rests = 0  # the first word of a line may be the rest of one
+    rests = False  # the first word of a line may be the rest of one
     for line in lines:
         words |= {word.strip(_MARKS).lower() for word in line.text.split()[rests:]}
-        rests = int(_is_hyphenated(line.text))
-    said = [f"{title}\n\n" for title in running]
-    for size, (a, b) in zip(sizes, pairwise(lines), strict=False):
-        end = _end(a, b, len(a.text) >= _FULL * long[size], step.get(size, 0.0))
-        text = a.text
+        rests = _is_hyphenated(line.text)
+    pieces = [f"{title}\n\n" for title in titles]
+    for a, b in pairwise(lines):
+        size, text = round(a.size), a.text
+        end = _end(a, b, len(text) >= _FULL * long[size], step.get(size, 0.0))
         if end == " " and _is_hyphenated(text) and b.text[:1].islower():
-            rest = _FIRST_WORD.match(b.text)
-            cut = text[text.rfind(" ") + 1 : -1].strip(_MARKS).lower()
-            if not _is_compound(cut, rest[0].lower() if rest else "", words):
-                text = text[:-1]
             end = ""
-        said += [text, end]
-    return "".join([*said, *(line.text for line in lines[-1:])])
+            if not _is_compound(text, b.text, words):
+                text = text[:-1]
+        pieces += [text, end]
+    return "".join([*pieces, *(line.text for line in lines[-1:])])
 
 
-def _is_compound(first: str, second: str, words: set[str]) -> bool:
+def _is_compound(line: str, following: str, words: set[str]) -> bool:
     """Tell whether a hyphen at the end of a line belongs to a word, by the others of the text."""
+    rest = _FIRST_WORD.match(following)
+    first = line[line.rfind(" ") + 1 : -1].strip(_MARKS).lower()
+    second = rest[0].lower() if rest else ""
     if f"{first}-{second}" in words:
         return True
     return f"{first}{second}" not in words and first in words and second in words
@@ -197,24 +195,20 @@ def _end(a: Line, b: Line, full: bool, step: float) -> str:
 
 def _without_running(pages: list[list[Line]]) -> tuple[list[str], list[Line]]:
     """Return the running titles, and all other lines."""
-
-    def edges(page: list[Line]) -> set[Line]:
-        by_height = sorted(page, key=lambda line: -line.y)
-        return {*by_height[:_EDGE], *by_height[-_EDGE:]}
-
-    def likeness(line: Line) -> str:
-        return re.sub(r"\d+|\b[ivxl]+\b", "#", line.text.lower())
-
-    found = Counter(like for page in pages for like in {likeness(one) for one in edges(page)})
+    edges: list[dict[Line, str]] = []  # the lines at the edges of each page, without their numbers
+    for page in pages:
+        lines = sorted(page, key=lambda line: -line.y)
+        lines = lines[:_EDGE] + lines[-_EDGE:]
+        edges.append({line: _NUMBERS.sub("#", line.text.lower()) for line in lines})
+    counts = Counter(text for edge in edges for text in {*edge.values()})
     often = max(2, _OFTEN * len(pages))
-    running = {like for like, count in found.items() if count >= often}
     titles: dict[str, set[str]] = defaultdict(set)
     kept: list[Line] = []
-    for page in pages:
-        around = edges(page)
+    for page, edge in zip(pages, edges, strict=True):
         for line in page:
-            if line in around and likeness(line) in running:
-                titles[likeness(line)].add(line.text)
+            text = edge.get(line, "")
+            if counts[text] >= often:
+                titles[text].add(line.text)
             else:
                 kept.append(line)
     return [text for texts in titles.values() if len(texts) == 1 for text in texts], kept

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
 from slice_os.corpus.encodings import decode
 from slice_os.corpus.formats.base import Parsed
-from slice_os.corpus.rows import clean_value
+from slice_os.corpus.rows import clean, clean_value
 
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _MARK = re.compile(r" {0,3}#{1,6}[ \t]")
@@ -18,7 +20,7 @@ _FRONT = re.compile(r"(---|\+\+\+)[ \t]*\r?\n")
 _LONGEST_FRONT = 1 << 16
 _PICTURE = re.compile(r"data:[\w/+.-]{1,99};base64,[A-Za-z0-9+/=]+")
 _UNDER = re.compile(r"([=\-~^\"'`#*+])\1{2,}[ \t]*")
-_SAYS = {"author": "author", "authors": "author", "creator": "author", "date": "date"}
+_FIELDS = {"author": "author", "authors": "author", "creator": "author", "date": "date"}
 
 
 def parse_plain(data: bytes) -> Parsed:
@@ -34,13 +36,11 @@ def parse_markdown(data: bytes) -> Parsed:
     in it are none of its words: blanks stand in their place.
     """
     text, broken, guess = decode(data)
-    said, end = _front_matter(text)
+    about, end = _front_matter(text)
     shown = _blank(text[:end]) + _PICTURE.sub(lambda found: _blank(found[0]), text[end:])
-    title = said.pop("title", None)
-    about = {_SAYS.get(name.lower(), name): value for name, value in said.items()}
-    return Parsed(
-        shown, str(title) if title else _title(shown), broken, guess=guess, metadata=about
-    )
+    title = about.pop("title", None)
+    metadata = {_FIELDS.get(name.lower(), name): value for name, value in about.items()}
+    return Parsed(shown, str(title or _heading(shown)), broken, guess=guess, metadata=metadata)
 
 
 def parse_asciidoc(data: bytes) -> Parsed:
@@ -58,14 +58,14 @@ def parse_rst(data: bytes) -> Parsed:
     return _titled(data, _underlined)
 
 
-def _titled(data: bytes, title: Any) -> Parsed:
+def _titled(data: bytes, title: Callable[[list[str]], str]) -> Parsed:
     text, broken, guess = decode(data)
     return Parsed(text, title(text.splitlines()), broken, guess=guess)
 
 
 def _after_mark(lines: list[str], mark: str) -> str:
-    found = (line for line in lines if line.lower().startswith(mark))
-    return next(found, "")[len(mark) :].strip()
+    marked = (line for line in lines if line.lower().startswith(mark))
+    return next(marked, "")[len(mark) :].strip()
 
 
 def _underlined(lines: list[str]) -> str:
@@ -75,12 +75,12 @@ def _underlined(lines: list[str]) -> str:
     return ""
 
 
-def _title(text: str) -> str:
+def _heading(text: str) -> str:
     fence = ""
     for line in text.splitlines():
-        found = _FENCE.match(line)
-        if found and (not fence or found[1] == fence):
-            fence = "" if fence else found[1]
+        mark = _FENCE.match(line)
+        if mark and fence in ("", mark[1]):
+            fence = "" if fence else mark[1]
         elif not fence and _MARK.match(line):
             # No pattern of all of it: one would try every way to divide a line of blanks.
             heading = line.strip().lstrip("#").strip(" \t")
@@ -103,41 +103,33 @@ def _front_matter(text: str) -> tuple[dict[str, Any], int]:
     if not begin:
         return {}, 0
     end = re.compile(rf"^{re.escape(begin[1])}[ \t]*$", re.M)
-    if not (found := end.search(text, begin.end(), _LONGEST_FRONT)):
+    found = end.search(text, begin.end(), _LONGEST_FRONT)
+    parse = _yaml if begin[1] == "---" else _toml
+    about = parse(text[begin.end() : found.start()]) if found else None
+    if not found or not isinstance(about, dict) or not about:  # else two lines around a text
         return {}, 0
-    source = text[begin.end() : found.start()]
-    said = _yaml(source) if begin[1] == "---" else _toml(source)
-    if not said:  # a line above a text, and one below it
-        return {}, 0
-    return {str(name): clean_value(_plain(value)) for name, value in said.items()}, found.end()
+    plain = json.loads(json.dumps(about, default=_as_text, skipkeys=True))
+    return {clean(name): clean_value(value) for name, value in plain.items()}, found.end()
 
 
-def _yaml(source: str) -> dict[Any, Any]:
+def _as_text(value: Any) -> str:
+    return str(value.isoformat() if hasattr(value, "isoformat") else value)
+
+
+def _yaml(source: str) -> Any:
     import yaml
 
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(source)):
-            return {}  # which may stand for any size
-        said = yaml.safe_load(source)
+            return None  # which may stand for any size
+        return yaml.safe_load(source)
     except (yaml.YAMLError, ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
+        return None
 
 
-def _toml(source: str) -> dict[Any, Any]:
+def _toml(source: str) -> Any:
     toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        return dict(toml.loads(source))
+        return toml.loads(source)
     except (ValueError, RecursionError):
-        return {}
-
-
-def _plain(value: Any) -> Any:
-    """Return a value of JSON: dates are texts."""
-    if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple | set):
-        return [_plain(one) for one in value]
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+        return None

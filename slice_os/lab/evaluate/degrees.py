@@ -13,12 +13,13 @@ import numpy.typing as npt
 from slice_os.calibration.gold import THRESHOLDS
 from slice_os.calibration.labels import NO, YES, Floats, Labels
 from slice_os.calibration.rows import field, read_rows
-from slice_os.calibration.thresholds import curve, load_stats, reached_at
+from slice_os.calibration.thresholds import curve, reached_at
 from slice_os.encoders import EncoderLike, open_encoder
 from slice_os.encoders.judge import Placed
 from slice_os.encoders.judges import JudgeLike, open_judge
 from slice_os.errors import EvaluationError
 from slice_os.lab.evaluate.scorers import SCORERS, Encoded
+from slice_os.lab.evaluate.significance import load_stats
 from slice_os.spans import degree
 from slice_os.types import Plain
 
@@ -171,7 +172,9 @@ def read_opposites(file: str | Path) -> tuple[list[str], list[str]]:
     """Return phrase, paraphrase and opposite of each row, one after the other, and their kinds."""
     texts, kinds = [], []
     for line, values in read_rows(file):
-        texts += [field(file, line, values, (one,)) for one in ("phrase", "paraphrase", "opposite")]
+        texts += [
+            field(file, line, values, (column,)) for column in ("phrase", "paraphrase", "opposite")
+        ]
         kinds.append(str(values.get("kind", "")))
     if not texts:
         raise EvaluationError(f"{file} holds no phrase: give a file with rows below its header.")

@@ -11,14 +11,13 @@ from typing import NamedTuple, cast
 import numpy as np
 import regex
 
-from slice_os.encoders import Encoder
-from slice_os.encoders.alone import AloneVectors
+from slice_os.encoders import Encoder, StandaloneVectors
 from slice_os.encoders.judge import Judge, Placed
 from slice_os.spans import (
     MAX_WORDS,
     VERBATIM,
+    EncodedQuery,
     PackedPassage,
-    Question,
     ScoredSpan,
     SpanTables,
     best_span,
@@ -26,7 +25,7 @@ from slice_os.spans import (
     enumerate_spans,
     full_range,
     length_window,
-    questions,
+    prepare_queries,
     span_cosines,
     span_norms,
     top_spans,
@@ -125,15 +124,19 @@ class Encoded:
         return span_cosines(scores, span_norms(vectors, self.lengths[-1]), lengths)
 
     @cached_property
-    def asking(self) -> list[Question]:
+    def asking(self) -> list[EncodedQuery]:
         """What the passages' spans are compared with, as in a search."""
         encoder = self.encoder
         rows = {query: row for row, query in enumerate(self.queries)}  # each query once
         vectors = self.asked[list(rows.values())]
         lengths = [length_window(max(1, count_words(query)), self.lengths[-1]) for query in rows]
-        head = encoder.head.ask(vectors) if encoder.head else None
+        head = encoder.head.project(vectors) if encoder.head else None
         of_query = dict(
-            zip(rows, questions(list(rows), vectors, lengths, head, encoder.pieces), strict=True)
+            zip(
+                rows,
+                prepare_queries(list(rows), vectors, lengths, head, encoder.pieces),
+                strict=True,
+            )
         )
         return [of_query[query] for query in self.queries]
 
@@ -164,9 +167,9 @@ class Encoded:
     def shown(self) -> list[ShownSpan]:
         """The span that a search shows of each passage: the best, encoded alone."""
         spans = [self.best(row, shown=True) for row in range(len(self.queries))]
-        alone = AloneVectors(self.encoder)
+        alone = StandaloneVectors(self.encoder)
         asked = alone.encode([question.text for question in self.asking]).astype(np.float64)
-        texts = [span[0].place_text(span[1][:2]) if span else "" for span in spans]
+        texts = [span[0].span_text(span[1][:2]) if span else "" for span in spans]
         vectors = alone.encode(texts)
         shown = []
         for row, span in enumerate(spans):
@@ -374,8 +377,8 @@ def find_words(passage: str, words: str) -> tuple[int, int] | None:
         escaped = r"\s+".join(map(regex.escape, target.split()))
         whole = rf"(?<!\w){escaped}(?!\w)"
         for pattern, flags in ((whole, 0), (whole, regex.IGNORECASE), (escaped, regex.IGNORECASE)):
-            if found := regex.search(pattern, passage, flags):
-                return found.span()
+            if match := regex.search(pattern, passage, flags):
+                return match.span()
     return None
 
 

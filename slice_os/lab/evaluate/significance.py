@@ -6,13 +6,13 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.calibration.thresholds import load_stats
-from slice_os.errors import EvaluationError
+from slice_os.errors import EvaluationError, needs
 
 RESAMPLES = 9999
 SEED = 0
@@ -20,6 +20,17 @@ FEWEST = 4
 """Williams' test has n - 3 degrees of freedom."""
 ROUNDING = 1e-6
 """Correlations of float32 scores differ by so much for no reason."""
+
+
+def load_stats(what: str = "Evaluating") -> ModuleType:
+    """Return scipy.stats; long work (`what`) calls this before it begins.
+
+    Raises:
+        MissingExtraError: scipy is not installed.
+    """
+    with needs(what, "evaluate"):
+        from scipy import stats
+    return stats
 
 
 @dataclass(frozen=True, slots=True)

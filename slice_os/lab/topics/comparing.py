@@ -118,14 +118,14 @@ def intrusion(described: Sequence[Sequence[str]], likeness: Likeness, seed: int)
     right = asked = 0
     for k, items in enumerate(described):
         known = set(items[:KNOWN])
-        others = [one for j, more in enumerate(described) if j != k for one in more[:SHOWN]]
+        others = [item for j, more in enumerate(described) if j != k for item in more[:SHOWN]]
         strangers = sorted(set(others) - known)
         if not strangers or len(items) < SHOWN:
             continue
         for stranger in rng.choice(strangers, DRAWS).tolist():
-            found = likeness([*items[:SHOWN], stranger]).astype(np.float64)
-            np.fill_diagonal(found, 0)
-            right += int(found.sum(axis=1).argmin()) == SHOWN
+            alike = likeness([*items[:SHOWN], stranger]).astype(np.float64)
+            np.fill_diagonal(alike, 0)
+            right += int(alike.sum(axis=1).argmin()) == SHOWN
             asked += 1
     return right / asked if asked else float("nan")
 

@@ -165,7 +165,7 @@ def occurrences(texts: Texts, items: Sequence[str]) -> dict[str, Int64]:
     text_of = np.repeat(np.arange(len(texts.bounds) - 1), np.diff(texts.bounds))
     order = np.argsort(texts.ids, kind="stable")
     begins = np.searchsorted(texts.ids[order], np.arange(len(texts.words) + 1))
-    found: dict[str, Int64] = {}
+    held: dict[str, Int64] = {}
     for item in dict.fromkeys(items):
         first, *more = (rows.get(word, -1) for word in item.split(" "))
         places = order[begins[first] : begins[first + 1]] if first >= 0 else order[:0]
@@ -173,8 +173,8 @@ def occurrences(texts: Texts, items: Sequence[str]) -> dict[str, Int64]:
             places = places[places + step < len(texts.ids)]
             follows = (texts.ids[places + step] == row) & texts.joined[places + step]
             places = places[follows]
-        found[item] = np.unique(text_of[places])
-    return found
+        held[item] = np.unique(text_of[places])
+    return held
 
 
 class _Runs(NamedTuple):

@@ -83,8 +83,8 @@ class RankingDistillation(Objective):
             if self._second and wanted.second:
                 other = similarities(self._second, queries, passages, like=goal)
                 goal = blended(goal, other, wanted.second)
-        found = _scores(student.encode(queries), words, queries)
-        return {"ranking": wanted.weight * matrix_loss(found, goal, wanted.temperature)}
+        scores = _scores(student.encode(queries), words, queries)
+        return {"ranking": wanted.weight * matrix_loss(scores, goal, wanted.temperature)}
 
     def losses(self, student: Student, rng: np.random.Generator) -> Mapping[str, Tensor]:
         """Return the weighted loss of runs of passages drawn with `rng`."""
@@ -145,9 +145,9 @@ class SpanDistillation(Objective):
             words = student.words(self._passages.draw(rng, wanted.passages))
             losses = {}
         spans = spans_of(rng, words.counts.tolist(), wanted.spans, wanted.short)
-        said = span_texts(words, spans)
+        texts_alone = span_texts(words, spans)
         inside = span_vectors(words, spans)
-        teacher = torch.from_numpy(self._teacher.encode(said)).to(inside)
+        teacher = torch.from_numpy(self._teacher.encode(texts_alone)).to(inside)
         if teacher.shape != inside.shape:
             raise TrainingError(
                 f"The teacher has {teacher.shape[1]} dimensions and the student {inside.shape[1]}: "
@@ -156,11 +156,11 @@ class SpanDistillation(Objective):
         goal, mix = teacher @ teacher.T, 0.0
         if self._second:
             mix = wanted.mix
-            goal = blended(goal, similarities(self._second, said, like=inside), mix)
+            goal = blended(goal, similarities(self._second, texts_alone, like=inside), mix)
         away = (1 - mix) * (1 - (inside * teacher).sum(dim=1)).mean()
-        chosen = rng.permutation(len(said))[: wanted.alone].tolist()
+        chosen = rng.permutation(len(texts_alone))[: wanted.alone].tolist()
         if chosen:
-            alone = student.encode([said[k] for k in chosen])
+            alone = student.encode([texts_alone[k] for k in chosen])
             losses["alone"] = wanted.anchor * (1 - (alone * teacher[chosen]).sum(dim=1)).mean()
             if mix:
                 away = away + mix * (1 - (inside[chosen] * alone).sum(dim=1)).mean()

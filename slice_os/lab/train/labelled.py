@@ -1,82 +1,23 @@
-"""Objectives with labels: triples, SLICE's and Phrase-BERT's, and pairs of known similarity."""
+"""Objectives with labels: SLICE's and Phrase-BERT's triples, and pairs of known similarity."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from slice_os.calibration.rows import numbered_lines
 from slice_os.errors import TrainingError
 from slice_os.exporters.pooled import WordVectors
 from slice_os.lab.train.losses import best_spans, in_batch_loss, slice_loss
 from slice_os.lab.train.recipe import Pairs, Slice, Triplets
-from slice_os.lab.train.sampling import FILLERS, Passages, ScoredPair, place
+from slice_os.lab.train.sampling import FILLERS, Passages, ScoredPair, TripleBatches, place
 from slice_os.lab.train.student import Objective, Student
 from slice_os.spans import length_window
 from slice_os.text import count_words
-
-
-class Triple(NamedTuple):
-    """A query, a passage that answers it, a passage that does not."""
-
-    query: str
-    positive: str
-    negative: str
-
-
-def read_triples(path: str | Path) -> Iterator[Triple]:
-    """Yield the triples of a file with rows ``query<TAB>positive<TAB>negative``.
-
-    A name that ends in ``.gz`` is unpacked. Rows are read as they are asked for, so memory does not
-    grow with the file. Errors come when the row that has them is asked for.
-
-    Raises:
-        EvaluationError: The file is missing, empty or not text.
-        TrainingError: A row has not three fields with text.
-    """
-    for number, row in numbered_lines(Path(path), newline="\n"):
-        fields = row.split("\t")
-        if len(fields) != 3 or not all(map(str.strip, fields)):
-            raise TrainingError(
-                f"{path}, line {number}, is not query<TAB>positive<TAB>negative, as in MS MARCO's "
-                "triples.train.small.tsv: correct it or remove it."
-            )
-        yield Triple(*map(str.strip, fields))
-
-
-class TripleBatches:
-    """A file's triples, `batch` at a time, in order and again from the start at its end."""
-
-    def __init__(self, path: Path, batch: int, process: int = 0, processes: int = 1) -> None:
-        """Open `path`; of so many processes that take batches this is number `process`."""
-        self._path = path
-        self._batch = batch
-        self._process, self._processes = process, processes
-        self._rows = read_triples(path)
-
-    def skip(self, batches: int) -> None:
-        """Leave out so many batches."""
-        for _ in range(batches):
-            self.take()
-
-    def take(self) -> list[Triple]:
-        """Return this process's share of as many rows as all processes take."""
-        rows = self._batch * self._processes
-        batch = list(islice(self._rows, rows))
-        while len(batch) < rows:
-            self._rows = read_triples(self._path)
-            batch += islice(self._rows, rows - len(batch))
-        # In one piece: a process that accumulates has the same triples side by side in a batch.
-        start = self._process * self._batch
-        return batch[start : start + self._batch]
-
 
 MASK = "[MASK]"
 """What stands for a phrase in a file of contexts."""

@@ -1,7 +1,7 @@
 """Candidates in a cluster, from the stored spans and BM25.
 
 The stored spans are a cover, so the cluster's degree of a passage is a little too low, by how much
-differs: `search.rerank` compares all spans of the best.
+differs: `engine.rerank` compares all spans of the best.
 """
 
 from __future__ import annotations

@@ -15,14 +15,14 @@ from slice_os.storage.cluster.check import add_complaints, check_documents, repa
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import JSON, Asker, dialect_of
 from slice_os.storage.cluster.generations import full_beside
-from slice_os.storage.cluster.mapping import read_meta, why_no_alias
+from slice_os.storage.cluster.mapping import named_index, read_meta
 from slice_os.storage.cluster.requests import Cluster
 from slice_os.storage.cluster.responses import (
     Amount,
-    Count,
     IndexDescription,
     IndexSettings,
     Shards,
+    ShardSegments,
     decoded,
     nested,
 )
@@ -97,24 +97,15 @@ def _examine_index(
     if not indexes:
         diagnosis.add_error(nothing_at(str(asker.address)))
         return
-    if name in indexes:
-        diagnosis.add_error(LocationError(why_no_alias(name, indexes[name])))
-        return
-    if len(indexes) > 1:
-        names = ", ".join(sorted(indexes))
-        diagnosis.add(
-            "error", f"{name} is an alias of several indexes: {names}", "let it name one."
-        )
-        return
-    ((index, description),) = indexes.items()
-    settings = description["settings"]["index"]
-    diagnosis.facts["generation"] = index
-    cluster = Cluster(asker.client, dialect_of(asker.client), index)
     try:
+        index, description = named_index(name, indexes)
+        diagnosis.facts["generation"] = index
+        cluster = Cluster(asker.client, dialect_of(asker.client), index)
         meta, layout = read_meta(index, description, cluster.dialect)
     except LocationError as exc:
         diagnosis.add_error(exc)
         return
+    settings = description["settings"]["index"]
     diagnosis.compare_encoder(meta, info)
     diagnosis.facts |= {
         "tolerance": layout.tolerance,
@@ -179,11 +170,11 @@ def _check_shards(asker: Asker, diagnosis: Diagnosis, index: str) -> None:
         )
     elif health:
         diagnosis.add("ok", "Every shard of the index is on a node.")
-    path, kind = f"indices/{index}/shards", dict[str, list[dict[str, Any]]]
-    shards = asker.get(f"/{index}/_stats/segments", kind, at=path, level="shards") or {}
-    copies = [copy for shard in shards.values() for copy in shard]
-    url = asker.client.url
-    most = max((decoded(copy, Count, url, "segments/count") for copy in copies), default=0)
+    # Of shards that are all away there are none.
+    path, kind = f"/{index}/_stats/segments", dict[str, ShardSegments]
+    indexes = asker.get(path, kind, at="indices", level="shards") or {}
+    shards = [shard for each in indexes.values() for shard in each.shards.values()]
+    most = max((copy.segments.count for shard in shards for copy in shard), default=0)
     if most > SEGMENTS:
         path = f"/{index}/_forcemerge?max_num_segments=1&wait_for_completion=false"
         diagnosis.add(

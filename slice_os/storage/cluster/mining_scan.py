@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from slice_os.spans import blocked, cosine, degree, reaching
+from slice_os.spans import PassageBlock, cosine, degree, scan_passages
 from slice_os.storage.cluster.candidates import STORED, stored_passage
 from slice_os.storage.cluster.filters import filter_clauses
 from slice_os.storage.cluster.queries import mining_query
@@ -67,11 +67,11 @@ class Scan:
         options = {"size": WORDS_PAGE, "_source": STORED, "track_total_hits": True}
         hits = self.cluster.search({"query": query, **options}, Hits[PassageHit], "hits")
         sample = [stored_passage(hit) for hit in hits.hits]
-        degrees = [degree(c) for c in self.query.aim.cosines.tolist()]
+        degrees = [degree(c) for c in self.query.phrases.cosines.tolist()]
         radii = [radius(each, self.tolerance, self._margin) for each in degrees]
         widened = np.array([cosine(least) for least in radii], np.float32)
         named = [len(phrases) for _, phrases in self._reaching(sample, widened)]
-        passages, count = hits.total.value, len(self.query.aim.vectors)
+        passages, count = hits.total.value, len(self.query.phrases.vectors)
         each = READ + COMPARED * count
         by_graph = each * len(named) + NAMED * sum(named)
         times = passages / max(len(sample), 1)
@@ -83,7 +83,7 @@ class Scan:
         Where one phrase names more than can be listed, every word is read instead.
         """
         named: dict[str, None] = {}  # in the order they were found
-        count = len(self.query.aim.vectors)
+        count = len(self.query.phrases.vectors)
         for first in range(0, count, PHRASES):
             phrases = range(first, min(first + PHRASES, count))
             lists = self._lists(phrases)
@@ -138,8 +138,8 @@ class Scan:
 
     def _radial(self, k: int, window: int) -> dict[str, Any]:
         body = mining_query(
-            self.query.aim.vectors[k],
-            degree(float(self.query.aim.cosines[k])),
+            self.query.phrases.vectors[k],
+            degree(float(self.query.phrases.cosines[k])),
             tolerance=self.tolerance,
             size=window,
             nearest=window,
@@ -163,7 +163,7 @@ class Scan:
             while (page := coming.result()) is not None:
                 coming = ahead.submit(next, pages, None)
                 stored = [stored_passage(hit) for hit in page]
-                yield from self._reaching(stored, self.query.aim.cosines)
+                yield from self._reaching(stored, self.query.phrases.cosines)
                 done += len(page)
                 # More may have been written since they were counted.
                 self.on_progress(begun + (1 - begun) * min(done / max(passages, 1), 1.0))
@@ -176,6 +176,10 @@ class Scan:
             return
         packed = [stored.packed for stored in passages]
         bounds = np.cumsum([0, *map(len, packed)])
-        aim = replace(self.query.aim, cosines=cosines)
-        for at, phrases in reaching(bounds, lambda i, j: blocked(packed[i:j]), aim):
+        batch = replace(self.query.phrases, cosines=cosines)
+
+        def read(first: int, last: int) -> PassageBlock:
+            return PassageBlock.of(packed[first:last])
+
+        for at, phrases in scan_passages(bounds, read, batch):
             yield passages[at], phrases

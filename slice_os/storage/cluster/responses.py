@@ -299,3 +299,15 @@ class PluginRow(Name):
     """A node, by its name, and a plugin that it has."""
 
     component: str
+
+
+class Segments(Struct):
+    """Of one copy of a shard."""
+
+    segments: Number
+
+
+class ShardSegments(Struct):
+    """Of the shards of an index."""
+
+    shards: dict[str, list[Segments]]

@@ -24,22 +24,19 @@ from slice_os.storage.local.generations import (
     live_number,
     numbers,
 )
-from slice_os.storage.local.read import LocalReader
 from slice_os.storage.local.write import LOCK, LocalWriter, in_use
 from slice_os.types import Reject
 
 __all__ = ["LocalBackend"]
 
 
-class LocalBackend(LocalReader, LocalGenerations, Backend):
+class LocalBackend(LocalGenerations, Backend):
     """An embedded index in a folder; see `Backend` for the contract. Threads may share it."""
 
     def __init__(self, root: Path, number: int | None = None) -> None:
         """Open the live generation of the index at `root`, or another, which exists."""
         self._was_opened_live = number is None
-        number = live_number(root) if number is None else number
-        LocalGenerations.__init__(self, root, number)
-        LocalReader.__init__(self, str(root), folder_of(root, number))
+        super().__init__(root, live_number(root) if number is None else number)
 
     @classmethod
     def open(cls, location: str, **options: Any) -> LocalBackend | None:

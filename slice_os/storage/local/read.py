@@ -16,7 +16,7 @@ from typing import TypeVar
 from weakref import WeakSet, finalize
 
 from slice_os.errors import LocationError
-from slice_os.spans import Block, reaching
+from slice_os.spans import PassageBlock, scan_passages
 from slice_os.storage.contract import (
     Candidate,
     IndexStatus,
@@ -54,6 +54,8 @@ PAGE = 1000
 
 class LocalReader(Reader):
     """Reads the index in a folder; see `Reader` for the contract. Threads may share it."""
+
+    ranks_at_once = 1000  # words are mapped: nothing is read until it is used
 
     def __init__(self, location: str, folder: Path) -> None:
         self.location, self._folder = location, folder
@@ -251,12 +253,12 @@ class LocalReader(Reader):
         left = Event()
 
         def reached(segment: Segment) -> list[tuple[int, list[int]]]:
-            def read(first: int, last: int) -> Block:
+            def read(first: int, last: int) -> PassageBlock:
                 if left.is_set():  # with thousands of phrases a segment takes seconds
                     raise CancelledError
                 return segment.block(first, last)
 
-            return list(reaching(segment.bounds, read, query.aim))
+            return list(scan_passages(segment.bounds, read, query.phrases))
 
         with self._mapped_state() as (database, segments), ExitStack() as stack:
             places = Places(segments)

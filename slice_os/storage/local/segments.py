@@ -23,8 +23,8 @@ import numpy.typing as npt
 from slice_os.errors import IndexDamagedError
 from slice_os.files import sync_folder
 from slice_os.spans import (
-    Block,
     PackedPassage,
+    PassageBlock,
     best_span,
     common_exponent,
     dequantize,
@@ -227,11 +227,11 @@ class Segment:
             int(self.phrase_exponent[0]),
         )
 
-    def block(self, first: int, last: int) -> Block:
+    def block(self, first: int, last: int) -> PassageBlock:
         """Return what mining reads of the passages `first` to `last`, half-open."""
         part = slice(int(self.bounds[first]), int(self.bounds[last]))
         pieces = slice(int(self.piece_bounds[first]), int(self.piece_bounds[last]))
-        return Block(
+        return PassageBlock(
             dequantize(self.vectors[part], self.scales[part]),
             present_norms(self.norms[:, part], int(self.exponent[0])),
             present_norms(self.phrase_norms[:, part], int(self.phrase_exponent[0])),

@@ -55,7 +55,7 @@ def file(tmp_path):
 
 
 def shown_cosine(query, in_context, by_words):
-    """Return the formula of slice_os.spans.degrees."""
+    """Return the formula of slice_os.spans.selection."""
     part = min(max((len(query.split()) - 4) / 3, 0), 1)
     share, offset = 0.9 - 0.4 * part, 0.2 + 0.1 * part
     return by_words + share * max(0, offset + (1 - offset) * in_context - by_words)

@@ -79,15 +79,10 @@ def test_a_graph_that_is_none(folder):
     refused(folder, "onnxruntime cannot load .* export the encoder again")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", '"x"', "{}", '{"format": "1"}', "\x00"])
+@pytest.mark.parametrize("text", [b"", b"{", b"[1]", b"{}", b'{"format": "1"}', b"\xff\xfe{}"])
 def test_a_broken_description(folder, text):
-    (folder / "encoder.json").write_text(text)
-    refused(folder, "encoder.json .* export it again")
-
-
-def test_a_description_that_is_not_text(folder):
-    (folder / "encoder.json").write_bytes(b"\xff\xfe{}")
-    refused(folder, "cannot be read as JSON")
+    (folder / "encoder.json").write_bytes(text)
+    refused(folder, "encoder.json describes no slice-os encoder .* export it again")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +100,7 @@ def test_a_description_that_is_not_text(folder):
 )
 def test_a_description_that_cannot_be(folder, changes):
     edit(folder, **changes)
-    refused(folder, "encoder.json (lacks or )?(mis)?states .* export it again")
+    refused(folder, "encoder.json (describes no|states) .* export it again")
 
 
 def test_a_newer_format(folder):

@@ -15,14 +15,14 @@ import pytest
 
 import slice_os
 from slice_os.errors import IndexDamagedError, IndexLockedError
-from slice_os.spans import Aim
+from slice_os.spans import PhraseBatch
 from slice_os.storage.contract import IndexMeta, MiningQuery
 from slice_os.storage.local import LocalBackend
 from slice_os.storage.local.check import examine
 from slice_os.storage.local.repair import repair
 from support.local import DIMENSION, SENTENCES, encode, put, put_passage, search, unit
 
-AIM = Aim(unit(1)[None], [range(1, 21)], np.zeros(1, np.float32))
+AIM = PhraseBatch(unit(1)[None], [range(1, 21)], np.zeros(1, np.float32))
 
 ADVICE = r"'slice-os doctor --repair --index .*' encodes what it held anew\.$"
 WORDS = sum(len(f"{sentence} Number 1.".split()) for sentence in SENTENCES)

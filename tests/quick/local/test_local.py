@@ -14,7 +14,7 @@ import pytest
 
 import slice_os
 from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError
-from slice_os.spans import Aim
+from slice_os.spans import PhraseBatch
 from slice_os.storage.contract import IndexMeta, MiningQuery
 from slice_os.storage.local import LocalBackend, compaction
 from slice_os.storage.local import write as writer
@@ -32,8 +32,8 @@ from support.local import (
     unit,
 )
 
-EVERYTHING = Aim(unit(1)[None], [range(1, 21)], np.array([-1], np.float32))
-NEAR = Aim(unit(1)[None], [range(1, 4)], np.zeros(1, np.float32))
+EVERYTHING = PhraseBatch(unit(1)[None], [range(1, 21)], np.array([-1], np.float32))
+NEAR = PhraseBatch(unit(1)[None], [range(1, 4)], np.zeros(1, np.float32))
 
 
 def test_a_document_is_replaced_whole_and_unchanged_passages_keep_their_vectors(index, folder):

@@ -9,10 +9,20 @@ import numpy as np
 import pytest
 
 from slice_os.engine.rerank import RANKS
-from slice_os.spans import Aim, degree, late_interaction, query_words, span_norms
+from slice_os.spans import PhraseBatch, degree, query_words, span_norms
 from slice_os.storage.contract import MiningQuery
 from slice_os.text.filters import parse_filters
-from support.local import DIMENSION, SENTENCES, candidates, encode, naive_degree, put, search, unit
+from support.local import (
+    DIMENSION,
+    SENTENCES,
+    candidates,
+    encode,
+    late_interaction,
+    naive_degree,
+    put,
+    search,
+    unit,
+)
 
 
 @pytest.mark.parametrize("lengths", [range(1, 21), range(3, 6), range(15, 21)])
@@ -195,7 +205,7 @@ def test_scan_yields_every_passage_that_reaches_and_counts_short_ones_whole(inde
         found = {
             (stored.passage.document, k)
             for stored, phrases in index.scan(
-                MiningQuery(Aim(vectors, windows, np.full(5, threshold, dtype=np.float32)))
+                MiningQuery(PhraseBatch(vectors, windows, np.full(5, threshold, dtype=np.float32)))
             )
             for k in phrases
         }

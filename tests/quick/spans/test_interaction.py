@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slice_os.spans import late_interaction, late_interactions, query_words
+from slice_os.spans import late_interactions, query_words
+
+
+def interactions(query, passages):
+    """Return the late interaction of a query with each of some passages."""
+    words = np.concatenate(passages).astype(np.float32)
+    bounds = np.cumsum([0, *map(len, passages)])
+    return late_interactions(query, words @ query.vectors.T, (words**2).sum(axis=1), bounds)
 
 
 def naive(query, passage):
@@ -36,27 +43,20 @@ def test_it_is_the_formula(seed):
     ]
     asked = query_words(query)
     expected = [naive(query, words) for words in passages]
-    assert [late_interaction(asked, words) for words in passages] == pytest.approx(
-        expected, abs=1e-5
-    )
-    together = np.concatenate(passages)
-    bounds = np.cumsum([0, *map(len, passages)])
-    products, squares = together @ asked.vectors.T, (together**2).sum(axis=1)
-    assert late_interactions(asked, products, squares, bounds) == pytest.approx(expected, abs=1e-5)
+    assert interactions(asked, passages) == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_word_against_the_query_does_not_count():
     query = np.array([[3, 0], [0, 2], [-1, 0]], np.float32)
     assert query_words(query).shares.tolist() == pytest.approx([0.6, 0.4, 0])
     only = np.array([[0, 5]], np.float32)
-    assert late_interaction(query_words(query), only) == pytest.approx(0.4)
+    assert interactions(query_words(query), [only]) == pytest.approx([0.4])
 
 
 def test_a_passage_without_words_or_direction_is_far_from_everything():
     query = query_words(np.eye(4, dtype=np.float32))
     words = [np.empty((0, 4)), np.eye(4), np.zeros((2, 4)), np.empty((0, 4))]
-    found = [late_interaction(query, one.astype(np.float32)) for one in words]
-    assert found == pytest.approx([-1, 1, 0, -1])
+    assert interactions(query, words) == pytest.approx([-1, 1, 0, -1])
 
 
 @pytest.mark.parametrize("vectors", [np.zeros((3, 4)), np.empty((0, 4)), [[1.0, 0], [-1.0, 0]]])

@@ -24,7 +24,7 @@ def best(vectors, query, lengths):
 @pytest.mark.parametrize(("block", "phrases"), [(1, 256), (40, 2), (4096, 256)])
 def test_every_passage_that_reaches_is_found_and_no_other(block, phrases, monkeypatch):
     monkeypatch.setattr(reach, "BLOCK_WORDS", block)
-    monkeypatch.setattr(reach, "BLOCK_PHRASES", phrases)
+    monkeypatch.setattr(reach, "BATCH_PHRASES", phrases)
     rng = np.random.default_rng(3)
     sizes = [1, 30, 2, 5, 44, 1, 3, 60, 7, 1]
     bounds = np.cumsum([0, *sizes])
@@ -36,8 +36,10 @@ def test_every_passage_that_reaches_is_found_and_no_other(block, phrases, monkey
     queries /= np.linalg.norm(queries, axis=1)[:, None]
     lengths = [range(1, 21), range(4, 9), range(6, 7)] * 3
     cosines = np.repeat([0.3, 0.5, 0.7], 3).astype(np.float32)
-    aim = spans.Aim(queries, lengths, cosines)
-    found = dict(spans.reaching(bounds, lambda *some: block_of(bounds, words, inverse, *some), aim))
+    aim = spans.PhraseBatch(queries, lengths, cosines)
+    found = dict(
+        spans.scan_passages(bounds, lambda *some: block_of(bounds, words, inverse, *some), aim)
+    )
     assert list(found) == sorted(found)
     seen = set()
     for number, passage in enumerate(passages):
@@ -45,14 +47,17 @@ def test_every_passage_that_reaches_is_found_and_no_other(block, phrases, monkey
             value = best(passage.astype(np.float64), queries[k], lengths[k])
             reached = k in found.get(number, [])
             seen.add(reached)
-            if abs(value - threshold) > 2 * reach.MARGIN:
+            if abs(value - threshold) > 2 * reach.TOLERANCE:
                 assert reached == (value > threshold), (number, k)
     assert seen == {True, False}
 
 
 def test_nothing_is_found_in_nothing():
-    aim = spans.Aim(np.eye(4, dtype=np.float32), [range(1, 5)] * 4, np.ones(4, np.float32))
-    assert list(spans.reaching(np.zeros(1, np.int64), lambda *some: pytest.fail("read"), aim)) == []
+    aim = spans.PhraseBatch(np.eye(4, dtype=np.float32), [range(1, 5)] * 4, np.ones(4, np.float32))
+    assert (
+        list(spans.scan_passages(np.zeros(1, np.int64), lambda *some: pytest.fail("read"), aim))
+        == []
+    )
 
 
 def test_what_the_context_lifts_and_the_head_may_reach_is_found():
@@ -75,13 +80,13 @@ def test_what_the_context_lifts_and_the_head_may_reach_is_found():
     queries /= np.linalg.norm(queries, axis=1)[:, None]
     weights = [spans.Weights.of(n) for n in (1, 5, 6, 9)]
     lengths, margins = [range(1, 21)] * 4, np.array([0, 0.1, 0.2, 0], np.float32)
-    asked = head.ask(queries)
+    asked = head.project(queries)
     sought = [packed[0].pieces[:3], packed[3].pieces[4:9], np.zeros(0, np.int32), table[:0, 0]]
     sought = [one.astype(np.int32) for one in sought]
     cosines = np.full(4, 0.72, np.float32)
-    aim = spans.Aim(queries, lengths, cosines, weights, margins, sought, asked)
-    read = lambda first, last: spans.blocked(packed[first:last])  # noqa: E731
-    found = dict(spans.reaching(bounds, read, aim))
+    aim = spans.PhraseBatch(queries, lengths, cosines, weights, margins, sought, asked)
+    read = lambda first, last: spans.PassageBlock.of(packed[first:last])  # noqa: E731
+    found = dict(spans.scan_passages(bounds, read, aim))
     seen = set()
     for number, one in enumerate(packed):
         inside, by_head = one.vectors.astype(float), one.phrase_vectors(head).astype(float)
@@ -110,4 +115,4 @@ def cosines_of(vectors, query):
 def block_of(bounds, words, inverse, first, last):
     part = slice(bounds[first], bounds[last])
     none, counts = np.zeros(0, np.int32), np.zeros(part.stop - part.start, np.uint8)
-    return spans.Block(words[part], inverse[:, part], inverse[:0, part], none, counts)
+    return spans.PassageBlock(words[part], inverse[:, part], inverse[:0, part], none, counts)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from slice_os import spans
 from slice_os.errors import EncoderError, QueryError
-from slice_os.spans.norms import squared_norms
+from slice_os.spans.cosines import squared_norms
 
 L = spans.MAX_WORDS
 
