@@ -301,6 +301,12 @@ class PluginRow(Name):
     component: str
 
 
+class Number(Struct):
+    """How many there are."""
+
+    count: Count
+
+
 class Segments(Struct):
     """Of one copy of a shard."""
 
