@@ -19,10 +19,10 @@ from slice_os.storage.cluster.mapping import named_index, read_meta
 from slice_os.storage.cluster.requests import Cluster
 from slice_os.storage.cluster.responses import (
     Amount,
+    Count,
     IndexDescription,
     IndexSettings,
     Shards,
-    ShardSegments,
     decoded,
     nested,
 )
@@ -170,11 +170,12 @@ def _check_shards(asker: Asker, diagnosis: Diagnosis, index: str) -> None:
         )
     elif health:
         diagnosis.add("ok", "Every shard of the index is on a node.")
-    # Of shards that are all away there are none.
-    path, kind = f"/{index}/_stats/segments", dict[str, ShardSegments]
+    path, kind, url = f"/{index}/_stats/segments", dict[str, dict[str, Any]], asker.client.url
     indexes = asker.get(path, kind, at="indices", level="shards") or {}
-    shards = [shard for each in indexes.values() for shard in each.shards.values()]
-    most = max((copy.segments.count for shard in shards for copy in shard), default=0)
+    # Shards that are all away have no statistics.
+    shards = decoded(indexes.get(index, {}).get("shards", {}), dict[str, list[Any]], url)
+    copies = [copy for shard in shards.values() for copy in shard]
+    most = max((decoded(copy, Count, url, "segments/count") for copy in copies), default=0)
     if most > SEGMENTS:
         path = f"/{index}/_forcemerge?max_num_segments=1&wait_for_completion=false"
         diagnosis.add(

@@ -299,21 +299,3 @@ class PluginRow(Name):
     """A node, by its name, and a plugin that it has."""
 
     component: str
-
-
-class Number(Struct):
-    """How many there are."""
-
-    count: Count
-
-
-class Segments(Struct):
-    """Of one copy of a shard."""
-
-    segments: Number
-
-
-class ShardSegments(Struct):
-    """Of the shards of an index."""
-
-    shards: dict[str, list[Segments]]
