@@ -104,9 +104,9 @@ def _bulk_alone(
     for number, (passage, words) in enumerate(zip(passages, encoded, strict=True)):
         packed = PackedPassage.pack(words, like.meta.max_words, passage)
         vectors = made.vector_fields(packed, layout, passage)
-        body = {**made.fields(passage, {}), **vectors}
+        body = {**made.fields(passage, {}, "", {}), **vectors}
         operations.append(Operation("", "", made.index_operation(str(number), body)))
-    ask = other._cluster
+    ask = other.cluster
     ask.put_settings({"refresh_interval": "-1"})
 
     def send() -> None:

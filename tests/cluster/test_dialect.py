@@ -99,20 +99,6 @@ def test_given_credentials_are_used_instead_of_the_environments(location, monkey
         slice_os.open(location, credentials={"usr": "ann"})
 
 
-def test_what_was_not_said_is_not_asked_for(location):
-    fill(location, cluster=slice_os.ClusterSettings(shards=2, tolerance=0.7, replicas=0))
-    with slice_os.open(location, cluster=slice_os.ClusterSettings(shards=2)) as index:
-        assert index.status().details["tolerance"] == 0.7
-        assert index._backend.layout.replicas == 0
-    with pytest.raises(LocationError, match="has shards 2, 3 was asked for"):
-        slice_os.open(location, cluster={"shards": 3})
-    slice_os.open(location, cluster=slice_os.ClusterSettings(replicas=1)).close()
-    with slice_os.open(location) as index:
-        assert index._backend.layout.replicas == 1
-    with pytest.raises(LocationError, match="There is no setting 'shard': choose from tolerance"):
-        slice_os.open(location, cluster={"shard": 3})
-
-
 @pytest.mark.parametrize(
     ("version", "asked"),
     [((8, 14), False), ((8, 18), False), ((8, 19), True), ((9, 0), False), ((9, 1), True),

@@ -12,8 +12,6 @@ SCRIPT = """
 import os, signal, sys
 import slice_os
 
-SERVERS = ("opensearch", "elasticsearch")
-
 signal.alarm(200)
 index = slice_os.open(sys.argv[1])
 

@@ -85,6 +85,7 @@ def test_what_a_template_says_otherwise_is_told(cluster, name):
         (["document", "type"], "text", "type text for the field document, not keyword"),
         (["spans", "type"], "object", "type object for the field spans, not nested"),
         (["words", "type"], "keyword", "type keyword for the field words, not binary"),
+        (["text", "fields"], {}, "lacks the field text.exact"),
     ],
 )
 def test_a_mapping_made_by_hand_is_refused(cluster, name, path, value, said):

@@ -80,10 +80,12 @@ def outcomes(servers):
             kind: command("status", "--index", f"{place}/x", **told)
             for kind, place in places.items()
         }
-        yield {
-            kind: (*one.communicate(timeout=60), one.returncode) for kind, one in running.items()
+        ended = {
+            kind: (*process.communicate(timeout=60), process.returncode)
+            for kind, process in running.items()
         }
         assert time.monotonic() - started < 60
+        return ended
 
 
 @pytest.mark.parametrize("kind", WRONG)

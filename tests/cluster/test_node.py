@@ -83,11 +83,3 @@ def test_a_node_that_cannot_start_shows_the_end_of_its_log(folder, watchdog):
     node = Node(folder / "node-1", command, {"http.port": 1}, watchdog)
     with pytest.raises(ClusterError, match=r"(?s)^node-1 ended with 3: .*\nno such setting"):
         node.start()
-
-
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root must be another")
-def test_a_node_of_root_runs_as_another_user(folder, watchdog):
-    node = Node(folder / "node-1", ["sh", "-c", "id -un; exit 3"], {"http.port": 1}, watchdog)
-    node.launch()
-    node.process.wait()
-    assert node.log.read_text() == "nobody\n"

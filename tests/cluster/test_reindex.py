@@ -197,12 +197,12 @@ def test_the_name_is_moved_while_a_writer_asks_why_it_was_refused(
     client.indices.put_settings(index=f"{name}-000001", body={"index.blocks.write": True})
     check_live, moved = generations.check_live, []
 
-    def then_moved(cluster):
-        check_live(cluster)
+    def after_a_move(cluster):
         if not moved:
             moved.append(slice_os.reindex(location))
+        check_live(cluster)
 
-    monkeypatch.setattr(generations, "check_live", then_moved)
+    monkeypatch.setattr(generations, "check_live", after_a_move)
     document = slice_os.Document("late", "Written while it moved.")
     with slice_os.open(location) as index:
         with suppress(MovedError):

@@ -107,6 +107,7 @@ def test_the_number_of_documents_is_counted_without_a_refresh(place, asked):
 FUNCTIONS = (
     slice_os.reindex, slice_os.swap, slice_os.rollback, slice_os.generations,
     slice_os.prune_generations, slice_os.doctor, slice_os.check, slice_os.read_index,
+    slice_os.build_request, slice_os.apply_template,
 )  # fmt: skip
 
 

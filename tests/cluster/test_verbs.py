@@ -165,13 +165,27 @@ def test_only_the_settings_that_are_given_must_fit(cluster, name):
     documents = [slice_os.Document("a", TEXTS[0])]
     slice_os.index(documents, place, cluster={"tolerance": 0.8, "dimensions": 384, "replicas": 0})
     slice_os.index(documents, place, cluster={"shards": 1, "dimensions": 384})
-    with pytest.raises(LocationError, match=r"has tolerance 0\.8, 0\.9 was asked for"):
-        slice_os.open(place, cluster={"tolerance": 0.9})
+    for settings, message in {
+        ("tolerance", 0.9): r"has tolerance 0\.8, 0\.9 was asked for",
+        ("shard", 3): "There is no setting 'shard': choose from tolerance",
+    }.items():
+        with pytest.raises(LocationError, match=message):
+            slice_os.open(place, cluster=dict([settings]))
+    slice_os.open(place, cluster={"replicas": 1}).close()
+    with slice_os.open(place) as index:
+        assert index._backend.layout.replicas == 1
     for engine in {"opensearch": ("faiss", "hnsw"), "elasticsearch": ("int8_hnsw", "lucene")}[
         cluster.server.name
     ]:
         with pytest.raises(LocationError, match=f"engine {engine}.*: choose "):
             slice_os.index(documents, f"{place}-f", cluster={"engine": engine})
+
+
+def test_a_lexical_request_needs_no_encoder(filled, client):
+    options = {"mode": "lexical", "encoder": "nowhere"}
+    body = slice_os.build_request("window seat", filled, client=client, **options)
+    hits = read_hits(request("POST", f"{filled}/_search", body))
+    assert [hit.document for hit in hits] == ["d2"]
 
 
 def test_a_folder_takes_no_settings_of_a_cluster_and_no_request(tmp_path):

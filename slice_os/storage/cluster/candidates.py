@@ -119,8 +119,7 @@ class Retriever:
         text, vector = _text(query.text), query.vector
         # The same copy of a shard for the same query: two copies' graphs differ.
         params: dict[str, Any] = {"preference": content_hash(text), "soon": True}
-        is_saturating = self._cluster.dialect.is_saturating
-        if query.mode == "hybrid" and not is_saturating:
+        if query.mode == "hybrid" and not self._cluster.dialect.is_saturating:
             return self._saturated(query, text, options, params)
         size = min(len(query.ranks), WINDOW - query.ranks.start)
         options |= {"size": size, "offset": query.ranks.start}
