@@ -20,8 +20,8 @@ from benchmarks.timing import seconds
 from slice_os.encoders import load_encoder
 from slice_os.spans import PackedPassage
 from slice_os.storage.cluster import passages as made
+from slice_os.storage.cluster.backend import ClusterBackend
 from slice_os.storage.cluster.bulk import BulkSender, Operation
-from slice_os.storage.cluster.read import ClusterBackend
 from slice_os.text import split
 from tests.cluster.launcher import start_cluster
 

@@ -24,11 +24,11 @@ from benchmarks.retrieval import ndcg
 from slice_os.encoders import load_encoder
 from slice_os.engine.rerank import RANKS
 from slice_os.lab.evaluate.collections import read_collection
+from slice_os.query import VectorType, field_vectors
 from slice_os.spans import bounded_cover, dequantize, length_window, quantize, span_norms
+from slice_os.storage.cluster.backend import ClusterBackend
 from slice_os.storage.cluster.candidates import COVERED
 from slice_os.storage.cluster.passages import MOST_SPANS
-from slice_os.storage.cluster.query import VectorType, field_vectors
-from slice_os.storage.cluster.read import ClusterBackend
 from slice_os.text import count_words, split
 from slice_os.types import Document
 from tests.cluster.launcher import start_cluster
@@ -210,5 +210,5 @@ def _size(
         assert isinstance(backend, ClusterBackend)
         merge(index)
         status = index.status()
-        backend._cluster.ask("DELETE")
+        backend.cluster.ask("DELETE")
     return status.details["spans"] / status.words, status.bytes / status.words

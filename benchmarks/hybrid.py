@@ -21,7 +21,7 @@ from benchmarks.stages import stages
 from benchmarks.timing import seconds
 from slice_os.encoders import load_encoder
 from slice_os.lab.evaluate.collections import read_collection
-from slice_os.storage.cluster.read import ClusterBackend
+from slice_os.storage.cluster.backend import ClusterBackend
 from slice_os.storage.cluster.requests import Cluster
 from tests.cluster.launcher import start_cluster
 
@@ -91,7 +91,7 @@ def _index(documents: Any) -> Iterator[slice_os.Index]:
 
 
 def _segments(backend: ClusterBackend) -> int:
-    ask = backend._cluster
+    ask = backend.cluster
     stats = ask.ask("GET", "_stats/segments")
     count: int = stats["_all"]["primaries"]["segments"]["count"]
     return count
@@ -101,5 +101,5 @@ def merge(index: slice_os.Index) -> None:
     """Make one segment of an index, as one that is mostly read should have few."""
     backend = index._backend
     assert isinstance(backend, ClusterBackend)
-    ask = backend._cluster
+    ask = backend.cluster
     ask.ask("POST", "_forcemerge", max_num_segments=1, request_timeout=3600)

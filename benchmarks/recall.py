@@ -11,9 +11,9 @@ import slice_os
 from benchmarks.exact import best_cosines, said
 from benchmarks.retrieval import ndcg
 from slice_os.engine import encode_with_words, query_lengths
+from slice_os.query import lexical_query
 from slice_os.spans import degree
-from slice_os.storage.cluster.query import lexical_query
-from slice_os.storage.cluster.read import ClusterBackend
+from slice_os.storage.cluster.backend import ClusterBackend
 from slice_os.storage.fusion import LATE, get_fusion
 
 SIZE = 10
@@ -120,7 +120,7 @@ def _exact_rankings(
     hybrid = []
     for text, ranking in zip(texts, dense, strict=True):
         body = lexical_query(text, size=10_000, source=["document", "passage"])
-        hits = backend._cluster.search(body)["hits"]["hits"]
+        hits = backend.cluster.search(body, list[dict[str, Any]])
         lexical = {
             (hit["_source"]["document"], hit["_source"]["passage"]): hit["_score"] for hit in hits
         }

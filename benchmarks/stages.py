@@ -18,9 +18,10 @@ from slice_os.encoders import StandaloneVectors
 from slice_os.engine import encode_queries, encode_with_words, query_lengths
 from slice_os.engine.rerank import RANKS, Ranked, dense_scores, ranked_passages
 from slice_os.engine.rescore import rescored
+from slice_os.query import hybrid_query, lexical_query, span_query
+from slice_os.storage.cluster.backend import ClusterBackend
 from slice_os.storage.cluster.candidates import COVERED, NEAREST, STORED, stored_passage
-from slice_os.storage.cluster.query import hybrid_query, lexical_query, span_query
-from slice_os.storage.cluster.read import ClusterBackend
+from slice_os.storage.cluster.responses import decoded
 from slice_os.storage.contract import SearchQuery
 from slice_os.storage.fusion import LATE
 
@@ -32,13 +33,14 @@ CANDIDATES = ceil(RANKS["hybrid"] / COVERED)
 
 def stages(backend: ClusterBackend, encoder: Any, texts: list[str]) -> list[str]:
     """Return what a search costs, in the cluster and here."""
-    ask = backend._cluster
+    ask = backend.cluster
     took: dict[str, list[float]] = {}
     parts: dict[str, list[float]] = {}
     sizes = []
     for turn, query in enumerate([*texts[:WARM_UP], *texts]):
         alone = {
-            name: ask.search(body)["took"] for name, body in _parts(backend, encoder, query).items()
+            name: ask.search(body, int, "took")
+            for name, body in _parts(backend, encoder, query).items()
         }
         for mode in ("hybrid", "dense"):
             with _recorded(ask) as answers:
@@ -145,9 +147,9 @@ def _recorded(ask: Any) -> Iterator[list[dict[str, Any]]]:
     answers: list[dict[str, Any]] = []
     search: Callable[..., dict[str, Any]] = ask.search
 
-    def recording(body: dict[str, Any], *rest: Any, **params: Any) -> dict[str, Any]:
-        answers.append(search(body, *rest, **params))
-        return answers[-1]
+    def recording(body: dict[str, Any], kind: Any, at: str = "hits/hits", **options: Any) -> Any:
+        answers.append(search(body, dict[str, Any], "", **options))
+        return decoded(answers[-1], kind, ask.url, at)
 
     ask.search = recording
     try:

@@ -103,16 +103,16 @@ def fit(
     progress("encoding each wordpiece")
     table = encoder.encode_pieces()
     progress("encoding spans")
-    found = _spans(encoder, passages, seed)
-    if len(found.alone) < 2 * encoder.info.dimension:
+    spans = _spans(encoder, passages, seed)
+    if len(spans.alone) < 2 * encoder.info.dimension:
         raise ExportError(
-            f"The texts hold {len(found.alone):,} spans, too few to fit a phrase head: give more."
+            f"The texts hold {len(spans.alone):,} spans, too few to fit a phrase head: give more."
         )
     progress("fitting the phrase head")
-    context, static = _least_squares(found, table)
+    context, static = _least_squares(spans, table)
     table = table @ static
-    if len(found.alone) >= ENOUGH:
-        context, table = _learnt(found, context, table, seed, progress)
+    if len(spans.alone) >= ENOUGH:
+        context, table = _learnt(spans, context, table, seed, progress)
     return quantized(context, table)
 
 
@@ -167,26 +167,26 @@ def _pieces(words: Words, i: int, j: int) -> Any:
     return words.pieces[bounds[i] : bounds[j]].astype(np.int64)
 
 
-def _least_squares(found: Spans, table: Float32) -> tuple[Float32, Float32]:
+def _least_squares(spans: Spans, table: Float32) -> tuple[Float32, Float32]:
     """Return the maps of the context and of the static vectors, ``[d, d]`` each."""
-    static = np.array([table[own].sum(axis=0) for own in found.pieces], np.float64)
-    both = np.hstack((found.context.astype(np.float64), static))
+    static = np.array([table[own].sum(axis=0) for own in spans.pieces], np.float64)
+    both = np.hstack((spans.context.astype(np.float64), static))
     moment = both.T @ both
     penalty = RIDGE * np.trace(moment) / len(moment)
-    solved = np.linalg.solve(moment + penalty * np.eye(len(moment)), both.T @ found.alone)
+    solved = np.linalg.solve(moment + penalty * np.eye(len(moment)), both.T @ spans.alone)
     dimension = table.shape[1]
     maps: Float32 = solved.astype(np.float32)
     return maps[:dimension], maps[dimension:]
 
 
 def _learnt(
-    found: Spans, context: Float32, table: Float32, seed: int, progress: Callable[[str], object]
+    spans: Spans, context: Float32, table: Float32, seed: int, progress: Callable[[str], object]
 ) -> tuple[Float32, Float32]:
     """Return the map of the context and the static vectors, learnt further."""
     import torch
 
-    alone = torch.nn.functional.normalize(torch.from_numpy(found.alone), dim=1)
-    inside = torch.from_numpy(found.context)
+    alone = torch.nn.functional.normalize(torch.from_numpy(spans.alone), dim=1)
+    inside = torch.from_numpy(spans.context)
     mapped = torch.nn.Parameter(torch.from_numpy(context.copy()))
     static = torch.nn.EmbeddingBag.from_pretrained(
         torch.from_numpy(table.astype(np.float32)), mode="sum", freeze=False
@@ -199,7 +199,7 @@ def _learnt(
     )
 
     def predicted(rows: Sequence[int]) -> Tensor:
-        own = [found.pieces[row] for row in rows]
+        own = [spans.pieces[row] for row in rows]
         first = np.cumsum([0, *map(len, own[:-1])])
         sums: Tensor = static(torch.from_numpy(np.concatenate(own)), torch.from_numpy(first))
         return torch.nn.functional.normalize(inside[rows] @ mapped + sums, dim=1)

@@ -107,12 +107,12 @@ class PooledModel:
 
         ids = [text.ids for text in self._tokenizer.whole(texts)]
         rows: list[Any] = [None] * len(ids)
-        for some in _by_length(ids):
-            hidden = self._hidden([ids[row] for row in some])
-            sizes = torch.tensor([[len(ids[row])] for row in some], device=hidden.device)
+        for together in _by_length(ids):
+            hidden = self._hidden([ids[row] for row in together])
+            sizes = torch.tensor([[len(ids[row])] for row in together], device=hidden.device)
             own = torch.arange(hidden.shape[1], device=hidden.device)[None] < sizes
             means = (hidden * own[:, :, None]).float().sum(dim=1) / sizes.clamp(min=1)
-            for row, mean in zip(some, means, strict=True):
+            for row, mean in zip(together, means, strict=True):
                 rows[row] = mean
         if not rows:
             return torch.zeros(0, int(self.model.config.hidden_size))
@@ -124,12 +124,12 @@ class PooledModel:
         import torch
 
         rows = joined(self._tokenizer, pairs)
-        found: list[Any] = [None] * len(rows)
-        for some in _by_length([ids for ids, _ in rows]):
-            ids, types = zip(*(rows[row] for row in some), strict=True)
-            for row, one in zip(some, self._run(ids, types, EVEN)[:, 0, 0], strict=True):
-                found[row] = one
-        return torch.stack(found).float()
+        answers: list[Any] = [None] * len(rows)
+        for together in _by_length([ids for ids, _ in rows]):
+            ids, types = zip(*(rows[row] for row in together), strict=True)
+            for row, answer in zip(together, self._run(ids, types, EVEN)[:, 0, 0], strict=True):
+                answers[row] = answer
+        return torch.stack(answers).float()
 
     def _hidden(self, ids: list[Any]) -> Tensor:
         """Return the vectors of the texts' own tokens, ``[B, T, d]``; padding has any value."""
@@ -169,8 +169,8 @@ class PooledModel:
 def _by_length(ids: Sequence[Any]) -> Iterator[list[int]]:
     """Yield the numbers of a few rows at a time, the shortest first."""
     order = iter(sorted(range(len(ids)), key=lambda row: len(ids[row])))
-    while some := list(islice(order, FEW)):
-        yield some
+    while together := list(islice(order, FEW)):
+        yield together
 
 
 class CheckpointEncoder(Encoder):
@@ -188,14 +188,14 @@ class CheckpointEncoder(Encoder):
         import torch
 
         has_cuda = torch.cuda.is_available()
-        found = cls(model, folder.resolve().name)
-        found.device = ("cuda" if has_cuda else "cpu") if device == "auto" else device
-        if found.device != "cpu" and not (found.device == "cuda" and has_cuda):
+        encoder = cls(model, folder.resolve().name)
+        encoder.device = ("cuda" if has_cuda else "cpu") if device == "auto" else device
+        if encoder.device != "cpu" and not (encoder.device == "cuda" and has_cuda):
             raise EncoderError(
                 f"The checkpoint {folder} cannot run on {device} here: use cpu, or export it."
             )
-        model.model.requires_grad_(False).to(found.device)
-        return found
+        model.model.requires_grad_(False).to(encoder.device)
+        return encoder
 
     @cached_property
     def info(self) -> EncoderInfo:  # type: ignore[override]
@@ -231,8 +231,10 @@ class CheckpointEncoder(Encoder):
         rest = iter(texts)
         while batch := list(islice(rest, FEW)):
             with torch.no_grad():
-                found = self._model.words(batch, by_token=by_token)
-            for text, count, vectors in zip(found.texts, found.counts, found.vectors, strict=True):
+                encoded = self._model.words(batch, by_token=by_token)
+            for text, count, vectors in zip(
+                encoded.texts, encoded.counts, encoded.vectors, strict=True
+            ):
                 words = slice(int(count))
                 own: Float32 = vectors[words].cpu().numpy()
                 bounds = text.words.starts[words], text.words.ends[words]

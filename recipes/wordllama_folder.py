@@ -16,7 +16,7 @@ import numpy as np
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from slice_os.exporters.static import write_lookup
+from slice_os.exporters.graph import write_lookup
 
 
 @click.command()

@@ -70,7 +70,7 @@ class IndexLockedError(LocationError):
 
 
 class MovedError(LocationError):
-    """The location names a newer generation now, which holds all that was acknowledged before."""
+    """The location names a newer generation, or soon will; it holds all that was acknowledged."""
 
 
 class IndexDamagedError(LocationError):

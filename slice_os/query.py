@@ -3,25 +3,19 @@
 Pure functions: nothing here opens a connection. docs/query.md shows what each returns.
 """
 
-from slice_os.storage.cluster.query import (
+from slice_os.storage.cluster.filters import filter_clauses, filter_tokens
+from slice_os.storage.cluster.hits import read_fused, read_hits
+from slice_os.storage.cluster.queries import (
     Dialect,
-    VectorType,
     exact_query,
-    field_vectors,
-    filter_clauses,
-    filter_tokens,
     hybrid_queries,
     hybrid_query,
     lexical_query,
     mining_query,
-    normalization_pipeline,
-    query_value,
-    radius,
-    read_fused,
-    read_hits,
-    rrf_pipeline,
     span_query,
 )
+from slice_os.storage.cluster.server_fusion import normalization_pipeline, rrf_pipeline
+from slice_os.storage.cluster.vectors import VectorType, field_vectors, query_value, radius
 
 __all__ = [
     "Dialect",

@@ -151,7 +151,7 @@ def evaluate_spans(
 
 def missing(gold: Iterable[GoldSpan], index: Index) -> int:
     """Return how many documents of `gold` an index does not hold."""
-    documents = {one.document for one in gold}
+    documents = {span.document for span in gold}
     return len(documents) - len(index.holds(documents))
 
 
@@ -163,50 +163,50 @@ def mined(
     progress: Callable[[float], object] | None = None,
 ) -> list[Match]:
     """Mine the queries of `gold` in `index`."""
-    queries = list(dict.fromkeys(one.query for one in gold))
-    told = progress or (lambda share: None)
+    queries = list(dict.fromkeys(span.query for span in gold))
+    show = progress or (lambda share: None)
     return list(
-        index.mine(queries, min_degree=min_degree, literal=True, rescore=rescore, on_progress=told)
+        index.mine(queries, min_degree=min_degree, literal=True, rescore=rescore, on_progress=show)
     )
 
 
 def judge(gold: Sequence[GoldSpan], matches: Iterable[Match]) -> tuple[list[Judged], int]:
     """Return the matches in the documents of `gold`, best first, and how many lie in others."""
     marked: Mapping[tuple[str, str], list[GoldSpan]] = defaultdict(list)
-    for one in gold:
-        marked[one.query, one.document].append(one)
-    documents = {one.document for one in gold}
-    found, unjudged = [], 0
+    for span in gold:
+        marked[span.query, span.document].append(span)
+    documents = {span.document for span in gold}
+    judged, unjudged = [], 0
     taken: set[GoldSpan] = set()
     for match in sorted(matches, key=lambda match: -match.degree):
         if match.document not in documents:
             unjudged += 1
             continue
         spans = marked.get((match.name, match.document), ())
-        hits = {one for one in spans if _common(one, match)}
-        found.append(Judged(match, bool(hits), len(hits - taken)))
+        hits = {span for span in spans if _common(span, match)}
+        judged.append(Judged(match, bool(hits), len(hits - taken)))
         taken |= hits
-    return found, unjudged
+    return judged, unjudged
 
 
 def average_precision(judged: Sequence[Judged], gold: int) -> float:
     """Return the mean, over marked spans, of the precision where each is first found."""
     total, right, seen = 0.0, 0, 0
-    for one in judged:
-        if one.correct and not one.found:
+    for match in judged:
+        if match.correct and not match.found:
             continue  # a second match of what was found: neither right nor wrong
         seen += 1
-        if one.found:
+        if match.found:
             right += 1
-            total += one.found * right / seen
+            total += match.found * right / seen
     return total / gold
 
 
 def at_threshold(judged: Sequence[Judged], gold: int, degree: float) -> AtThreshold:
     """Return precision, recall and F1 of the matches of `degree` or more."""
-    kept = [one for one in judged if one.match.degree >= degree]
-    precision = sum(one.correct for one in kept) / len(kept) if kept else 0.0
-    recall = sum(one.found for one in kept) / gold
+    kept = [match for match in judged if match.match.degree >= degree]
+    precision = sum(match.correct for match in kept) / len(kept) if kept else 0.0
+    recall = sum(match.found for match in kept) / gold
     both = precision + recall
     return AtThreshold(
         degree, precision, recall, 2 * precision * recall / both if both else 0.0, len(kept)
@@ -216,9 +216,9 @@ def at_threshold(judged: Sequence[Judged], gold: int, degree: float) -> AtThresh
 def _best_spans(gold: Sequence[GoldSpan], judged: Sequence[Judged]) -> tuple[float, float]:
     """Return the mean F1 of each query and document's best match, and how often it overlaps."""
     best: dict[tuple[str, str], Match] = {}
-    for one in judged:  # best first
-        best.setdefault((one.match.name, one.match.document), one.match)
-    found: dict[tuple[str, str], float] = {}
+    for match_judged in judged:  # best first
+        best.setdefault((match_judged.match.name, match_judged.match.document), match_judged.match)
+    f1: dict[tuple[str, str], float] = {}
     for span in gold:
         key = span.query, span.document
         match = best.get(key)
@@ -226,8 +226,8 @@ def _best_spans(gold: Sequence[GoldSpan], judged: Sequence[Judged]) -> tuple[flo
         if match:
             sizes = span.end - span.start + match.document_end - match.document_start
             value = 2 * _common(span, match) / sizes
-        found[key] = max(found.get(key, 0.0), value)
-    values = found.values()
+        f1[key] = max(f1.get(key, 0.0), value)
+    values = f1.values()
     return sum(values) / len(values), sum(value > 0 for value in values) / len(values)
 
 

@@ -63,12 +63,12 @@ def read_label(path: str | Path, line: int, values: Mapping[str, Any], column: s
     Raises:
         EvaluationError: That is neither yes nor no.
     """
-    said = str(values.get(column, "-")).strip().lower()
-    if said not in YES + NO:
+    answer = str(values.get(column, "-")).strip().lower()
+    if answer not in YES + NO:
         raise EvaluationError(
-            f"{path}, line {line}: the column {column} says {said!r}: write yes or no."
+            f"{path}, line {line}: the column {column} says {answer!r}: write yes or no."
         )
-    return said in YES if said else None
+    return answer in YES if answer else None
 
 
 def read_labels(path: str | Path) -> Labels:
@@ -111,12 +111,12 @@ def labels_from_gold(
     """Mine the queries of marked spans (`slice_os.calibration.gold.read_gold`) and judge them."""
     gold = read_gold(file)
     judged, _ = judge(gold, mined(gold, index, min_degree, rescore, progress))
-    kept = [one for one in judged if one.found or not one.correct]
+    kept = [match for match in judged if match.found or not match.correct]
     return Labels(
-        np.array([one.match.degree for one in kept]),
-        np.array([one.correct for one in kept], bool),
+        np.array([match.match.degree for match in kept]),
+        np.array([match.correct for match in kept], bool),
         np.ones(len(kept)),
-        len(gold) - sum(one.found for one in kept),
+        len(gold) - sum(match.found for match in kept),
         missing(gold, index),
     )
 
@@ -141,19 +141,19 @@ def draw_sample(
     path = Path(path)
     if path.exists():
         raise EvaluationError(f"{path} exists, perhaps with labels: give another file.")
-    found = sorted(matches, key=lambda match: match.degree)
-    if not found:
+    by_degree = sorted(matches, key=lambda match: match.degree)
+    if not by_degree:
         raise EvaluationError("Nothing was mined: lower the degree.")
     rng = np.random.default_rng(seed)
-    edges = np.linspace(found[0].degree, found[-1].degree, 11)[1:-1]
-    steps = np.searchsorted(edges, [match.degree for match in found], side="right")
+    edges = np.linspace(by_degree[0].degree, by_degree[-1].degree, 11)[1:-1]
+    steps = np.searchsorted(edges, [match.degree for match in by_degree], side="right")
     rows: list[tuple[Match, float]] = []
     groups = [np.flatnonzero(steps == step) for step in np.unique(steps)]
     left = size
     # The smallest first, so that what they lack goes to the others.
     for number, group in enumerate(sorted(groups, key=len)):
         count = min(len(group), -(-left // (len(groups) - number)))
-        rows += [(found[k], len(group) / count) for k in rng.permutation(group)[:count]]
+        rows += [(by_degree[k], len(group) / count) for k in rng.permutation(group)[:count]]
         left -= count
     try:
         with whole(path) as partial, partial.open("w", encoding="utf-8", newline="") as stream:

@@ -59,7 +59,7 @@ def calibrate(
         EvaluationError: Neither or both are given, there are fewer than two labels, none is
             correct or has a weight, or no degree reaches the target.
     """
-    wanted = check_wanted(precision, recall)
+    target = check_wanted(precision, recall)
     if len(labels.degrees) < 2:
         raise EvaluationError("There are fewer than two labels: label more matches.")
     if not (labels.correct * labels.weights).any():
@@ -70,7 +70,7 @@ def calibrate(
     if np.isnan(degree):
         kind = "precision" if precision is not None else "recall"
         raise EvaluationError(
-            f"No degree reaches a {kind} of {wanted:g} on these labels: ask for less, mine with a "
+            f"No degree reaches a {kind} of {target:g} on these labels: ask for less, mine with a "
             "lower degree, or label more."
         )
 
@@ -106,7 +106,7 @@ def curve(labels: Labels) -> tuple[Floats, Floats, Floats]:
     return _curve(labels, np.arange(len(labels.degrees)))
 
 
-def plot_curve(labels: Labels, path: str | Path, found: Calibration) -> None:
+def plot_curve(labels: Labels, path: str | Path, calibration: Calibration) -> None:
     """Draw precision and recall by degree, with the threshold and its interval.
 
     Raises:
@@ -117,7 +117,9 @@ def plot_curve(labels: Labels, path: str | Path, found: Calibration) -> None:
 
     degrees, reached, left = curve(labels)
     series = {"precision": reached.tolist(), "recall": left.tolist()}
-    curves(path, degrees.tolist(), series, "degree", found.degree, found.degree_interval)
+    curves(
+        path, degrees.tolist(), series, "degree", calibration.degree, calibration.degree_interval
+    )
 
 
 def _curve(labels: Labels, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -16,10 +16,10 @@ from slice_os.cli.options import (
 )
 from slice_os.cli.output import echo_json, echo_table
 from slice_os.options import RequestOptions, fields
-from slice_os.storage.cluster.settings import DIALECTS
+from slice_os.query import Dialect
 
 if TYPE_CHECKING:
-    from slice_os.storage.cluster.settings import ClusterSettings
+    from slice_os import ClusterSettings
 
 NAME = "opensearch/passages"
 REQUEST = [field.name for field in fields(RequestOptions) if field.name != "all_lengths"]
@@ -42,7 +42,7 @@ def templates_command() -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List the templates that come with slice-os, and their files."""
-    from slice_os.storage.cluster.templates import list_templates
+    from slice_os import list_templates
 
     templates = list_templates()
     if as_json:
@@ -62,7 +62,7 @@ def list_(as_json: bool) -> None:
 @cluster_options
 def show(name: str, alias: str, encoder: str | None, cluster: ClusterSettings) -> None:
     """Print a template, rendered: the body of PUT _index_template/NAME."""
-    from slice_os.storage.cluster.templates import show_template
+    from slice_os import show_template
 
     echo_json(show_template(name, alias=alias, encoder=encoder, cluster=cluster))
 
@@ -79,7 +79,7 @@ def apply(name: str | None, location: str, encoder: str | None, cluster: Cluster
 
     Without NAME it is the one for the cluster's kind of server.
     """
-    from slice_os.storage.cluster.templates import apply_template
+    from slice_os import apply_template
 
     body = apply_template(location, name, encoder=encoder, cluster=cluster)
     click.echo(f"Indexes called {', '.join(body['index_patterns'])} are made by it from now on.")
@@ -102,7 +102,7 @@ Examples:
 @encoder_option
 @click.option(
     "--dialect",
-    type=click.Choice(list(DIALECTS)),
+    type=click.Choice(get_args(Dialect)),
     default="opensearch",
     show_default=True,
     help="Without an index: the server that the request is for.",

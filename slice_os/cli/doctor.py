@@ -11,7 +11,7 @@ from slice_os.cli.options import encoder_option, index_option, json_option
 from slice_os.cli.output import echo_json, echo_table, plain, progress_bar
 
 if TYPE_CHECKING:
-    from slice_os.operate.findings import Diagnosis
+    from slice_os.storage.findings import Diagnosis
 
 MARKS = {
     "ok": ("ok", "green"),
@@ -114,18 +114,9 @@ def _echo(diagnosis: Diagnosis, as_json: bool) -> None:
 
 
 def _rows(facts: dict[str, Any]) -> Iterator[tuple[str, object]]:
-    """Yield the rows of the table: one a fact, one a node."""
-    from slice_os.operate.findings import size_of
-
+    """Yield the rows of the table, one a fact."""
     for name, value in facts.items():
-        if name == "nodes":
-            for node in value:
-                yield (
-                    f"node {node['name']}",
-                    f"heap {node['heap_used_percent']} % of {size_of(node['heap_bytes'])}, "
-                    f"disk {node['disk_used_percent']} % of {size_of(node['disk_bytes'])}",
-                )
-        elif name == "bytes":
+        if name == "bytes":
             yield name, f"{value:,}"
         elif name == "weights_hash":
             yield name, value[:12]

@@ -1,4 +1,4 @@
-"""Cutting texts into windows, grouping windows into batches, and summing up their results."""
+"""Cutting texts into windows, grouping windows into batches, and the threads that run them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.encoders.tokens import TokenizedText, Uint8
+from slice_os.encoders.tokens import TokenizedText
 from slice_os.errors import EncoderError
-from slice_os.types import Float32, Int32, Words
+from slice_os.types import Float32
 
 
 class Pool:
@@ -160,55 +160,16 @@ def batches(rows: Sequence[Window], budget: int, special: int) -> Iterator[list[
         yield batch
 
 
-class Chunk:
-    """Some texts whose batches are running."""
+class RunningWindow(NamedTuple):
+    """A window whose batch runs: its place there, and what will hold the sums of its words."""
 
-    def __init__(
-        self,
-        texts: list[TokenizedText],
-        dimension: int,
-        pieces: Callable[[TokenizedText], tuple[Int32, Uint8]],
-    ) -> None:
-        self._texts = texts
-        self._pieces = pieces
-        self._dimension = dimension
-        self._rows: list[list[tuple[Window, Future[list[Float32]], int]]] = [[] for _ in texts]
-        self._running: list[Future[list[Float32]]] = []
+    window: Window
+    batch: Future[list[Float32]]
+    place: int
 
-    def expect(self, batch: list[Window], running: Future[list[Float32]]) -> None:
-        """Note that `running` will hold the sums of `batch`."""
-        self._running.append(running)
-        for place, row in enumerate(batch):
-            self._rows[row.owner].append((row, running, place))
-
-    def words(self) -> Iterator[Words]:
-        """Yield the words of each text, waiting for its batches."""
-        for i, (text, rows) in enumerate(zip(self._texts, self._rows, strict=True)):
-            first, starts, ends, _ = text.words
-            if len(rows) == 1:
-                vectors = _sums(rows[0][1], rows[0][2])
-            else:
-                vectors = np.zeros((len(first), self._dimension), np.float32)
-                for row, running, place in rows:
-                    sums = _sums(running, place)
-                    vectors[row.word : row.word + len(sums)] += sums
-            self._rows[i] = []  # so that what the caller drops is freed
-            yield Words(starts, ends, vectors, *self._pieces(text))
-
-    def add_to(self, vectors: Float32) -> None:
-        """Add to each row of `vectors` the sum of all tokens of that text."""
-        for i, rows in enumerate(self._rows):
-            for _, running, place in rows:
-                vectors[i] += _sums(running, place).sum(axis=0)
-
-    def cancel(self) -> None:
-        """Drop the batches that have not begun."""
-        for running in self._running:
-            running.cancel()
-
-
-def _sums(running: Future[list[Float32]], place: int) -> Float32:
-    try:
-        return running.result()[place]
-    except CancelledError as exc:
-        raise EncoderError("The encoder was closed while it ran: load it again.") from exc
+    def sums(self) -> Float32:
+        """Return the sums of its words' token vectors, ``[W, d]``, once they are there."""
+        try:
+            return self.batch.result()[self.place]
+        except CancelledError as exc:
+            raise EncoderError("The encoder was closed while it ran: load it again.") from exc

@@ -71,22 +71,28 @@ def open_session(path: Path, device: str, quantized: bool) -> tuple[Any, str]:
     except ImportError as exc:
         raise MissingRuntimeError("onnxruntime") from exc
     wanted = _provider(device, ort.get_available_providers())
-    if wanted and wanted.on_gpu and hasattr(ort, "preload_dlls"):
-        ort.preload_dlls()  # finds the CUDA libraries of NVIDIA's own Python packages
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
     if wanted:
+        if wanted.on_gpu and hasattr(ort, "preload_dlls"):
+            ort.preload_dlls()  # finds the CUDA libraries of NVIDIA's own Python packages
         try:
-            session = _session_of(str(path), options, wanted)
+            session = _start(str(path), options, wanted)
             if session and quantized and wanted.on_gpu:
-                session = _session_of(half_precision(path), options, wanted)
+                session = _start(half_precision(path), options, wanted)
             if session:
                 return session, "cuda" if device == "auto" else device
         except MissingExtraError:
             if device != "auto":
                 raise
-    session = _session(path, options)
+    try:
+        session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as exc:  # onnxruntime has one class an error code, all private
+        raise EncoderError(
+            f"onnxruntime cannot load {path} ({str(exc).splitlines()[0]}): export the encoder "
+            "again with slice-os export."
+        ) from exc
     if wanted and device != "auto":
         raise EncoderError(
             f"onnxruntime found no usable GPU or no {wanted.title} libraries: check "
@@ -95,7 +101,7 @@ def open_session(path: Path, device: str, quantized: bool) -> tuple[Any, str]:
     return session, "cpu"
 
 
-def _session_of(graph: str | bytes, options: Any, provider: Provider) -> Any:
+def _start(graph: str | bytes, options: Any, provider: Provider) -> Any:
     """Load a graph, of a file or in memory, for `provider`; None where it does not start."""
     import onnxruntime as ort
 
@@ -108,29 +114,8 @@ def _session_of(graph: str | bytes, options: Any, provider: Provider) -> Any:
     return session if session.get_providers()[0] == names[0] else None
 
 
-def _session(path: Path, options: Any) -> Any:
-    """Load a graph for the CPU.
-
-    Raises:
-        EncoderError: The graph is broken.
-    """
-    import onnxruntime as ort
-
-    try:
-        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as exc:  # onnxruntime has one class an error code, all private
-        raise EncoderError(
-            f"onnxruntime cannot load {path} ({str(exc).splitlines()[0]}): export the encoder "
-            "again with slice-os export."
-        ) from exc
-
-
 def _provider(device: str, available: list[str]) -> Provider | None:
-    """Return the provider of `device`, None for the CPU.
-
-    Raises:
-        EncoderError: The installed onnxruntime has it not.
-    """
+    """Return the provider of `device`, None for the CPU; EncoderError if it is not installed."""
     if device == "auto":
         return PROVIDERS["cuda"] if _CUDA in available else None
     if device == "cpu":

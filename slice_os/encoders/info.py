@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from slice_os.errors import EncoderError
 from slice_os.types import Plain
@@ -56,7 +58,7 @@ class EncoderInfo(Plain):
     graph_sha256: str = ""
     phrase_head: str = ""
     pad_id: int = 0
-    pooling: str = "mean"
+    pooling: Literal["mean"] = "mean"
     span_range: tuple[int, int] = (1, 20)
     languages: tuple[str, ...] = ()
     licence: str = ""
@@ -105,34 +107,29 @@ class EncoderInfo(Plain):
     @classmethod
     def _parse(cls, path: Path) -> EncoderInfo:
         try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
+            described = path.read_bytes()
+            written = msgspec.json.decode(described, type=_Versioned).format
+            if written > FORMAT:
+                raise EncoderError(
+                    f"{path} has format {written} and this slice-os reads up to {FORMAT}: "
+                    "pip install --upgrade slice-os."
+                )
+            # Unknown fields are left out, so that a later slice-os may add some within a format.
+            info = msgspec.json.decode(described, type=cls)
         except (OSError, ValueError) as exc:
-            raise EncoderError(f"{path} cannot be read as JSON ({exc}): {_AGAIN}.") from exc
-        written = raw.get("format") if isinstance(raw, dict) else None
-        if not isinstance(written, int):
-            raise EncoderError(f"{path} does not describe a slice-os encoder: {_AGAIN}.")
-        if written > FORMAT:
+            raise EncoderError(f"{path} describes no slice-os encoder ({exc}): {_AGAIN}.") from exc
+        low, high = info.span_range
+        if not 1 <= low <= high or info.dimension < 1 or info.max_tokens < _FEWEST_TOKENS:
             raise EncoderError(
-                f"{path} has format {written} and this slice-os reads up to {FORMAT}: "
-                "pip install --upgrade slice-os."
-            )
-        # Unknown fields are left out, so that a later slice-os may add some within a format.
-        known = {f.name: raw[f.name] for f in fields(cls) if f.name in raw}
-        try:
-            low, high = map(int, known.get("span_range", (1, 20)))
-            known["span_range"] = low, high
-            known["languages"] = tuple(map(str, known.get("languages", ())))
-            info = cls(**known)
-            numbers = (info.dimension, info.max_tokens, info.graph_bytes, info.pad_id)
-            usable = info.pooling == "mean" and 1 <= low <= high and min(numbers) >= 0
-        except (TypeError, ValueError) as exc:
-            raise EncoderError(f"{path} lacks or misstates a field ({exc}): {_AGAIN}.") from exc
-        if not (usable and info.dimension and info.max_tokens >= _FEWEST_TOKENS):
-            raise EncoderError(
-                f"{path} states a dimension, max_tokens, pooling or span_range that cannot be: "
-                f"{_AGAIN}."
+                f"{path} states a dimension, max_tokens or span_range that cannot be: {_AGAIN}."
             )
         return info
+
+
+class _Versioned(msgspec.Struct):
+    """The description of any format."""
+
+    format: int
 
 
 def file_sha256(path: Path) -> str:

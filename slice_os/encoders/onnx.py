@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.encoders.batching import Chunk, Pool, Window, batches, windows_of
+from slice_os.encoders.batching import Pool, RunningWindow, Window, batches, windows_of
 from slice_os.encoders.devices import PROVIDERS, open_session
 from slice_os.encoders.encoder import Encoder
 from slice_os.encoders.info import DESCRIPTION, GRAPH, TOKENIZER, EncoderInfo
@@ -37,15 +37,15 @@ def shared(load: Callable[..., Loaded], path: Path, *settings: object) -> Loaded
     anew; so does a forked process, to which what its parent has on a device is of no use.
     """
     try:
-        own = path.stat()
+        status = path.stat()
     except OSError:
         return load(path, *settings)  # it says what is missing
-    file = (path.resolve(), own.st_ino, own.st_size, own.st_mtime_ns)
+    file = (path.resolve(), status.st_ino, status.st_size, status.st_mtime_ns)
     key = (os.getpid(), load, *file, *settings)
-    found: Loaded | None = _loaded.get(key)
-    if found is None:
-        found = _loaded[key] = load(path, *settings)
-    return found
+    loaded: Loaded | None = _loaded.get(key)
+    if loaded is None:
+        loaded = _loaded[key] = load(path, *settings)
+    return loaded
 
 
 def usable_cores() -> int:
@@ -77,19 +77,19 @@ class Graph:
         self._session, self.device = open_session(path, device, quantized)
         self.on_gpu = self.device != "cpu" and PROVIDERS[self.device].on_gpu
         self._one_at_a_time = threading.Lock()
-        self._inputs = {one.name: _int_type(path, one) for one in self._session.get_inputs()}
+        self._inputs = {entry.name: _int_type(path, entry) for entry in self._session.get_inputs()}
         self._output = self._vectors_output(path, dimension)
         self._process = os.getpid()
 
     def _vectors_output(self, path: Path, dimension: int) -> str:
         outputs = self._session.get_outputs()
-        ranked = sorted(outputs, key=lambda one: one.name != "last_hidden_state")
-        for one in ranked:
-            if len(one.shape) == 3 and one.shape[2] in (dimension, None):
-                return str(one.name)
-            if len(one.shape) == 3 and isinstance(one.shape[2], str):
-                return str(one.name)
-        shapes = ", ".join(f"{one.name} {one.shape}" for one in outputs)
+        ranked = sorted(outputs, key=lambda output: output.name != "last_hidden_state")
+        for output in ranked:
+            if len(output.shape) == 3 and output.shape[2] in (dimension, None):
+                return str(output.name)
+            if len(output.shape) == 3 and isinstance(output.shape[2], str):
+                return str(output.name)
+        shapes = ", ".join(f"{output.name} {output.shape}" for output in outputs)
         raise EncoderError(
             f"{path} gives {shapes} and not vectors of dimension {dimension}: export the encoder "
             "again with slice-os export."
@@ -234,51 +234,71 @@ class OnnxEncoder(Encoder):
         return self._encode(texts, by_token=True)
 
     def _encode(self, texts: Iterable[str], *, by_token: bool) -> Iterator[Words]:
-        running: deque[Chunk] = deque()
+        ahead: deque[tuple[list[TokenizedText], list[list[RunningWindow]]]] = deque()
         try:
             # The next chunk is tokenized while the one before runs on the pool.
             for chunk in _chunks(texts, max(_CHUNK_TEXTS, 32 * self.threads)):
-                running.append(self._start(self._tokenizer.split(chunk, by_token=by_token)))
-                if len(running) > 1:
-                    yield from running[0].words()
-                    running.popleft()
-            while running:
-                yield from running[0].words()
-                running.popleft()
+                split = self._tokenizer.split(chunk, by_token=by_token)
+                ahead.append((split, self._start(split)))
+                if len(ahead) > 1:
+                    yield from self._words(*ahead[0])
+                    ahead.popleft()
+            while ahead:
+                yield from self._words(*ahead[0])
+                ahead.popleft()
         finally:
-            for left in running:
-                left.cancel()
+            for _, running in ahead:
+                _cancel(running)
+
+    def _words(
+        self, texts: list[TokenizedText], running: list[list[RunningWindow]]
+    ) -> Iterator[Words]:
+        """Yield the words of each text, waiting for its windows."""
+        for text, windows in zip(texts, running, strict=True):
+            first, starts, ends, _ = text.words
+            if len(windows) == 1:
+                vectors = windows[0].sums()
+            else:
+                vectors = np.zeros((len(first), self.info.dimension), np.float32)
+                for running_window in windows:
+                    sums = running_window.sums()
+                    word = running_window.window.word
+                    vectors[word : word + len(sums)] += sums
+            windows.clear()  # so that what the caller drops is freed
+            yield Words(starts, ends, vectors, *self._tokenizer.pieces(text))
 
     def _vectors(self, texts: Sequence[str]) -> Float32:
         """Return the sums of the texts' own tokens' vectors; special tokens do not count."""
         vectors = np.zeros((len(texts), self.info.dimension), np.float32)
-        at = 0
+        rows = iter(vectors)
         for chunk in _chunks(texts, 4 * max(_CHUNK_TEXTS, 32 * self.threads)):
             running = self._start(self._tokenizer.whole(chunk))
             try:
-                running.add_to(vectors[at : at + len(chunk)])
+                for windows, row in zip(running, rows, strict=False):
+                    for running_window in windows:
+                        row += running_window.sums().sum(axis=0)
             finally:
-                running.cancel()
-            at += len(chunk)
+                _cancel(running)
         return vectors
 
-    def _start(self, texts: list[TokenizedText]) -> Chunk:
-        """Put the batches of `texts` on the pool."""
+    def _start(self, texts: list[TokenizedText]) -> list[list[RunningWindow]]:
+        """Put the batches of `texts` on the pool; return the windows of each."""
         if self._closed:
             raise EncoderError("This encoder is closed: load it again.")
         rows = [row for i, text in enumerate(texts) for row in windows_of(i, text, self._capacity)]
         budget = _GPU_BUDGET if self._graph.on_gpu else _CPU_BUDGET
         planned = list(batches(rows, budget, self._special))
-        chunk = Chunk(texts, self.info.dimension, self._tokenizer.pieces)
-        if len(planned) == 1:
-            # One query: a thread would only add its own delay.
-            done: Future[list[Float32]] = Future()
-            done.set_result(self._run(planned[0], texts))
-            chunk.expect(planned[0], done)
-            return chunk
+        running: list[list[RunningWindow]] = [[] for _ in texts]
         for batch in planned:
-            chunk.expect(batch, self._pool.submit(partial(self._run, batch, texts)))
-        return chunk
+            task = partial(self._run, batch, texts)
+            if len(planned) == 1:  # one query: a thread would only add its own delay
+                sums: Future[list[Float32]] = Future()
+                sums.set_result(task())
+            else:
+                sums = self._pool.submit(task)
+            for place, row in enumerate(batch):
+                running[row.owner].append(RunningWindow(row, sums, place))
+        return running
 
     def _run(self, batch: list[Window], texts: list[TokenizedText]) -> list[Float32]:
         """Return, for each row of `batch`, the sums of its words' token vectors, ``[W, d]``."""
@@ -320,6 +340,13 @@ def load_head(folder: Path, info: EncoderInfo) -> PhraseHead | None:
             "again or copy it again."
         )
     return head
+
+
+def _cancel(running: list[list[RunningWindow]]) -> None:
+    """Drop the batches that have not begun."""
+    for windows in running:
+        for running_window in windows:
+            running_window.batch.cancel()
 
 
 def _chunks(texts: Iterable[str], most: int) -> Iterator[list[str]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -69,39 +68,38 @@ def mine_phrases(
     on_progress: Callable[[float], object] = lambda done: None,
     on_unknown: Callable[[str], object] = lambda name: None,
 ) -> Iterator[Match]:
-    """Yield every match of what is sought, by name, passage by passage, best first in each.
+    """Return an iterator of every match of what is sought, passage by passage, best first in each.
 
-    A match is a span whose degree with one of a name's phrases is at least `threshold`; of those of
-    one name that overlap only the best stays, of which phrase it may be. Where a counter-example
+    A match is a span whose degree with one of a name's phrases is at least the least one; of those
+    of one name that overlap only the best stays, of which phrase it may be. Where a counter-example
     of the name is nearer to a span than the phrases are, neither that span nor one that overlaps
     it is a match. Words that are the phrase's have the degree 1. Else it is made of what the span
-    says in its context and, with `rescore`, of its words encoded alone, for which without it the
-    encoder's phrase head stands (`slice_os.spans.selection`). `standalone` encodes the spans
-    that may be a match. A `judge` reads those that reach the threshold, and its word decides.
-    Every word is read; `graph` has a cluster ask its k-NN graph which passages to read, which is
-    faster in a large index and misses what only the phrase head sees. A phrase may say which words
-    have to stand in the passage and which must not (`slice_os.text.parse_query`), unless it is
-    `literal`; counter-examples are taken as they are. `on_progress` is told what share of the work
-    is done, `on_unknown` each phrase and counter-example of which the encoder knows no word: it is
-    left out.
+    says in its context and, with `rescore`, of its words encoded alone by `standalone`, for which
+    without it the encoder's phrase head stands (`slice_os.spans.selection`). A `judge` reads those
+    that reach the threshold, and its word decides. Every word is read; `graph` has a cluster ask
+    its k-NN graph which passages to read, which is faster in a large index and misses what only the
+    phrase head sees. A phrase may say which words have to stand in the passage and which must not
+    (`slice_os.text.parse_query`), unless it is `literal`; counter-examples are taken as they are.
+    `on_progress` is told what share of the work is done, `on_unknown` each phrase and
+    counter-example of which the encoder knows no word: it is left out.
 
     Raises:
-        QueryError: a phrase is empty, all are unknown, or the threshold is not in [0, 1].
+        QueryError: a phrase is empty, or all are unknown.
     """
     encoder, threshold = standalone.encoder, options.min_degree
     sought = _known(sought, encoder, options.literal, on_unknown)
     queries = [
         (name, text, parse_query(text, literal=options.literal))
-        for name, own in sought.items()
-        for text in own.phrases
+        for name, texts in sought.items()
+        for text in texts.phrases
     ]
-    against = [(name, text) for name, own in sought.items() for text in own.counter_examples]
-    texts = [query.text for *_, query in queries] + [text for _, text in against]
-    encoded = _encode(encoder, texts, backend.meta.max_words, options.all_lengths)
-    phrases = [Phrase(*query, own) for query, own in zip(queries, encoded, strict=False)]
+    against = [(name, text) for name, texts in sought.items() for text in texts.counter_examples]
+    all_texts = [query.text for *_, query in queries] + [text for _, text in against]
+    encoded = _encode(encoder, all_texts, backend.meta.max_words, options.all_lengths)
+    phrases = [Phrase(*query, vectors) for query, vectors in zip(queries, encoded, strict=False)]
     counters: dict[str, list[EncodedQuery]] = {}
-    for (name, _), own in zip(against, encoded[len(phrases) :], strict=True):
-        counters.setdefault(name, []).append(own)
+    for (name, _), counter in zip(against, encoded[len(phrases) :], strict=True):
+        counters.setdefault(name, []).append(counter)
     judge = judge if options.rescore else None
     least = cosine(judge.least(threshold) if judge else threshold)
     wanted = MiningQuery(_phrase_batch(phrases, least, options.rescore), filters, options.graph)
@@ -115,9 +113,9 @@ def mine_phrases(
                     by_name.setdefault(phrases[k].name, []).append(phrases[k])
             if by_name:
                 tables = _tables(stored, encoder)
-                for name, own in by_name.items():
-                    compared = [*(phrase.encoded for phrase in own), *counters.get(name, ())]
-                    yield _Candidate(PassageSpans(stored, tables, compared, len(own)), own)
+                for name, likely in by_name.items():
+                    compared = [*(phrase.encoded for phrase in likely), *counters.get(name, ())]
+                    yield _Candidate(PassageSpans(stored, tables, compared, len(likely)), likely)
 
     def matches() -> Iterator[Match]:
         waiting = candidates()
@@ -126,14 +124,14 @@ def mine_phrases(
             if options.rescore:
                 encode_spans(passages, lambda spans: spans.likely(least), standalone)
                 encode_spans(passages, lambda spans: spans.further(least), standalone)
-                found = [spans.rescored(least) for spans in passages]
+                best = [spans.rescored(least) for spans in passages]
             else:
-                found = [spans.in_context(least) for spans in passages]
+                best = [spans.in_context(least) for spans in passages]
             if judge:
-                found = _judged(passages, found, judge, threshold)
-            for candidate, own in zip(batch, found, strict=True):
+                best = _judged(passages, best, judge, threshold)
+            for candidate, spans in zip(batch, best, strict=True):
                 norms = candidate.spans.stored.packed.norms
-                for span in own:
+                for span in spans:
                     if norms[span.j - span.i - 1, span.i]:  # else a neighbour's
                         yield _match(candidate.phrases[span.query], candidate.spans.stored, span)
         on_progress(1.0)
@@ -163,7 +161,10 @@ def _phrase_batch(phrases: Sequence[Phrase], least: float, rescore: bool) -> Phr
         [query.weights for query in encoded],
         np.array([margin(q.n_words, least) if rescore else 0.0 for q in encoded], np.float32),
         [query.pieces for query in encoded],
-        (np.array([one for one, _ in head_queries]), np.array([one for _, one in head_queries]))
+        (
+            np.array([vector for vector, _ in head_queries]),
+            np.array([row for _, row in head_queries]),
+        )
         if head_queries
         else None,
     )
@@ -177,7 +178,7 @@ def _tables(stored: StoredPassage, encoder: Encoder) -> SpanTables:
 
 def _judged(
     passages: Sequence[PassageSpans],
-    found: Sequence[Sequence[RescoredSpan]],
+    best: Sequence[Sequence[RescoredSpan]],
     judge: Judge,
     threshold: float,
 ) -> list[list[RescoredSpan]]:
@@ -186,7 +187,7 @@ def _judged(
     They are those that were chosen by their degrees: a part of what the judge speaks against is no
     match in its place.
     """
-    flat = [(own, span) for own, spans in zip(passages, found, strict=True) for span in spans]
+    flat = [(one, span) for one, spans in zip(passages, best, strict=True) for span in spans]
     degrees = np.array([degree(span.cosine) for _, span in flat])
     judged = iter(judge.degrees([judge_pair(*pair) for pair in flat], degrees).tolist())
     return [
@@ -195,7 +196,7 @@ def _judged(
             for span, judged_degree in zip(spans, judged)  # noqa: B905 - goes on with the next
             if judged_degree >= threshold - ROUNDING
         ]
-        for spans in found
+        for spans in best
     ]
 
 
@@ -215,17 +216,17 @@ def _known(
         return tuple(text for text in texts if text not in unknown)
 
     known = {
-        name: Sought(kept(one.phrases, literal), kept(one.counter_examples, True))
-        for name, one in sought.items()
+        name: Sought(kept(texts.phrases, literal), kept(texts.counter_examples, True))
+        for name, texts in sought.items()
     }
-    if sought and not any(one.phrases for one in known.values()):
-        first, *others = (text for one in sought.values() for text in one.phrases)
+    if sought and not any(texts.phrases for texts in known.values()):
+        first, *others = (text for texts in sought.values() for text in texts.phrases)
         raise QueryError(
             f"The phrase {first[:60]!r} holds no word that the encoder knows"
             f"{', nor do the others' if others else ''}: mine with an encoder of their language, "
             "and an index made by it."
         )
-    return {name: one for name, one in known.items() if one.phrases}
+    return {name: texts for name, texts in known.items() if texts.phrases}
 
 
 def _match(phrase: Phrase, stored: StoredPassage, span: RescoredSpan) -> Match:
@@ -255,20 +256,13 @@ def select(
     """Yield the best of some matches; without an option, all of them as they come.
 
     `per_document` keeps the best match of each document and name, `top` the best so many of each
-    name, name by name; `sort` orders all by their degree, highest first. With `top` alone no more
-    than that is held in memory.
-
-    Raises:
-        QueryError: `top` is not above 0, or there is no such order.
+    name, name by name; `sort` orders all by their degree, highest first. With `top` alone not much
+    more than that is held in memory.
     """
-    if top is not None and top < 1:
-        raise QueryError(f"The best {top} matches were asked for: ask for at least 1.")
-    if sort not in (None, "degree"):
-        raise QueryError(f"There is no order {sort!r}: choose degree.")
     if per_document:
-        matches = _best_of_each_document(matches)
+        matches = _best(matches, 1, lambda match: (match.name, match.document))
     if top is not None:
-        matches = _best_of_each_name(matches, top)
+        matches = _best(matches, top, lambda match: match.name)
     return iter(sorted(matches, key=_worst_last)) if sort else iter(matches)
 
 
@@ -276,24 +270,15 @@ def _worst_last(match: Match) -> float:
     return -match.degree
 
 
-def _best_of_each_document(matches: Iterable[Match]) -> Iterator[Match]:
-    best: dict[tuple[str, str], Match] = {}
+def _best(
+    matches: Iterable[Match], count: int, key: Callable[[Match], Hashable]
+) -> Iterator[Match]:
+    """Yield the best so many of the matches of each key; of equal degrees the first stay."""
+    best: dict[Hashable, list[Match]] = {}
     for match in matches:
-        key = match.name, match.document
-        if key not in best or best[key].degree < match.degree:
-            best[key] = match
-    yield from best.values()
-
-
-def _best_of_each_name(matches: Iterable[Match], top: int) -> Iterator[Match]:
-    best: dict[str, list[tuple[float, int, Match]]] = {}
-    for order, match in enumerate(matches):
-        heap = best.setdefault(match.name, [])
-        # Of equal degrees the first stays; no two orders are equal, so matches are not compared.
-        entry = (match.degree, -order, match)
-        if len(heap) < top:
-            heapq.heappush(heap, entry)
-        else:
-            heapq.heappushpop(heap, entry)
-    for heap in best.values():
-        yield from (match for _, _, match in sorted(heap, reverse=True))
+        group = best.setdefault(key(match), [])
+        group.append(match)
+        if len(group) >= 2 * count + 100:
+            group[:] = sorted(group, key=_worst_last)[:count]
+    for group in best.values():
+        yield from sorted(group, key=_worst_last)[:count]

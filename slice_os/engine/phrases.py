@@ -41,8 +41,8 @@ def gather(
     if not isinstance(phrases, Mapping):
         phrases = {text: text for text in _texts(phrases)}
     named = {
-        name: one if isinstance(one, Sought) else Sought(_texts(one))
-        for name, one in phrases.items()
+        name: texts if isinstance(texts, Sought) else Sought(_texts(texts))
+        for name, texts in phrases.items()
     }
     for name, texts in (counter_examples or {}).items():
         if name not in named:
@@ -52,7 +52,7 @@ def gather(
             )
         known = named[name]
         named[name] = Sought(known.phrases, known.counter_examples + _texts(texts))
-    if empty := [name for name, one in named.items() if not one.phrases]:
+    if empty := [name for name, sought in named.items() if not sought.phrases]:
         raise QueryError(f"There is no phrase for {empty[0]!r}: give at least one.")
     return named
 
@@ -85,20 +85,22 @@ def read_phrases(file: Path) -> dict[str, Sought]:
 
 
 def _named(rows: Iterable[tuple[str, str, str]]) -> dict[str, Sought]:
-    found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    texts: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for name, phrase, counter in rows:
         if BROKEN in phrase + counter:
             raise CorpusError("it holds bytes that are no text")
         if not phrase.strip() and not counter.strip():
             raise CorpusError(f"the phrase named {name!r} is empty")
-        for texts, text in zip(found.setdefault(name, ({}, {})), (phrase, counter), strict=True):
-            if text.strip():
-                texts[text] = None
-    if not found:
+        phrases, counters = texts.setdefault(name, ({}, {}))
+        if phrase.strip():
+            phrases[phrase] = None
+        if counter.strip():
+            counters[counter] = None
+    if not texts:
         raise CorpusError("it holds no phrase")
-    if alone := [name for name, (phrases, _) in found.items() if not phrases]:
-        raise CorpusError(f"{alone[0]!r} has counter-examples and no phrase")
-    return {name: Sought(tuple(some), tuple(others)) for name, (some, others) in found.items()}
+    if lacking := [name for name, (phrases, _) in texts.items() if not phrases]:
+        raise CorpusError(f"{lacking[0]!r} has counter-examples and no phrase")
+    return {name: Sought(tuple(own), tuple(others)) for name, (own, others) in texts.items()}
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[str, str, str]]:

@@ -73,6 +73,9 @@ class PassageSpans:
         phrases: How many of the queries are no counter-examples.
         query_vectors: Those of the queries that spans encoded alone are compared with.
         costs: What is preferred to what of nearly the same cosine, ``[L, N]``.
+        verbatim: The spans that have the very words of queries, and the numbers of those.
+        chosen: The spans that may be shown, with the vectors of their words alone; None of those
+            that are verbatim, which need none.
     """
 
     def __init__(
@@ -87,19 +90,19 @@ class PassageSpans:
         self.query_vectors: Sequence[npt.NDArray[Any]] = [query.vector for query in queries]
         self._cosines = [tables.cosines(query) for query in queries]
         if phrases < len(queries):  # counter-examples count for the lengths that a phrase does
-            meant = np.maximum.reduce([own.context for own in self._cosines[:phrases]]) > -np.inf
+            near = np.maximum.reduce([table.context for table in self._cosines[:phrases]])
             self._cosines[phrases:] = [
-                SpanCosines(*(np.where(meant, table, -np.inf) for table in own))
-                for own in self._cosines[phrases:]
+                SpanCosines(*(np.where(near > -np.inf, cosines, -np.inf) for cosines in both))
+                for both in self._cosines[phrases:]
             ]
         self.costs = tables.costs.copy()
-        self._verbatim: dict[Place, list[int]] = {}
+        self.verbatim: dict[Place, list[int]] = {}
         for k, query in enumerate(queries):
             for i, j in tables.verbatim(query):
-                self._verbatim.setdefault((i, j), []).append(k)
+                self.verbatim.setdefault((i, j), []).append(k)
                 # Of several the longest is what is said: "no thank you" and not "thank you".
                 self.costs[j - i - 1, i] = -VERBATIM * (j - i)
-        self._encoded: dict[Place, Float32 | None] = {}
+        self.chosen: dict[Place, Float32 | None] = {}
 
     def in_context(self, threshold: float) -> list[RescoredSpan]:
         """Return the best spans of at least a cosine that share no word, unencoded.
@@ -107,9 +110,12 @@ class PassageSpans:
         The phrase head stands for what they say alone.
         """
         shown = self._by_head()
-        found = spans_above(np.maximum.reduce(shown), self.tables.lengths, threshold, self.costs)
+        best = spans_above(np.maximum.reduce(shown), self.tables.lengths, threshold, self.costs)
         return self._apart(
-            [self._nearest((i, j), [own[j - i - 1, i] for own in shown]) for i, j, _ in found]
+            [
+                self._nearest((i, j), [cosines[j - i - 1, i] for cosines in shown])
+                for i, j, _ in best
+            ]
         )
 
     def best(self, count: int) -> list[Place]:
@@ -121,25 +127,25 @@ class PassageSpans:
         """Return the best span of each place that may reach a cosine: those to encode first."""
         # Of what is not near to a phrase no counter-example has to be known.
         hoped = []
-        for query, own in zip(self.queries[: self.phrases], self._cosines, strict=False):
+        for query, table in zip(self.queries[: self.phrases], self._cosines, strict=False):
             room = np.float32(margin(query.n_words, threshold))
-            hoped.append(query.weights.combine(own.context, np.minimum(own.head + room, 1)))
+            hoped.append(query.weights.combine(table.context, np.minimum(table.head + room, 1)))
         self._hoped = np.maximum.reduce(hoped)
-        for i, j in self._verbatim:
+        for i, j in self.verbatim:
             self._hoped[j - i - 1, i] = 1
-        found = spans_above(self._hoped, self.tables.lengths, threshold, self.costs)
-        return [(i, j) for i, j, _ in found]
+        peaks = spans_above(self._hoped, self.tables.lengths, threshold, self.costs)
+        return [(i, j) for i, j, _ in peaks]
 
     def further(self, threshold: float) -> list[Place]:
         """Return the spans to encode next, now that those of `likely` are known."""
         chosen: list[Place] = []
         preference = self._hoped - self.costs
-        for place in [place for place in self._encoded if place not in self._verbatim]:
+        for place in [place for place in self.chosen if place not in self.verbatim]:
             i, j = place
             above = [
-                max(0.0, self._by_words(k, place) - float(own.head[j - i - 1, i]))
-                for k, own in enumerate(self._cosines[: self.phrases])
-                if own.head[j - i - 1, i] > -np.inf
+                max(0.0, self._by_words(k, place) - float(table.head[j - i - 1, i]))
+                for k, table in enumerate(self._cosines[: self.phrases])
+                if table.head[j - i - 1, i] > -np.inf
             ]
             room = np.float32(max(above, default=0.0)) + SLACK
             fits = self._known(place).cosine >= threshold
@@ -152,33 +158,23 @@ class PassageSpans:
                 if fits or self._may_reach(row, start, room, threshold)
             )
             fresh = (
-                other
-                for other in others
-                if other not in self._verbatim and other not in self._encoded
+                other for other in others if other not in self.verbatim and other not in self.chosen
             )
             chosen += islice(fresh, FINER if fits else MORE)
         return list(dict.fromkeys(chosen))
 
     def rescored(self, threshold: float = -np.inf) -> list[RescoredSpan]:
         """Return the best spans of at least a cosine, of those that were chosen; none overlap."""
-        known = map(self._known, self._encoded)
+        known = map(self._known, self.chosen)
         return self._apart([span for span in known if span.cosine >= threshold - ROUNDING])
-
-    def know(self, place: Place, vector: Float32 | None) -> None:
-        """Take note of a span that was chosen, and of the vector of its words alone."""
-        self._encoded[place] = vector
-
-    def is_verbatim(self, place: Place) -> bool:
-        """Tell whether a span has a query's very words: it needs no encoding."""
-        return place in self._verbatim
 
     def _by_head(self) -> list[npt.NDArray[Any]]:
         """Return the cosines that are shown where the phrase head stands for the words alone."""
         shown = [
-            query.weights.combine(own.context, own.head)
-            for query, own in zip(self.queries, self._cosines, strict=True)
+            query.weights.combine(table.context, table.head)
+            for query, table in zip(self.queries, self._cosines, strict=True)
         ]
-        for (i, j), same in self._verbatim.items():
+        for (i, j), same in self.verbatim.items():
             for k in same:
                 shown[k][j - i - 1, i] = 1
         return shown
@@ -196,30 +192,30 @@ class PassageSpans:
 
     def _may_reach(self, row: int, start: int, room: np.float32, threshold: float) -> bool:
         return any(
-            float(query.weights.combine(own.context[row, start], own.head[row, start] + room))
+            float(query.weights.combine(table.context[row, start], table.head[row, start] + room))
             >= threshold
-            for query, own in zip(self.queries, self._cosines, strict=True)
+            for query, table in zip(self.queries, self._cosines, strict=True)
         )
 
     def _by_words(self, k: int, place: Place) -> float:
         """Return the cosine of a query and the words of a chosen span alone."""
-        if k in self._verbatim.get(place, ()):
+        if k in self.verbatim.get(place, ()):
             return 1.0
-        vector = self._encoded[place]
+        vector = self.chosen[place]
         return -np.inf if vector is None else min(float(self.query_vectors[k] @ vector), 1.0)
 
     def _known(self, place: Place) -> RescoredSpan:
         """Return a chosen span with its cosine."""
         i, j = place
         values = []
-        for k, (query, own) in enumerate(zip(self.queries, self._cosines, strict=True)):
-            if k in self._verbatim.get(place, ()):
+        for k, (query, table) in enumerate(zip(self.queries, self._cosines, strict=True)):
+            if k in self.verbatim.get(place, ()):
                 values.append(1.0)
-            elif own.context[j - i - 1, i] == -np.inf:
+            elif table.context[j - i - 1, i] == -np.inf:
                 values.append(-np.inf)
             else:
                 by_words = np.float64(self._by_words(k, place))
-                context = np.float64(own.context[j - i - 1, i])
+                context = np.float64(table.context[j - i - 1, i])
                 values.append(float(query.weights.combine(context, by_words)))
         return self._nearest(place, values)
 
@@ -254,14 +250,16 @@ def encode_spans(
 
     The vectors of `queries` come of the same run; they are returned, ``[len(queries), d]``.
     """
-    chosen = [(passage, place) for passage in passages for place in choose(passage)]
-    encoded = [(one, place) for one, place in chosen if not one.is_verbatim(place)]
-    texts = [passage.tables.span_text(place) for passage, place in encoded]
+    unknown = []
+    for passage in passages:
+        for place in choose(passage):
+            passage.chosen[place] = None
+            if place not in passage.verbatim:
+                unknown.append((passage, place))
+    texts = [passage.tables.span_text(place) for passage, place in unknown]
     vectors = standalone.encode([*queries, *texts])
-    for passage, place in chosen:
-        passage.know(place, None)
-    for (passage, place), vector in zip(encoded, vectors[len(queries) :], strict=True):
-        passage.know(place, vector)
+    for (passage, place), vector in zip(unknown, vectors[len(queries) :], strict=True):
+        passage.chosen[place] = vector
     return vectors[: len(queries)]
 
 

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 
 from slice_os.encoders import Encoder
 from slice_os.encoders.phrase_head import PhraseHead
@@ -63,13 +63,14 @@ class Copier:
             target.meta.check_encoder(target.location, encoder.info)
         self._live, self._target, self._encoder, self._head = live, target, encoder, head
         self._max_rate, self._on_done, self._on_reject = max_rate, on_done, on_reject
-        self._throttle, self._taken = Throttle(max_rate), _Taken()
+        self._throttle = Throttle(max_rate)
+        self._taken: _Taken | None = None
+        self._claimed: Mapping[str, str] = {}
         self.refused: list[str] = []
         """Documents that `target` did not take when all of `live` were last copied."""
         self.half: list[str] = []
         """Those of all documents of `live` that were not whole when they were last copied."""
-        self._begun: set[str] | None = None
-        self._claimed: Mapping[str, str] | None = None
+        self._never_whole: set[str] | None = None
 
     def take(
         self, corpus: Iterable[Document], encoder: Encoder, roots: Mapping[str, str] | None
@@ -78,7 +79,7 @@ class Copier:
 
         What is written to `live` from now on is newer, and is copied by `copy`.
         """
-        self._claimed = roots
+        self._claimed, self._taken = roots or {}, _Taken()
         report = index_documents(
             self._taken.noted(corpus, self._live),
             self._target,
@@ -92,86 +93,98 @@ class Copier:
 
     def copy(self, documents: Sequence[str] | None = None) -> int:
         """Copy documents, all or some, and of all delete the others; return how many it did."""
-        roots = self._live.roots()
-        if self._claimed is not None:
-            roots = {**(roots or {}), **self._claimed}
-        copied = looked = 0
         begun: set[str] = set()
         refused: set[str] = set()
+        looked = 0
 
-        def reject(one: Reject) -> None:
-            refused.add(one.document)
-            self._on_reject(one)
+        def reject(reject: Reject) -> None:
+            refused.add(reject.document)
+            self._on_reject(reject)
 
-        def wanted() -> Iterator[tuple[StoredCopy, list[StoredPassage]]]:
+        def changed() -> Iterator[tuple[StoredCopy, list[StoredPassage]]]:
             nonlocal looked
             sources = self._live.sources()
             if documents is not None:
                 sources = ((name, "") for name in documents)
-            while some := dict(islice(sources, LOOKED_UP)):
-                held = self._live.stored(list(some))
-                begun.update(name for name, one in held.items() if one.hash is None)
-                for document, passages in self._changed(some, held):
+            while batch := dict(islice(sources, LOOKED_UP)):
+                held = self._live.stored(list(batch))
+                begun.update(name for name, stored in held.items() if stored.hash is None)
+                for document, passages in self._changed(batch, held):
                     self._throttle.take(len(passages))
                     yield document, passages
-                looked += len(some)
+                looked += len(batch)
                 self._on_done(looked)
 
-        if self._encoder is not None:
-            copies = (document for document, _ in wanted())
-            report = index_documents(
-                copies,
-                self._target,
-                self._encoder,
-                on_reject=reject,
-                roots=roots,
-                on_progress=lambda report: self._on_done(looked),
-            )
-            copied = report.documents
-        else:
-            with self._target.writer(reject) as writer:
-                if roots is not None:
-                    writer.remember(roots)
-                for document, passages in wanted():
-                    writer.begin(document)
-                    for one in passages:
-                        packed = one.packed.with_head(self._head) if self._head else one.packed
-                        writer.put(one.passage, packed)
-                    writer.finish()
-                    copied += 1
-                    self._on_done(looked)
-            copied -= len(refused)
+        roots = {**self._live.roots(), **self._claimed}
+        copied, copies = 0, changed()
+        first = next(copies, None)
+        if first is not None or roots != self._target.roots():  # else no writer is opened
+            copies = chain(() if first is None else (first,), copies)
+            copied = self._write(copies, roots, reject, lambda: self._on_done(looked))
+            copied -= len(refused) if self._encoder is None else 0
         if documents is None:
             copied += self._delete_others()
             self.half, self.refused = sorted(begun), sorted(refused)
         # Those that were whole the first time are being replaced: the target has them as they were.
-        self._begun = begun if self._begun is None else self._begun & begun
+        known = self._never_whole
+        self._never_whole = begun if known is None else known & begun
+        return copied
+
+    def _write(
+        self,
+        copies: Iterable[tuple[StoredCopy, list[StoredPassage]]],
+        roots: Mapping[str, str],
+        reject: Callable[[Reject], None],
+        on_written: Callable[[], object],
+    ) -> int:
+        """Write documents to the target, encoded anew or with their words; return how many."""
+        if self._encoder is not None:
+            report = index_documents(
+                (document for document, _ in copies),
+                self._target,
+                self._encoder,
+                on_reject=reject,
+                roots=roots,
+                on_progress=lambda report: on_written(),
+            )
+            return report.documents
+        copied = 0
+        with self._target.writer(reject) as writer:
+            writer.remember(roots)
+            for document, passages in copies:
+                writer.begin(document)
+                for stored in passages:
+                    packed = stored.packed.with_head(self._head) if self._head else stored.packed
+                    writer.put(stored.passage, packed)
+                writer.finish()
+                copied += 1
+                on_written()
         return copied
 
     def left(self) -> list[str]:
         """Return the documents that were never found whole, and of which the target has nothing."""
-        begun = sorted(self._begun or ())
+        begun = sorted(self._never_whole or ())
         return [name for name in begun if name not in self._target.stored([name])]
 
     def _changed(
-        self, some: Mapping[str, str], held: Mapping[str, StoredDocument]
+        self, batch: Mapping[str, str], held: Mapping[str, StoredDocument]
     ) -> Iterator[tuple[StoredCopy, list[StoredPassage]]]:
-        """Yield those of some documents that are to be copied."""
-        has, taken = self._target.stored(list(some)), self._taken.hashes(list(some))
-        hashes = {name: one.hash for name, one in held.items() if one.hash is not None}
+        """Yield those documents, of a batch with their sources, that are to be copied."""
+        has, taken = self._target.stored(list(batch)), self._taken_hashes(list(batch))
+        hashes = {name: stored.hash for name, stored in held.items() if stored.hash is not None}
         missing = [
             name for name, known in hashes.items()
             # Of what the corpus has of it nothing whole was taken: it stays as it is.
             if name not in has or has[name].hash is None
             or (has[name].hash != known and taken.get(name) != known)
         ]  # fmt: skip
-        found = self._live.passages(documents=missing) if missing else iter(())
-        for name, group in groupby(found, key=lambda one: one.passage.document):
+        stored = self._live.passages(documents=missing) if missing else iter(())
+        for name, group in groupby(stored, key=lambda stored: stored.passage.document):
             passages = with_neighbours(group)
             first = passages[0]
-            text = "\n" * first.passage.start + joined([one.passage for one in passages])
+            text = "\n" * first.passage.start + joined([item.passage for item in passages])
             metadata, title = first.metadata, first.passage.title
-            copy = StoredCopy(name, text, title, metadata, some[name], known_hash=hashes[name])
+            copy = StoredCopy(name, text, title, metadata, batch[name], known_hash=hashes[name])
             yield copy, passages
 
     def _delete_others(self) -> int:
@@ -181,20 +194,23 @@ class Copier:
         """
         gone: list[str] = []
         sources = self._target.sources()
-        while some := [name for name, _ in islice(sources, LOOKED_UP)]:
-            held, taken = self._live.stored(some), self._taken.hashes(some)
-            gone += [name for name in some if name not in held and taken.get(name, "") is not None]
+        while names := [name for name, _ in islice(sources, LOOKED_UP)]:
+            held, taken = self._live.stored(names), self._taken_hashes(names)
+            gone += [name for name in names if name not in held and taken.get(name, "") is not None]
         if gone:
             with self._target.writer() as writer:
                 writer.delete(gone)
         return len(gone)
 
+    def _taken_hashes(self, documents: Sequence[str]) -> dict[str, str | None]:
+        return self._taken.hashes(documents) if self._taken else {}
 
-def with_neighbours(passages: Iterable[StoredPassage]) -> list[StoredPassage]:
+
+def with_neighbours(stored: Iterable[StoredPassage]) -> list[StoredPassage]:
     """Return the passages of a document with what they share with their neighbours."""
-    found = list(passages)
-    whole = sharing([one.passage for one in found])
-    return [replace(one, passage=two) for one, two in zip(found, whole, strict=True)]
+    alone = list(stored)
+    passages = sharing([item.passage for item in alone])
+    return [replace(item, passage=own) for item, own in zip(alone, passages, strict=True)]
 
 
 class _Taken:
@@ -208,12 +224,12 @@ class _Taken:
     def noted(self, corpus: Iterable[Document], live: Backend) -> Iterator[Document]:
         """Yield the documents of a corpus; note what the index has of each."""
         documents = iter(corpus)
-        while some := list(islice(documents, LOOKED_UP)):
-            ids = [one.id for one in some if not problem_with(one)]
+        while batch := list(islice(documents, LOOKED_UP)):
+            ids = [document.id for document in batch if not problem_with(document)]
             held = live.stored(ids)
             rows = [(name, held[name].hash if name in held else None) for name in ids]
             self._known.executemany("INSERT OR IGNORE INTO known VALUES (?, ?)", rows)
-            yield from some
+            yield from batch
 
     def hashes(self, documents: Sequence[str]) -> dict[str, str | None]:
         """Return what is noted of some documents, of those that are."""

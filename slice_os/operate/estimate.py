@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from uuid import uuid4
 
 from slice_os.encoders import Encoder
 from slice_os.operate.copying import Copier
+from slice_os.operate.sample_checks import draw_documents
 from slice_os.storage import Backend, backend_for
 from slice_os.storage.contract import IndexMeta
 from slice_os.types import Plain
@@ -56,21 +56,19 @@ def plan(
 ) -> ReindexPlan:
     """Write a sample to an index beside `where`, measure it, and delete it."""
     state = live.status()
-    names = [name for name, _ in live.sources()]
-    drawn = random.Random(7).sample(names, min(SAMPLE, len(names)))
-    some, words = [], 0
-    for one in live.passages(documents=drawn):
-        if one.passage.number == 0:
+    sample, words = [], 0
+    for stored in live.passages(documents=draw_documents(live, SAMPLE)):
+        if stored.passage.number == 0:
             if words >= SAMPLE_PASSAGES * live.meta.passage_words:
                 break
-            some.append(one.passage.document)
-        words += one.packed.own_words(one.passage)
+            sample.append(stored.passage.document)
+        words += stored.packed.own_words(stored.passage)
     with _beside(where, meta, settings, options) as target:
         copier = Copier(live, target, encoder)
-        if some:
-            copier.copy(some[:1])  # the first takes longer
+        if sample:
+            copier.copy(sample[:1])  # the first takes longer
         began = time.monotonic()
-        copier.copy(some)
+        copier.copy(sample)
         took = time.monotonic() - began
         made = target.status()
     share = state.words / made.words if made.words else 0.0

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import getpass
-import os
-import socket
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from threading import Event, Lock, Thread
@@ -19,24 +16,26 @@ from slice_os.storage import Backend
 from slice_os.storage.contract import Generation
 
 LEASE = 60.0
-"""Seconds after which somebody who builds and has not said so is taken for dead.
+"""Seconds after which a builder that has not renewed its note is taken for dead.
 
 They are counted by the clock of who waits for it, however the other's goes.
 """
 BEATS = 6
-"""How often it is said in that time."""
+"""How often the note is renewed in that time."""
 
 
 def find_build(live: Backend) -> Generation | None:
     """Return the generation that was begun and is not live.
 
-    Where it cannot be told whether who builds it is dead, it takes up to `LEASE` seconds.
+    Where it cannot be told whether its builder is dead, it takes up to `LEASE` seconds.
 
     Raises:
         IndexLockedError: somebody is building it, or making it live.
     """
     found = _begun(live)
-    if found is None or _is_left(found.build):
+    if found is None or not found.build.get("beat") or is_gone(found.build):
+        return found
+    if found.build.items() >= this_process().items():
         return found
     began = time.monotonic()
     while time.monotonic() - began < LEASE:
@@ -53,19 +52,16 @@ def find_build(live: Backend) -> Generation | None:
 
 
 def _begun(live: Backend) -> Generation | None:
-    found = [one for one in live.generations() if one.state in ("building", "ready")]
-    return found[-1] if found else None
+    begun = [one for one in live.generations() if one.state in ("building", "ready")]
+    return begun[-1] if begun else None
 
 
-def _is_left(build: Mapping[str, Any]) -> bool:
-    """Tell whether nobody is at it, as far as can be told at once and from here."""
-    return not build.get("beat") or build.get("by") == _me() or is_gone(build)
-
-
-def _me() -> str:
+def _builder() -> dict[str, Any]:
+    process = this_process()
+    name = f"{process['host']} (process {process['process']})"
     with suppress(Exception):  # a user without a name
-        return f"{getpass.getuser()}@{socket.gethostname()} (process {os.getpid()})"
-    return f"{socket.gethostname()} (process {os.getpid()})"
+        name = f"{getpass.getuser()}@{name}"
+    return {"by": name, **process}
 
 
 class Lease:
@@ -95,46 +91,40 @@ class Lease:
     ) -> None:
         self._target, self._noted = target, noted
         self.number = build.number if build else target.generations()[-1].number
-        self._said: dict[str, Any] = {
+        self._note: dict[str, Any] = {
             "state": state,
-            "by": _me(),
-            **this_process(),
+            **_builder(),
             "source": source,
             "since": datetime.now(tz=timezone.utc).isoformat(timespec="seconds"),
             "token": uuid4().hex,
             "beat": 0,
         }
-        self._one, self._ended, self._lost = Lock(), Event(), False
-        self._note(build.build.get("token") if build else None)
+        self._lock, self._ended, self._lost = Lock(), Event(), False
+        self._renew(build.build.get("token") if build else None)
         self._thread = Thread(target=self._beat, name="slice-os-lease", daemon=True)
 
-    def _note(self, token: str | None, **more: Any) -> None:
+    def _renew(self, token: str | None, **changes: Any) -> None:
         """Renew the note if it is that of a token."""
         if not self._noted:
             return
-        with self._one:
-            said = {**self._said, "beat": self._said["beat"] + 1, **more}
-            self._lost = self._lost or not self._target.note_build(said, token)
+        with self._lock:
+            note = {**self._note, "beat": self._note["beat"] + 1, **changes}
+            self._lost = self._lost or not self._target.note_build(note, token)
             if self._lost:
                 raise IndexLockedError(
                     f"Somebody else has taken over the generation {self.number} of "
                     f"{self._target.location}: leave it to them."
                 )
-            self._said = said
+            self._note = note
 
     def _beat(self) -> None:
         while not self._ended.wait(LEASE / BEATS):
             try:
                 self.check()
-            except IndexLockedError:  # which whoever builds is told, too
+            except IndexLockedError:  # the builder meets it, too
                 return
             except (SliceOSError, OSError):  # the cluster is away, say
                 continue
-
-    def _stop(self) -> None:
-        self._ended.set()
-        if self._thread.is_alive():
-            self._thread.join(1)
 
     def __enter__(self) -> Lease:
         if self._noted:
@@ -145,23 +135,28 @@ class Lease:
         self._stop()
         if kind not in (None, IndexLockedError):
             with suppress(Exception):  # it may be taken over at once
-                self._note(self._said["token"], beat=0)
+                self._renew(self._note["token"], beat=0)
+
+    def _stop(self) -> None:
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join(1)
 
     def check(self) -> None:
         """Renew the lease; raise IndexLockedError if somebody else has it."""
-        self._note(self._said["token"])
+        self._renew(self._note["token"])
 
     def renew(self, done: int, of: int) -> None:
         """Have the next renewal say how far it is; raise as `check` if the lease is lost."""
         if self._lost:
             self.check()
-        self._said |= {"done": done, "of": of}
+        self._note |= {"done": done, "of": of}
 
     def passed(self) -> None:
-        """Say that it is whole and has passed its checks."""
-        self._note(self._said["token"], state="ready")
+        """Note that the generation is whole and has passed its checks."""
+        self._renew(self._note["token"], state="ready")
 
     def release(self) -> None:
-        """Leave it to whoever makes it live later on."""
+        """Leave the generation to whoever makes it live later on."""
         self._stop()
-        self._note(self._said["token"], beat=0)
+        self._renew(self._note["token"], beat=0)

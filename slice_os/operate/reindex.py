@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from slice_os.corpus import Corpus
-from slice_os.encoders import EncoderInfo, EncoderLike, encoder_info, open_encoder
+from slice_os.encoders import EncoderLike, encoder_info, open_encoder
 from slice_os.errors import LocationError
 from slice_os.ingest import LOOKED_UP, claim_roots
 from slice_os.operate.copying import Copier
@@ -113,21 +113,8 @@ def reindex(
     options = connection(credentials, client)
     from_folder = to is not None and "://" not in os.fspath(location)
     live = open_live(location, {} if from_folder else options)
-    try:
-        meta, info = live.meta, _described(encoder, live.meta)
-        if info is not None:
-            meta = replace(
-                meta,
-                encoder=info.name,
-                weights_hash=info.weights_hash,
-                dimension=info.dimension,
-                phrase_head=info.phrase_head,
-            )
-        meta = replace(
-            meta,
-            passage_words=passage_words or meta.passage_words,
-            store=meta.store if store is None else tuple(store),
-        )
+    with closing(live):
+        meta = _next_meta(live.meta, encoder, passage_words, store)
         chosen = _source(live, meta, source, corpus is not None)
         if corpus is not None and to is not None:
             raise LocationError("A copy is made of what is stored: leave the corpus out, or --to.")
@@ -157,10 +144,10 @@ def reindex(
             documents = live.status().documents
             rejected: set[str] = set()
 
-            def reject(one: Reject) -> None:
-                if one.document not in rejected:
-                    rejected.add(one.document)
-                    on_reject(one)
+            def reject(reject: Reject) -> None:
+                if reject.document not in rejected:
+                    rejected.add(reject.document)
+                    on_reject(reject)
 
             def tell(done: int) -> None:
                 lease.renew(done, documents)
@@ -168,7 +155,7 @@ def reindex(
 
             by_text = opened if stored == "text" else None
             head = None
-            if info is not None and meta.phrase_head != live.meta.phrase_head:
+            if meta.phrase_head != live.meta.phrase_head:
                 with open_encoder(encoder, device, threads) as given:
                     head = given.head
             copier = Copier(live, target, by_text, max_rate, tell, reject, head)
@@ -200,43 +187,56 @@ def reindex(
                 share,
                 swap,
             )
-    finally:
-        live.close()
 
 
-def _described(encoder: EncoderLike, meta: IndexMeta) -> EncoderInfo | None:
-    """Return what is known of the next generation's encoder; None: the one of the live one.
+def _next_meta(
+    live: IndexMeta, encoder: EncoderLike, passage_words: int | None, store: Sequence[str] | None
+) -> IndexMeta:
+    """Return the description of the next generation: what is not given stays as it is.
 
-    The packaged encoder's phrase head may have changed since.
+    The phrase head of the live one's encoder may have changed since.
     """
+    meta = replace(
+        live,
+        passage_words=passage_words or live.passage_words,
+        store=live.store if store is None else tuple(store),
+    )
     info = encoder_info(encoder)
-    return info if encoder is not None or info.weights_hash == meta.weights_hash else None
+    if encoder is None and info.weights_hash != live.weights_hash:  # the packaged one is not it
+        return meta
+    return replace(
+        meta,
+        encoder=info.name,
+        weights_hash=info.weights_hash,
+        dimension=info.dimension,
+        phrase_head=info.phrase_head,
+    )
 
 
-def _source(live: Backend, meta: IndexMeta, wanted: Source | None, has_corpus: bool) -> Source:
-    """Return the cheapest source that suffices, or the one that is wanted."""
-    if has_corpus != (wanted == "corpus") and (wanted is not None or has_corpus):
-        if wanted is None:
-            return "corpus"
+def _source(live: Backend, meta: IndexMeta, given: Source | None, has_corpus: bool) -> Source:
+    """Return the source that is given, or the cheapest that suffices."""
+    if has_corpus and given is None:
+        return "corpus"
+    if has_corpus != (given == "corpus"):
         raise LocationError(
             "Give the paths of the corpus with --from corpus, and with no other: nothing else is "
             "read from them."
         )
     suffices = words_suffice(live.meta, meta, any_head=True)
-    if wanted == "words" and not suffices:
+    if given == "words" and not suffices:
         raise LocationError(
             "Stored words do not fit another encoder or passages of other lengths: leave --from "
             "out, or give --from text."
         )
-    return wanted or ("words" if suffices else "text")
+    return given or ("words" if suffices else "text")
 
 
 def _settings(live: Backend, meta: IndexMeta, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return how the next generation is made: as the live one, but for what is given."""
-    now = next(one.settings for one in live.generations() if one.state == "live")
+    settings = next(one.settings for one in live.generations() if one.state == "live")
     if meta.dimension != live.meta.dimension:
-        now = {name: value for name, value in now.items() if name != "dimensions"}
-    return {**now, **given}
+        settings = {name: value for name, value in settings.items() if name != "dimensions"}
+    return {**settings, **given}
 
 
 def _target(
@@ -274,8 +274,8 @@ def _elsewhere(
     if replace(target.meta, format=meta.format) != meta:
         raise LocationError(f"The index {location} exists and is made otherwise: name another.")
     sources = target.sources()
-    while some := [name for name, _ in islice(sources, LOOKED_UP)]:
-        if others := set(some) - live.stored(some).keys():
+    while names := [name for name, _ in islice(sources, LOOKED_UP)]:
+        if others := set(names) - live.stored(names).keys():
             raise LocationError(
                 f"The index {location} holds other documents ({min(others)!r} for one): name "
                 "another location."

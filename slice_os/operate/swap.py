@@ -39,15 +39,15 @@ def words_suffice(live: IndexMeta, target: IndexMeta, *, any_head: bool = False)
 
 
 def catch_up(live: Backend, copier: Copier) -> tuple[int, object]:
-    """Copy until nothing is left, or often enough; return how much, and since when nothing is."""
+    """Copy until nothing is left, or often enough; return how much, and the last change token."""
     copied = 0
     for _ in range(PASSES):
-        before = live.changes()
+        token = live.changes()
         more = copier.copy()
         copied += more
         if not more:
             break
-    return copied, before
+    return copied, token
 
 
 def make_live(
@@ -63,8 +63,7 @@ def make_live(
             or that a broken-off run has left half replaced; or a search by the name does not work
             afterwards, and the name is moved back.
     """
-    copied, before = catch_up(live, copier)
-    queries = drawn_queries(live)[:1]
+    copied, token = catch_up(live, copier)
     with live.hold():
         lease.check()
         former = next(one.number for one in live.generations() if one.state == "live")
@@ -72,7 +71,7 @@ def make_live(
             raise LocationError(
                 f"Another generation of {live.location} was made live meanwhile: run this again."
             )
-        if live.changes() != before:
+        if live.changes() != token:
             copied += copier.copy()
             if copier.copy():  # which compares the hashes of all documents
                 raise CheckError(
@@ -95,12 +94,8 @@ def make_live(
         live.swap(lease.number)
         try:
             with closing(open_live(live.location, live.connection)) as now:
-                ours = (
-                    queries
-                    if now.meta.weights_hash == live.meta.weights_hash
-                    else drawn_queries(now)[:1]
-                )
-                overlap(now, ours, now, ours)
+                query = drawn_queries(now)[:1]
+                overlap(now, query, now, query)
         except BaseException:
             target.swap(former)
             raise

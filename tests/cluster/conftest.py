@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import ssl
 from contextlib import ExitStack
@@ -32,6 +33,13 @@ def no_credentials(monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
+
+
+def quote(headers):
+    """Refuse with the credentials that came, and with what a terminal would obey."""
+    reason = f"\x1b[31m no {headers['authorization']} \u202e"
+    body = {"error": {"type": "security_exception", "reason": reason}, "status": 403}
+    return 403, "application/json", json.dumps(body).encode()
 
 
 def server_context(leaf, authority=None):
@@ -83,6 +91,7 @@ def servers(cluster, tmp_path_factory):
         ),
         "open": (lambda _: None, None),
         "forbidden": (lambda _: (403, "application/json", FORBIDDEN), None),
+        "quoting": (quote, None),
         "aws": (lambda _: (403, "application/json", b'{"Message":"not authorized"}'), None),
         "web page": (lambda _: (200, "text/html; charset=utf-8", b"<p>Hello</p>"), None),
         "no page": (lambda _: (404, "text/html", b"<p>Not here</p>"), None),

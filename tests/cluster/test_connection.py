@@ -138,6 +138,15 @@ def test_nothing_shows_a_secret(servers, name, monkeypatch, caplog, capfd):
     assert not [secret for secret in SECRETS if secret in text]
 
 
+def test_a_server_that_quotes_the_credentials_has_them_hidden(servers, monkeypatch):
+    for credentials in (LOGIN, {"SLICE_OS_API_KEY": KEY}):
+        with monkeypatch.context() as patch:
+            use(patch, **credentials)
+            message = refused(f"{servers.quoting.url}/x")
+        assert r"\x1b[31m no" in message
+        assert r"*** \u202e" in message
+
+
 # TLS
 
 

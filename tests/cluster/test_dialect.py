@@ -9,11 +9,11 @@ from opensearchpy import OpenSearch
 
 import slice_os
 from slice_os.errors import ClusterError, LocationError, UnreachableError
+from slice_os.query import lexical_query
 from slice_os.storage.cluster import dialect as dialects
 from slice_os.storage.cluster.elasticsearch import Elasticsearch
 from slice_os.storage.cluster.opensearch import OpenSearch as Dialect
-from slice_os.storage.cluster.query import lexical_query
-from slice_os.storage.cluster.query.bodies import BM25_BOOST
+from slice_os.storage.cluster.queries import BM25_BOOST
 from slice_os.text.filters import Filter
 
 TEXTS = ["Please cancel my subscription today.", "The ship sank in the night."]
@@ -29,10 +29,9 @@ class Toy(Dialect):
     def matches(cls, version):
         return version["distribution"] == "opensearch"
 
-    @staticmethod
-    def hybrid_query(*args, **options):
-        asked.append("hybrid")
-        return Dialect.hybrid_query(*args, **options)
+    def adapt(self, body):
+        asked.append("search")
+        return super().adapt(body)
 
     def put_vector(self, field, dimension, layout):
         asked.append("mapping")
@@ -59,7 +58,8 @@ def test_a_dialect_from_outside_is_a_row(location, monkeypatch):
     with slice_os.open(location) as index:
         assert index.status().backend == "toy"
         assert index.search("end my plan")[0].document == "0"
-    assert asked == ["mapping", "hybrid"]
+    assert asked[0] == "mapping"
+    assert asked[-1] == "search"
 
 
 def test_a_server_of_no_known_kind_is_one_sentence(location, monkeypatch):
@@ -80,7 +80,7 @@ def test_a_client_of_ones_own_is_used_and_stays_open(location, cluster):
     with OpenSearch(cluster.url) as client:
         fill(location, client=client)
         with slice_os.open(location, client=client) as index:
-            assert index._backend._cluster.client._own is None
+            assert index._backend.cluster.client._own is None
             assert index.search("end my plan")[0].document == "0"
         assert client.ping()
     folder = "some.slice"
@@ -88,11 +88,11 @@ def test_a_client_of_ones_own_is_used_and_stays_open(location, cluster):
         slice_os.open(folder, client=object())
 
 
-def test_credentials_that_are_given_are_used_instead_of_the_environments(location, monkeypatch):
+def test_given_credentials_are_used_instead_of_the_environments(location, monkeypatch):
     monkeypatch.setenv("SLICE_OS_API_KEY", "of the environment")
     fill(location, credentials={"user": "ann", "password": "secret"})
     with slice_os.open(location, credentials={"user": "ann", "password": "s"}) as index:
-        sent = index._backend._cluster.client._own.transport.get_connection().headers
+        sent = index._backend.cluster.client._own.transport.get_connection().headers
         assert sent["authorization"].startswith("Basic ")
         assert "secret" not in repr(index)
     with pytest.raises(ClusterError, match=r"no credentials 'usr': give user, password"):

@@ -17,11 +17,11 @@ from opensearchpy import OpenSearch
 import slice_os
 from slice_os.errors import LocationError
 from slice_os.operate import reindex as reindexing
+from slice_os.query import query_value, read_hits, span_query
 from slice_os.storage.cluster import candidates as retrieve
 from slice_os.storage.cluster.dialect import dialect_of
 from slice_os.storage.cluster.elasticsearch import Elasticsearch
 from slice_os.storage.cluster.mining_scan import Scan
-from slice_os.storage.cluster.query import query_value, read_hits, span_query
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import SearchQuery
 from support.proxy import proxied
@@ -131,11 +131,11 @@ def test_mining_misses_nothing_however_short_its_lists_are(filled, folder, windo
 def test_the_graph_is_searched_to_its_end(node, filled):
     """Newer versions give it up early unless told not to, on nested vectors far too early."""
     with slice_os.open(filled) as index:
-        cluster = index._backend._cluster
+        cluster = index._backend.cluster
         body = {"query": {"match_all": {}}, **cluster.dialect.whole_source}
         stored = {
             hit["_id"]: np.array([one["vector"] for one in hit["_source"]["spans"]], np.float32)
-            for page in cluster.pages(body, 50)
+            for page in cluster.pages(body, dict, 50)
             for hit in page
         }
         for seed in range(5):
@@ -147,7 +147,7 @@ def test_the_graph_is_searched_to_its_end(node, filled):
             }
             nearest = set(sorted(cosines, key=lambda id_: -cosines[id_])[:40])
             body = span_query(vector, size=40, spans=0, source=(), dialect="elasticsearch")
-            found = {hit["_id"] for hit in cluster.search(body)["hits"]["hits"]}
+            found = {hit["_id"] for hit in cluster.search(body, list[dict])}
             assert len(found & nearest) >= 38
 
 
@@ -285,9 +285,11 @@ def test_between_servers_words_are_handed_over(cluster, opensearch, folder, monk
     bodies = []
     for place in (first, second, third):
         with slice_os.open(place) as index:
-            ask = index._backend._cluster
+            ask = index._backend.cluster
             body = {"query": {"match_all": {}}, **ask.dialect.whole_source}
-            found = {hit["_id"]: hit["_source"] for page in ask.pages(body, 50) for hit in page}
+            found = {
+                hit["_id"]: hit["_source"] for page in ask.pages(body, dict, 50) for hit in page
+            }
             bodies.append(found)
     assert bodies[0] == bodies[1] == bodies[2]
     assert len(bodies[0]) > 25
@@ -306,7 +308,7 @@ def test_a_plain_index_is_read_and_its_vectors_left_out(cluster):
         assert (hit.document, hit.metadata) == ("a", {"year": 2020})
 
 
-def test_a_server_that_may_not_say_what_it_is_is_known_by_how_it_refuses(filled):
+def test_a_server_is_known_by_how_it_refuses(filled):
     said = {
         "type": "security_exception",
         "reason": "action [cluster:monitor/main] is unauthorized for user [ann] with effective "
@@ -349,4 +351,4 @@ def test_the_doctor_says_what_hurts(node, filled):
         assert "hnsw_enable_early_termination" in advice
         client.indices.put_settings(index=name, body={setting: False})
     with slice_os.open(filled) as index:
-        assert isinstance(dialect_of(index._backend._cluster.client), Elasticsearch)
+        assert isinstance(dialect_of(index._backend.cluster.client), Elasticsearch)

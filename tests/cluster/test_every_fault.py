@@ -38,7 +38,9 @@ WORKED = range(12)
 """Documents that are written again and again."""
 EVERY = {"cut": 10, "drop": 10, "delay": 4, "truncate": 10}
 """Of how many answers one is disturbed, by the proxy that does so."""
-TOLD = {"rollback": "no longer names", "full": "flood_stage", "kill": "which was killed"}
+MOVED = ("what is done is kept", "no longer names")
+TOLD = {"reindex": MOVED, "swap": MOVED, "rollback": MOVED, "full": ("free disk",),
+        "kill": ("which was killed",)}  # fmt: skip
 """What who writes meanwhile is told of it."""
 TOO_MANY = (429, "application/json", b'{"error":{"type":"rejected","reason":"busy"},"status":429}')
 
@@ -205,7 +207,7 @@ class Scene:
             assert one.wrong == [], one.wrong[:3]
             assert all(map(faults.is_clear, one.refused)), one.refused
             if "node" not in fault:
-                told = [TOLD[what] for what in (verb, fault) if what in TOLD]
+                told = [part for what in (verb, fault) for part in TOLD.get(what, ())]
                 assert [s for s in one.refused if not any(part in s for part in told)] == []
         assert reader.right
         with slice_os.open(self.place) as index:
@@ -261,7 +263,7 @@ class Scene:
         """Return the address of the index, behind something that disturbs; of a full disk, too."""
         url, name = self.nodes.url, self.place.rpartition("/")[2]
         if fault == "full":
-            stack.enter_context(faults.nearly_full(stack.enter_context(OpenSearch(url))))
+            stack.enter_context(faults.full_disk(stack.enter_context(OpenSearch(url)), name))
         if "storm" in fault:
             rng = random.Random(self._rng.random())
             gate = lambda headers: TOO_MANY if rng.random() < 0.15 else None  # noqa: E731

@@ -91,7 +91,6 @@ def refuses(index: slice_os.Index) -> None:
         lambda: index.search("cancel my subscription"),
         lambda: index.search("cancel my subscription", fusion="rrf"),
         lambda: list(index.mine("cancel my subscription")),
-        lambda: list(index.mine("cancel my subscription")),
     ):
         with pytest.raises(slice_os.SliceOSError, match=r"[12] of 3 shards of .* health"):
             ask()

@@ -9,9 +9,6 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
-from opensearchpy import OpenSearch
-
 import slice_os
 from slice_os.storage.cluster import bulk
 from support import faults
@@ -23,26 +20,12 @@ COARSE = slice_os.ClusterSettings(tolerance=0.5)
 """Few vectors: these tests are of passages."""
 
 
-@pytest.fixture
-def client(cluster):
-    with OpenSearch(cluster.urls) as client:
-        yield client
-
-
-@pytest.fixture
-def name(request, client):
-    """An index of the test's own, gone at its end, with a second one to compare it with."""
-    name = request.node.name.partition("[")[0].replace("_", "-")
-    with faults.emptied(client, name, f"{name}-clean"):
-        yield name
-
-
 def index(documents, nodes, name, **options):
     options = {"passage_words": faults.PASSAGE_WORDS, "cluster": COARSE, **options}
     return slice_os.index(documents, f"{nodes.url}/{name}", **options)
 
 
-def test_interrupted(client, cluster, name):
+def test_an_interrupted_run_is_completed_by_the_next(client, cluster, name):
     how = signal.SIGINT if cluster.server.name == "opensearch" else signal.SIGTERM
     # So much that a slow node has not taken all when it shows the first.
     place, documents = f"{cluster.url}/{name}", faults.documents(large=1000)
@@ -87,7 +70,7 @@ def test_what_was_loaded_is_merged_without_being_waited_for(client, cluster, nam
     assert segments(client, name) > 1  # it is searched: when to merge is the cluster's
 
 
-def test_settings_while_loading(client, cluster, name):
+def test_an_empty_index_has_no_refresh_and_no_replicas_while_loading(client, cluster, name):
     seen = []
     chosen = slice_os.ClusterSettings(tolerance=0.5, replicas=0)
 
@@ -114,7 +97,7 @@ def test_settings_while_loading(client, cluster, name):
     assert faults.settings(client, name) == ("7s", 1, None)
 
 
-def test_a_line_that_is_cut_and_a_busy_gateway(client, cluster, name):
+def test_a_line_that_is_cut_and_a_busy_gateway_lose_nothing(client, cluster, name):
     documents = faults.documents(large=120)
     index(documents, cluster, f"{name}-clean")
     stop = threading.Event()
@@ -166,7 +149,7 @@ def test_a_document_that_the_cluster_refuses(client, cluster, name):
     assert found == faults.expected(documents[:5])
     told: list[slice_os.Reject] = []
     report = index(documents, cluster, name, on_reject=told.append)
-    assert [(one.place, one.document) for one in told] == [(f"{IMMENSE}#0", IMMENSE)]
+    assert [(reject.place, reject.document) for reject in told] == [(f"{IMMENSE}#0", IMMENSE)]
     assert report.rejected == 1
 
 
@@ -220,7 +203,7 @@ def test_only_what_changed_is_encoded_and_sent(client, cluster, name):
     } == {99}
 
 
-def test_pruned(client, cluster, name):
+def test_what_is_no_longer_in_the_corpus_is_pruned(client, cluster, name):
     documents = faults.documents(count=8)
     index(documents, cluster, name)
     report = index(documents[3:], cluster, name, prune="all")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,6 @@ from slice_os.errors import EncoderMismatchError, LocationError
 from support.verbs import TEXTS, request, run
 
 SERVERS = ("opensearch", "elasticsearch")
-
-
-@pytest.fixture
-def name():
-    return f"making-{uuid.uuid4().hex[:12]}"
 
 
 def test_the_templates_make_an_index_with_curl_alone(cluster, name):
@@ -82,29 +76,6 @@ def test_what_a_template_says_otherwise_is_told(cluster, name):
     with pytest.raises(LocationError, match="is made otherwise"):
         slice_os.reindex(folder, to=place)
     request("DELETE", f"{cluster.url}/_index_template/{name}")
-
-
-def test_an_index_made_before_exact_words_goes_on_working_without(cluster, name):
-    own = f"{cluster.server.name}/passages"
-    shown = json.loads(run("templates", "show", own, "--alias", name, "--replicas", 0).stdout)
-    body = {**shown["template"], "aliases": {name: {}}}
-    del body["mappings"]["properties"]["text"]["fields"], body["settings"]["index"]["analysis"]
-    request("PUT", f"{cluster.url}/{name}-000001", body)
-    place = f"{cluster.url}/{name}"
-    slice_os.index([slice_os.Document("a", TEXTS[0])], place)
-    with slice_os.open(place) as index:
-        assert index.search("cancel my subscription")[0].document == "a"
-        asked = [
-            lambda: index.search('cancel my "subscription"'),
-            lambda: list(index.mine("cancel my subscription", must_not="plan")),
-            lambda: slice_os.build_request("cancel", place, must="plan"),
-        ]
-        for ask in asked:
-            with pytest.raises(
-                LocationError, match=r"before exact words .* index to a new location"
-            ):
-                ask()
-        assert index.search('cancel my "subscription"', literal=True)
 
 
 @pytest.mark.parametrize(
@@ -188,8 +159,8 @@ def test_an_index_of_our_own_is_taken_over(cluster, name):
         body = {
             "query": {"bool": {"must": [{"term": {"document": "d1"}}, {"term": {"passage": 1}}]}}
         }
-        cluster_of = index._backend._cluster
-        (hit,) = cluster_of.search(body)["hits"]["hits"]
+        cluster_of = index._backend.cluster
+        (hit,) = cluster_of.search(body, list[dict])
         cluster_of.ask("DELETE", f"_doc/{hit['_id']}", refresh="true")
     done = run("index", "--from-index", old, "--index", new, "--passage-words", 30, ok=3)
     assert "2 documents indexed" in done.stdout

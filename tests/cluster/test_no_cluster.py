@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import subprocess
 import sys
@@ -13,9 +14,10 @@ import pytest
 from opensearchpy import ConnectionError
 
 from slice_os.errors import ClusterError
+from slice_os.storage.cluster import connection
 from slice_os.storage.cluster.cluster_errors import FIRST_RETRY_TIMEOUT, RETRY_TIMEOUT, with_retries
 from support.credentials import LOGIN, SECRETS, USER, refused, use
-from support.proxy import closed, silent
+from support.proxy import answering, closed, silent
 
 SLICE_OS = str(Path(sys.executable).with_name("slice-os"))
 pytestmark = pytest.mark.usefixtures("no_credentials")
@@ -98,6 +100,31 @@ def test_the_command_line_says_what_is_wrong_in_one_sentence(outcomes, kind):
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_answers_that_are_not_those_of_a_cluster(servers, kind):
     assert FOREIGN[kind] in refused(f"{getattr(servers, kind).url}/x")
+
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+SLOW = {
+    "head": [b"HTTP/1.1 200 OK\r\nx: ", *[b"x"] * 50],
+    "body": [HEAD, b"content-length: 50\r\n\r\n", *[b" "] * 50],
+    "chunks": [HEAD, b"transfer-encoding: chunked\r\n\r\n", *[b"1\r\n \r\n"] * 50],
+}
+
+
+@pytest.mark.parametrize("part", SLOW)
+def test_an_answer_of_a_byte_now_and_then_times_out(monkeypatch, part):
+    use(monkeypatch, SLICE_OS_TIMEOUT="0.4")
+    began = time.monotonic()
+    with answering(*SLOW[part], pause=0.2) as url:
+        assert "did not answer in time" in refused(f"{url}/x")
+    assert time.monotonic() - began < 8
+
+
+def test_an_answer_that_unpacks_to_too_much_is_given_up(monkeypatch):
+    monkeypatch.setattr(connection, "LARGEST_ANSWER", 3_000_000)
+    bomb = gzip.compress(b"[" + b" " * 50_000_000)
+    head = HEAD + b"content-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(bomb)
+    with answering(head, bomb) as url:
+        assert "it answers more than 3,000,000 bytes" in refused(f"{url}/x")
 
 
 @pytest.mark.parametrize("seconds", ["-1", "0", "nan", "inf", "soon"])

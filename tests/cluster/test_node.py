@@ -85,15 +85,6 @@ def test_a_node_that_cannot_start_shows_the_end_of_its_log(folder, watchdog):
         node.start()
 
 
-def test_a_node_that_does_not_answer_in_time(folder, watchdog):
-    node = Node(folder / "node-1", ["sleep", "600"], {"http.port": 1}, watchdog)
-    node.launch()
-    with pytest.raises(ClusterError, match=r"^node-1 is not ready after 1 s"):
-        node.wait(patience=1)
-    node.kill()
-    assert not node.alive
-
-
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root must be another")
 def test_a_node_of_root_runs_as_another_user(folder, watchdog):
     node = Node(folder / "node-1", ["sh", "-c", "id -un; exit 3"], {"http.port": 1}, watchdog)

@@ -6,7 +6,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from opensearchpy import OpenSearch
 
 import slice_os
 from slice_os.storage.cluster import requests
@@ -16,14 +15,11 @@ SERVERS = ("opensearch", "elasticsearch")
 
 
 @pytest.fixture
-def backend(cluster, request):
-    name = f"noted-{abs(hash(request.node.name)) % 10**8}"
+def backend(cluster, name):
     place = f"{cluster.url}/{name}"
     slice_os.index([slice_os.Document("a", "Some text.")], place, cluster={"replicas": 1})
     with slice_os.open(place) as index:
         yield index._backend
-    with OpenSearch(cluster.urls) as client:
-        client.indices.delete(index=f"{name}-0*")
 
 
 def test_notes_of_several_at_once_are_all_kept(backend, monkeypatch):
@@ -50,13 +46,12 @@ def test_notes_of_several_at_once_are_all_kept(backend, monkeypatch):
         assert [one.result(60) for one in done] == [None, True]
         taken = [pool.submit(one) for one in work[2:]]
         assert sorted(one.result(60) for one in taken) == [False, True]
-    notes = backend.cluster.notes()["slice_os"]
+    notes = backend.cluster.notes()
     assert notes["roots"] == {"": "/somewhere"}
     assert notes["build"]["token"] in ("y", "z")
 
 
-def test_first_runs_that_start_together_leave_the_replicas(cluster, request):
-    name = f"first-{abs(hash(request.node.name)) % 10**8}"
+def test_first_runs_that_start_together_leave_the_replicas(cluster, client, name):
     place = f"{cluster.url}/{name}"
 
     def run(number):
@@ -64,16 +59,15 @@ def test_first_runs_that_start_together_leave_the_replicas(cluster, request):
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(run, range(4)))
-    with slice_os.open(place) as index, OpenSearch(cluster.urls) as client:
+    with slice_os.open(place) as index:
         assert len(index) == 4
-        assert "loading" not in index._backend.cluster.notes()["slice_os"]
+        assert "loading" not in index._backend.cluster.notes()
         (said,) = client.indices.get_settings(index=name).values()
         assert said["settings"]["index"]["number_of_replicas"] == "1"
-        client.indices.delete(index=f"{name}-0*")
 
 
 def test_who_was_killed_while_it_noted_keeps_nobody_off_for_long(backend, monkeypatch):
     monkeypatch.setattr(requests, "ABANDONED", 0.2)
-    backend.cluster._alias("remove", requests.FREE.format(backend.cluster.address.name))
+    backend.cluster._free("remove")
     assert backend.note_build({"state": "ready"})
-    assert backend.cluster.notes()["slice_os"]["build"] == {"state": "ready"}
+    assert backend.cluster.notes()["build"] == {"state": "ready"}

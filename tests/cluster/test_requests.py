@@ -18,16 +18,13 @@ from support.verbs import TEXTS
 
 
 @pytest.fixture
-def place(cluster, request):
-    name = f"asked-{abs(hash(request.node.name)) % 10**8}"
+def place(cluster, name):
     documents = [
         slice_os.Document(f"d{n}", text, metadata={"year": 2014 + n})
         for n, text in enumerate(TEXTS)
     ]
     slice_os.index(documents, f"{cluster.url}/{name}", cluster={"replicas": 0})
-    yield f"{cluster.url}/{name}"
-    with OpenSearch(cluster.urls) as client:
-        client.indices.delete(index=f"{name}-0*")
+    return f"{cluster.url}/{name}"
 
 
 @pytest.fixture
@@ -36,9 +33,9 @@ def asked(monkeypatch):
     found = []
     request = Client.request
 
-    def noted(self, method, path, body=None, **options):
+    def noted(self, method, path, *more, **options):
         found.append((f"{method} {path}", options))
-        return request(self, method, path, body, **options)
+        return request(self, method, path, *more, **options)
 
     monkeypatch.setattr(Client, "request", noted)
     return found
@@ -68,6 +65,7 @@ def test_what_is_remembered_is_asked_for_again_where_nothing_is_found(place, ask
 
 
 def test_another_process_s_swap_is_noticed_after_some_seconds(place, monkeypatch):
+    monkeypatch.setattr(backends, "REMEMBERED", 600.0)
     with slice_os.open(place) as index:
         former = index._existing()
         slice_os.reindex(place)
@@ -86,10 +84,10 @@ def test_nobody_waits_for_what_another_asks(place, monkeypatch):
     monkeypatch.setattr(backends, "REMEMBERED", 0.0)
     request, both = Client.request, Barrier(2)
 
-    def slow(self, method, path, body=None, **options):
+    def slow(self, method, path, *more, **options):
         if method == "GET" and path.count("/") == 1:
             both.wait(20)  # until the other asks too
-        return request(self, method, path, body, **options)
+        return request(self, method, path, *more, **options)
 
     with slice_os.open(place) as index:
         assert index.search("to cancel")

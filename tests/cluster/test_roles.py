@@ -119,7 +119,6 @@ def test_the_roles_grant_what_is_asked_for(cluster, client, tmp_path):
         run("search", TEXTS[0], "--index", place)
         run("search", TEXTS[0], "--index", place, "--fusion", "rrf")
         run("mine", "--phrase", TEXTS[0], "--index", place)
-        run("mine", "--phrase", TEXTS[0], "--index", place)
         run("status", "--index", place)
         run("doctor", "--index", place)
 

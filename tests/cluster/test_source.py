@@ -16,11 +16,11 @@ from slice_os.encoders import encoder_info
 from slice_os.operate.doctor import doctor
 from slice_os.spans import PhraseBatch, cover
 from slice_os.storage import IndexMeta
+from slice_os.storage.cluster import check
 from slice_os.storage.cluster import passages as documents
-from slice_os.storage.cluster import repair_spans as mending
+from slice_os.storage.cluster.backend import ClusterBackend
 from slice_os.storage.cluster.mining_scan import Scan
 from slice_os.storage.cluster.passages import packed_passage
-from slice_os.storage.cluster.read import ClusterBackend
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import MiningQuery
 from slice_os.text.filters import parse_filters
@@ -74,7 +74,7 @@ def sound(client, before, index=NAME, **params):
     """Every vector is what it was, and what it has to be."""
     now = sources(client, index, **params)
     assert {name: one["spans"] for name, one in now.items() if name in before} == before
-    assert {mending.complaint(one, SETTINGS) for one in now.values()} == {""}
+    assert {check.complaint(one, SETTINGS) for one in now.values()} == {""}
     # Not only what is said to be stored: what is searched.
     for name, one in now.items():
         knn = {"knn": {"spans.vector": {"vector": one["spans"][-1]["vector"], "k": 50}}}
@@ -163,23 +163,20 @@ def test_snapshot_and_restore(three_nodes, client, backend, before):
     client.snapshot.delete(repository="here", snapshot="one")
 
 
-def made_before(monkeypatch, backend, client):
-    """Fill the index as slice-os did before it stored at most 149 spans."""
+def crowd(monkeypatch, backend, client):
+    """Store more spans of a passage than the k-NN plugin can derive."""
     with monkeypatch.context() as patch:
         patch.setattr(documents, "MOST_SPANS", 10_000)
         with backend.writer() as writer:
             writer.delete([f"d{n}" for n in range(COUNT)])
         fill(backend, range(COUNT))
-    meta = client.indices.get_mapping(index=NAME)[f"{NAME}-000001"]["mappings"]["_meta"]
-    meta["slice_os"]["format"] = 1
-    client.indices.put_mapping(index=NAME, body={"_meta": meta})
     client.indices.forcemerge(index=NAME, max_num_segments=1)
 
 
-def test_an_index_made_before_is_found_and_mended(
+def test_passages_of_too_many_spans_are_found_and_made_anew(
     monkeypatch, three_nodes, client, backend, before
 ):
-    made_before(monkeypatch, backend, client)
+    crowd(monkeypatch, backend, client)
     client.update_by_query(
         index=NAME, body={"script": {"source": "ctx._source.title = 'other'"}}, refresh=True
     )
@@ -190,11 +187,10 @@ def test_an_index_made_before_is_found_and_mended(
     done = CliRunner().invoke(main, ["doctor", "--repair", "--index", backend.location])
     assert "Repaired: 8 passages were written anew" in done.stdout
     assert "not those" not in done.stdout
-    assert mending.count_crowded(backend._cluster) == 0
+    assert backend.cluster.total(check.crowded()) == 0
+    assert check.repair_spans(backend.cluster, backend.layout) == 0
     sound(client, before)
     with closing(ClusterBackend.open(backend.location)) as opened:
-        assert opened.meta.format == 2
-        assert opened.mend() == 0
         assert opened.stored(["d1"])["d1"].hash  # complete, as it was
 
 
@@ -225,7 +221,7 @@ def test_the_graph_names_every_match_however_coarse_the_passages(client, backend
     count = len(vectors)
     cosines, lengths = np.full(count, 0.8, np.float32), [range(1, 21)] * count
     query = MiningQuery(PhraseBatch(vectors, lengths, cosines))
-    scan = Scan(backend._cluster, SETTINGS, query, lambda _: None)
+    scan = Scan(backend.cluster, SETTINGS, query, lambda _: None)
     assert scan.tolerance < SETTINGS.tolerance
 
     def named(found):

@@ -1,21 +1,14 @@
-"""What holds a run back or ends it: circuit breakers, disks that fill, and what it counts."""
+"""What holds a run back or ends it: circuit breakers, a full disk; and what it counts."""
 
 from __future__ import annotations
 
 import json
 import threading
-import uuid
 from pathlib import Path
 
-import pytest
-from opensearchpy import OpenSearch
-
 import slice_os
-from slice_os.errors import BlockedError
-from slice_os.storage.cluster import disks
 from slice_os.storage.cluster.cluster_errors import is_breaker
 from support import faults
-from support.proxy import proxied
 
 SERVERS = ("opensearch", "elasticsearch")
 
@@ -24,19 +17,6 @@ BREAKERS = {
     "elasticsearch": {"indices.breaker.total.limit": "1%"},
 }
 COARSE = slice_os.ClusterSettings(tolerance=0.5, replicas=0)
-
-
-@pytest.fixture
-def client(cluster):
-    with OpenSearch(cluster.urls) as client:
-        yield client
-
-
-@pytest.fixture
-def name(client):
-    name = f"throttle-{uuid.uuid4().hex[:12]}"
-    with faults.emptied(client, name):
-        yield name
 
 
 def index(documents, place, **options):
@@ -65,7 +45,7 @@ def test_a_circuit_breaker_is_waited_for(client, cluster, name, caplog):
     assert faults.passages(faults.held(client, name).values()) == faults.expected(documents)
 
 
-def test_what_a_breaker_is_and_what_only_quotes_one():
+def test_an_error_that_quotes_a_breaker_is_none():
     inner = {"type": "knn_circuit_breaker_exception", "reason": "the circuit breaker triggered"}
     assert is_breaker({"type": "mapper_parsing_exception", "reason": "x", "caused_by": inner})
     assert is_breaker({"type": "circuit_breaking_exception", "reason": "[parent] too large"})
@@ -74,68 +54,25 @@ def test_what_a_breaker_is_and_what_only_quotes_one():
     assert not is_breaker(None)
 
 
-def test_a_run_ends_before_the_disk_is_too_full(client, cluster, name, monkeypatch):
-    monkeypatch.setattr(disks, "LOOK_EVERY", 0)
-    documents, place = faults.documents(large=200), f"{cluster.url}/{name}"
-    index(documents[:3], place)
-    with faults.nearly_full(client):
-        with pytest.raises(BlockedError, match=r"GB of disk left.*flood_stage.*run this again\.$"):
-            index(documents, place)
-        said = client.indices.get(index=name)[f"{name}-000001"]["settings"]["index"]
-        assert "blocks" not in said
-        assert faults.settings(client, name) == (None, 0, None)
-    kept = faults.passages(faults.held(client, name).values())
-    assert set(kept) >= set(faults.expected(documents[:3]))
-    report = index(documents, place)
-    assert report.unchanged >= 3
-    assert faults.passages(faults.held(client, name).values()) == faults.expected(documents)
-
-
-def test_a_run_in_the_middle_of_which_the_disk_fills(client, cluster, name):
+def test_a_disk_that_fills_ends_a_run_and_the_next_completes_it(client, cluster, name):
     documents, place = faults.documents(large=400), f"{cluster.url}/{name}"
     corpus = faults.write(Path("corpus.jsonl"), documents)
     run = faults.Run(corpus, place, "--passage-words", "30", "--tolerance", "0.5",
                      "--max-rate", "20", "--metrics", "m.prom")  # fmt: skip
     assert faults.wait_for(client, name, 20)
-    with faults.nearly_full(client):
+    with faults.full_disk(client, name):
         code, _, err = run.end()
         assert code == 1
-        assert "flood_stage" in err
-        assert faults.is_clear(err)
+        assert "a disk is or was too full" in err
+        assert faults.is_clear(err.splitlines()[-1])
     assert 'slice_os_run_exit_code{verb="index"' in Path("m.prom").read_text()
     assert 0 < len(faults.held(client, name)) < len(faults.expected(documents))
     faults.rerun(corpus, place, "--passage-words", "30", "--tolerance", "0.5")
     assert faults.passages(faults.held(client, name).values()) == faults.expected(documents)
+    assert faults.settings(client, name) == (None, 1, None)
 
 
-@pytest.mark.parametrize("status", [403, 404])
-def test_who_may_not_ask_for_the_disks_is_not_bothered(client, cluster, name, status):
-    asked = []
-
-    def gate(headers):
-        path = proxy.requests[-1].path
-        if not path.startswith(("/_cluster/settings", "/_nodes")):
-            return None
-        asked.append(path)
-        body = json.dumps({"error": {"type": "security_exception", "reason": "no"}}).encode()
-        return status, "application/json", body
-
-    documents = faults.documents(count=6)
-    with faults.nearly_full(client), proxied(cluster.url, gate) as proxy:
-        index(documents, f"{proxy.url}/{name}")
-    assert len(asked) <= 2  # a run, and the merge after it
-    assert asked
-    assert faults.passages(faults.held(client, name).values()) == faults.expected(documents)
-
-
-def test_marks():
-    assert disks.bytes_left_at("95%", 1000) == pytest.approx(50)
-    assert disks.bytes_left_at("0.85", 1000) == pytest.approx(150)
-    assert disks.bytes_left_at("500mb", 1) == 500 * 2**20
-    assert disks.bytes_left_at("strange", 1000) is None
-
-
-def test_what_a_run_counts(client, cluster, name):
+def test_a_run_counts_passages_spans_and_seconds(client, cluster, name):
     documents, place = faults.documents(), f"{cluster.url}/{name}"
     report = index(documents, place)
     stored = client.count(index=name)["count"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 
 import pytest
+from opensearchpy import OpenSearch
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
@@ -60,6 +62,21 @@ def cluster(request: pytest.FixtureRequest) -> Cluster:
     """One node for the whole session: make an index of your own in it, and remove it."""
     node: Cluster = request.getfixturevalue(getattr(request, "param", "opensearch"))
     return node
+
+
+@pytest.fixture(scope="module")
+def client(cluster: Cluster) -> Iterator[OpenSearch]:
+    """A client of the node."""
+    with OpenSearch(cluster.urls, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+def name(client: OpenSearch) -> Iterator[str]:
+    """The name of an index of the test's own; what begins with it is gone at the end."""
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    yield name
+    client.indices.delete(index=f"{name}*", params={"expand_wildcards": "all"})
 
 
 @pytest.fixture(scope="session")

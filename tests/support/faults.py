@@ -20,13 +20,9 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
 import slice_os
-from slice_os.storage.cluster.disks import MARGIN
 from slice_os.text import split
 
 PASSAGE_WORDS = 30
-DISK = "cluster.routing.allocation.disk"
-FREE = MARGIN // 10 * 9
-"""Bytes by which the disk of a test is above its flood stage."""
 LINES = [
     "I want to cancel my subscription because it costs too much.",
     "The parcel never came, and nobody answers the telephone.",
@@ -189,13 +185,18 @@ def settings_of_the_cluster(client: OpenSearch, **values: object) -> Iterator[Ca
 
 
 @contextmanager
-def nearly_full(client: OpenSearch) -> Iterator[None]:
-    """Let the disk of the nodes be nearly past its marks: they are bytes that are left."""
-    node, *_ = client.nodes.stats(metric="fs")["nodes"].values()
-    left = f"{node['fs']['total']['available_in_bytes'] - FREE}b"
-    marks = {f"{DISK}.watermark.{mark}": left for mark in ("low", "high", "flood_stage")}
-    with settings_of_the_cluster(client, **{f"{DISK}.threshold_enabled": True}, **marks):
+def full_disk(client: OpenSearch, name: str) -> Iterator[None]:
+    """Let an index be blocked as a cluster does whose disk has passed its flood stage."""
+
+    def block(value: bool | None) -> None:
+        body = {"index.blocks.read_only_allow_delete": value}
+        client.indices.put_settings(index=f"{name}-0*", body=body)
+
+    block(True)
+    try:
         yield
+    finally:
+        block(None)
 
 
 @contextmanager

@@ -214,7 +214,7 @@ def read_sheets(
                 f"{sheet} has {len(strange)} rows that {context} does not have: give the sheet "
                 "that was made of it."
             )
-        if not any(one is not None for one in given.values()):
+        if not any(answer is not None for answer in given.values()):
             raise EvaluationError(f"{sheet} has no answer: write yes or no into {ANSWER}.")
         for row, given_to_row in zip(rows, answers, strict=True):
             given_to_row.add(given.get(_key(row)))

@@ -143,8 +143,8 @@ def _texts(file: Path) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
                 )
             yield line, clean(identity), values
         return
-    for line, said in numbered_lines(file):
-        identity, tab, text = said.partition("\t")
+    for line, record in numbered_lines(file):
+        identity, tab, text = record.partition("\t")
         if not identity.strip() or not tab or "\t" in text:
             raise EvaluationError(
                 f"{file}, line {line}, is not an id, a tab and a text: correct it or remove it."
@@ -223,8 +223,8 @@ def _parsed(path: Path, parse: Callable[[str], Any], columns: str) -> Iterator[t
 def _read_trec_qrels(path: Path) -> Qrels:
     qrels = Qrels(path)
     columns = "a query, an iteration, a document and a relevance"
-    for line, one in _parsed(path, _ir_measures().read_trec_qrels, columns):
-        qrels.add(line, one.query_id, one.doc_id, one.relevance)
+    for line, judgement in _parsed(path, _ir_measures().read_trec_qrels, columns):
+        qrels.add(line, judgement.query_id, judgement.doc_id, judgement.relevance)
     return qrels
 
 
@@ -265,14 +265,14 @@ def read_run(path: str | Path) -> Run:
     path = Path(path)
     run: dict[str, dict[str, float]] = {}
     columns = "a query, Q0, a document, a rank, a score and a tag"
-    for line, one in _parsed(path, _ir_measures().read_trec_run, columns):
-        ranking = run.setdefault(one.query_id, {})
-        if one.doc_id in ranking or not math.isfinite(one.score):
+    for line, ranked in _parsed(path, _ir_measures().read_trec_run, columns):
+        ranking = run.setdefault(ranked.query_id, {})
+        if ranked.doc_id in ranking or not math.isfinite(ranked.score):
             raise EvaluationError(
-                f"{path}, line {line}, names the document {one.doc_id!r} again for query "
-                f"{one.query_id!r}, or has no number as its score: correct it or remove it."
+                f"{path}, line {line}, names the document {ranked.doc_id!r} again for query "
+                f"{ranked.query_id!r}, or has no number as its score: correct it or remove it."
             )
-        ranking[one.doc_id] = one.score
+        ranking[ranked.doc_id] = ranked.score
     return {**run}
 
 

@@ -93,14 +93,22 @@ class ContextReport:
         """Return plain JSON types, without the scores."""
         rows = [
             {
-                "encoder": one.encoder,
-                "scorer": one.name,
-                "pearson": one.correlation.pearson,
-                "spearman": one.correlation.spearman,
-                **({"t": one.comparison.t, "p": one.comparison.p} if one.comparison else {}),
-                **({"span_f1": one.span_f1, "broken": one.broken} if one.name == SHOWN else {}),
+                "encoder": result.encoder,
+                "scorer": result.name,
+                "pearson": result.correlation.pearson,
+                "spearman": result.correlation.spearman,
+                **(
+                    {"t": result.comparison.t, "p": result.comparison.p}
+                    if result.comparison
+                    else {}
+                ),
+                **(
+                    {"span_f1": result.span_f1, "broken": result.broken}
+                    if result.name == SHOWN
+                    else {}
+                ),
             }
-            for one in self.scorers
+            for result in self.scorers
         ]
         about = {"pairs": self.pairs, "not_found": self.not_found, "encoders": list(self.encoders)}
         return {**about, "against": self.against, "scorers": rows}
@@ -184,9 +192,9 @@ def evaluate_context(
     names: list[str] = []
     scores: dict[tuple[str, str], Sequence[float]] = {}
     shown: dict[tuple[str, str], tuple[float, float]] = {}
-    for one in encoders:
-        with open_encoder(one, device) as loaded, open_judge(judge, loaded, device) as judging:
-            named = str(one) if isinstance(one, str | os.PathLike) else loaded.info.name
+    for location in encoders:
+        with open_encoder(location, device) as loaded, open_judge(judge, loaded, device) as judging:
+            named = str(location) if isinstance(location, str | os.PathLike) else loaded.info.name
             names.append(named if named not in names else f"{named} ({len(names) + 1})")
             encoded = Encoded(
                 loaded,
@@ -202,15 +210,15 @@ def evaluate_context(
                 scores[key] = scores.get(key) or SCORERS[name](encoded)
                 if name == SHOWN:
                     shown[key] = _shown(encoded, gold)
-    found = {key: _correlated(values, gold) for key, values in scores.items()}
+    correlations = {key: _correlated(values, gold) for key, values in scores.items()}
     rows = []
     for key, values in scores.items():
         other = key if len(encoders) > 1 else next(k for k in scores if k[1] == against)
         if len(encoders) > 1:
             rivals = [rival for rival in scores if rival[1] == key[1]]
-            other = max(rivals, key=lambda rival: found[rival].pearson)
+            other = max(rivals, key=lambda rival: correlations[rival].pearson)
         test = None if key == other else _compared(values, scores[other], gold)
-        rows.append(ScorerResult(*key, found[key], test, values, *shown.get(key, ())))
+        rows.append(ScorerResult(*key, correlations[key], test, values, *shown.get(key, ())))
     missing = sum(place is None for place in encoded.places)
     return ContextReport(len(pairs), missing, names, against or "", gold, rows)
 
@@ -218,12 +226,12 @@ def evaluate_context(
 def _shown(encoded: Encoded, gold: Sequence[float]) -> tuple[float, float]:
     """Return the mean F1 of the spans shown with their targets, and the share that is broken."""
     f1 = [
-        2 * max(0, min(one.end, place[1]) - max(one.start, place[0]))
-        / (one.end - one.start + place[1] - place[0])
-        for one, place, score in zip(encoded.shown, encoded.places, gold, strict=True)
+        2 * max(0, min(span.end, place[1]) - max(span.start, place[0]))
+        / (span.end - span.start + place[1] - place[0])
+        for span, place, score in zip(encoded.shown, encoded.places, gold, strict=True)
         if place and score >= ALIKE
     ]  # fmt: skip
-    broken = [one.broken for one in encoded.shown]
+    broken = [span.broken for span in encoded.shown]
     return float(np.mean(f1)) if f1 else float("nan"), float(np.mean(broken))
 
 
@@ -232,9 +240,13 @@ def _correlated(scores: Sequence[float], gold: Sequence[float]) -> Correlation:
     return correlate(np.asarray(scores)[kept], np.asarray(gold)[kept].tolist())
 
 
-def _compared(one: Sequence[float], other: Sequence[float], gold: Sequence[float]) -> WilliamsTest:
-    kept = np.isfinite(one) & np.isfinite(other)
-    return compare(np.asarray(one)[kept], np.asarray(other)[kept], np.asarray(gold)[kept].tolist())
+def _compared(
+    first: Sequence[float], second: Sequence[float], gold: Sequence[float]
+) -> WilliamsTest:
+    kept = np.isfinite(first) & np.isfinite(second)
+    return compare(
+        np.asarray(first)[kept], np.asarray(second)[kept], np.asarray(gold)[kept].tolist()
+    )
 
 
 def plot_context(report: ContextReport, path: str | Path) -> None:
@@ -248,7 +260,7 @@ def plot_context(report: ContextReport, path: str | Path) -> None:
 
     several = len(report.encoders) > 1
     series = {
-        f"{one.encoder} {one.name}".strip() if several else one.name: one.scores
-        for one in report.scorers
+        f"{result.encoder} {result.name}".strip() if several else result.name: result.scores
+        for result in report.scorers
     }
     scatter(path, report.gold, series, "gold similarity", "score")

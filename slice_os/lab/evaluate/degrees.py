@@ -172,7 +172,9 @@ def read_opposites(file: str | Path) -> tuple[list[str], list[str]]:
     """Return phrase, paraphrase and opposite of each row, one after the other, and their kinds."""
     texts, kinds = [], []
     for line, values in read_rows(file):
-        texts += [field(file, line, values, (one,)) for one in ("phrase", "paraphrase", "opposite")]
+        texts += [
+            field(file, line, values, (column,)) for column in ("phrase", "paraphrase", "opposite")
+        ]
         kinds.append(str(values.get("kind", "")))
     if not texts:
         raise EvaluationError(f"{file} holds no phrase: give a file with rows below its header.")

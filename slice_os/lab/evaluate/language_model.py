@@ -92,10 +92,11 @@ class Endpoint:
                 f"check {BASE_URL}; the same command goes on from here."
             ) from exc
         if answer.status >= 400:
+            reason = " ".join(answer.data.decode("utf-8", "replace").split())[:120]
             raise EvaluationError(
                 f"The language model at {self._url} refuses with status {answer.status} "
-                f"({_reason(answer.data)}): check {KEY}, {MODEL} and {BASE_URL}; the same command "
-                "goes on from here."
+                f"({reason or 'no reason given'}): check {KEY}, {MODEL} and {BASE_URL}; the same "
+                "command goes on from here."
             )
         try:
             text: Any = json.loads(answer.data)["choices"][0]["message"]["content"]
@@ -104,10 +105,6 @@ class Endpoint:
                 f"{self._url} does not answer as an OpenAI-compatible endpoint: check {BASE_URL}."
             ) from exc
         return text if isinstance(text, str) else ""
-
-
-def _reason(data: bytes) -> str:
-    return " ".join(data.decode("utf-8", "replace").split())[:120] or "no reason given"
 
 
 Row = Mapping[str, Any]

@@ -14,16 +14,6 @@ from slice_os.files import write_whole
 from slice_os.lab.evaluate.collections import Run
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder for results where there is none."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as exc:
-        raise EvaluationError(
-            f"{folder} cannot be made ({exc.strerror or exc}): give another output folder."
-        ) from exc
-
-
 def write_lines(file: Path, lines: Iterable[str]) -> None:
     """Write a text file, whole or not at all."""
     try:
@@ -127,12 +117,14 @@ class Metrics:
 
     def measure(self, run: Run) -> SystemResult:
         """Return the means over all judged queries, and each query's values."""
-        found: Any = self._evaluator.calc({query: dict(ranking) for query, ranking in run.items()})
+        results: Any = self._evaluator.calc(
+            {query: dict(ranking) for query, ranking in run.items()}
+        )
         values: dict[str, dict[str, float]] = {name: {} for name in self._measures.values()}
-        for metric in found.per_query:
+        for metric in results.per_query:
             values[self._measures[metric.measure]][metric.query_id] = float(metric.value)
         return SystemResult(
-            {name: float(found.aggregated[measure]) for measure, name in self._measures.items()},
+            {name: float(results.aggregated[measure]) for measure, name in self._measures.items()},
             {
                 name: {query: of_query[query] for query in self._queries}
                 for name, of_query in values.items()

@@ -1,23 +1,27 @@
 """Phrase similarity: the tasks of Phrase-BERT (Wang et al. 2021).
 
-For yes-or-no tasks Phrase-BERT trains a classifier on pairs of vectors, and so does `probe` here.
+For yes-or-no tasks Phrase-BERT trains a perceptron with one hidden layer over two phrases' vectors,
+joined (sections 4.1 and 4.2), and so does `probe` here; how it learns is from its public code.
 Beside it the encoder itself is measured: yes is a cosine above a threshold, which is chosen on
 other pairs than those measured.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from slice_os.calibration.rows import numbered_lines
 from slice_os.encoders import Encoder, EncoderLike, open_encoder
-from slice_os.errors import EvaluationError, MissingExtraError
+from slice_os.errors import EvaluationError, MissingExtraError, needs
 from slice_os.lab.evaluate.phrase_sets import (
     FILES,
     NEAREST,
@@ -25,12 +29,158 @@ from slice_os.lab.evaluate.phrase_sets import (
     PhrasePair,
     neighbour_diversity,
 )
-from slice_os.lab.evaluate.probe import probe, raw_vectors
 from slice_os.lab.evaluate.scorers import find_words, vector_between
 from slice_os.lab.evaluate.significance import correlate, load_stats
 from slice_os.spans.cosines import Float64
 from slice_os.text import terms
-from slice_os.types import Plain
+from slice_os.types import Float32, Plain
+
+SEED = 42
+SHARES = (0.7, 0.15, 0.15)
+"""Of the pairs that a probe learns from, stops by, and is measured on."""
+HIDDEN, RATE, BATCH = 256, 1e-4, 200
+EPOCHS, PATIENCE = (3, 100), 5
+LIKE_THE_PAPER = {"random": 23_364, "one word": 19_416}
+"""How many pairs the paper has, half of them paraphrases, of each kind of negatives."""
+_TRIES = 50
+
+
+class Judged(NamedTuple):
+    """Two phrases, and whether they are paraphrases."""
+
+    first: str
+    second: str
+    yes: bool
+
+
+def split_paraphrases(pairs: Sequence[PhrasePair]) -> list[list[PhrasePair]]:
+    """Return the pairs to learn from, to stop by and to measure on; the same each time.
+
+    What an encoder learns from should be of the first, or the probe measures what it has seen.
+    """
+    order = np.random.default_rng(SEED).permutation(len(pairs))
+    bounds = np.rint(np.cumsum([0.0, *SHARES]) * len(pairs)).astype(int)
+    return [[pairs[k] for k in order[start:end]] for start, end in pairwise(bounds)]
+
+
+def probe_sets(pairs: Sequence[PhrasePair], kind: str) -> list[list[Judged]]:
+    """Return paraphrases, each with a pair that is none, to learn from, stop by and measure on.
+
+    The other pair has the same first phrase and
+
+    - ("random") any other phrase, which makes the paper's PPDB;
+    - ("one word") a phrase that shares exactly one word with it, the one that the paraphrases
+      share, which must be one too: PPDB-filtered, by Yu and Ettinger's rule. Each word is shared as
+      often by paraphrases as by others, so that words in common tell nothing.
+    """
+    known = {frozenset((pair.first, pair.second)) for pair in pairs}
+    rng = np.random.default_rng(SEED)
+    sets = []
+    for part, share in zip(split_paraphrases(pairs), SHARES, strict=True):
+        most = round(LIKE_THE_PAPER[kind] / 2 * share)
+        # Of the same side: a side's phrases may be of a kind.
+        phrases = sorted({pair.second for pair in part})
+        holding = defaultdict(list)
+        for phrase in phrases:
+            for word in set(phrase.split()):
+                holding[word].append(phrase)
+        rows: list[Judged] = []
+        for pair in part:
+            if len(rows) == 2 * most:
+                break
+            shared = _shared(pair.first, pair.second)
+            if kind == "random":
+                others = phrases
+            elif len(shared) == 1:
+                others = holding[min(shared)]
+            else:
+                continue
+            for _ in range(_TRIES):
+                other = others[rng.integers(len(others))]
+                new = frozenset((pair.first, other)) not in known and other != pair.first
+                if new and (kind == "random" or _shared(pair.first, other) == shared):
+                    rows += [
+                        Judged(pair.first, pair.second, True),
+                        Judged(pair.first, other, False),
+                    ]
+                    break
+        if not rows:
+            raise EvaluationError(
+                f"Of {len(pairs)} paraphrases none are left to probe with: give more."
+            )
+        sets.append(rows)
+    return sets
+
+
+def probe(
+    encoder: Encoder,
+    pairs: Sequence[PhrasePair],
+    kind: str,
+    progress: Callable[[str], None] | None = None,
+) -> tuple[float, int]:
+    """Train the probe and return its accuracy on pairs that it has not seen, and their number.
+
+    `pairs` are paraphrases; `kind` says what pairs are none (`probe_sets`). `progress` is told of
+    each epoch and its accuracy on the pairs that the probe stops by.
+    """
+    with needs("The probe of phrase vectors", "train"):
+        import torch
+    sets = probe_sets(pairs, kind)
+    texts = sorted({text for rows in sets for row in rows for text in (row.first, row.second)})
+    rows_of = {text: row for row, text in enumerate(texts)}
+    vectors = torch.from_numpy(raw_vectors(encoder, texts))
+    parts = []
+    for rows in sets:
+        both = torch.tensor([[rows_of[one.first], rows_of[one.second]] for one in rows])
+        parts.append((both, torch.tensor([float(one.yes) for one in rows])))
+    (learnt, learnt_yes), (held, held_yes), (unseen, unseen_yes) = parts
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        model = torch.nn.Sequential(
+            torch.nn.Linear(2 * vectors.shape[1], HIDDEN),
+            torch.nn.ReLU(),
+            torch.nn.Linear(HIDDEN, 1),
+        )
+        optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
+        loss_of = torch.nn.BCEWithLogitsLoss()
+
+        def logits(both: torch.Tensor) -> torch.Tensor:
+            out: torch.Tensor = model(vectors[both].flatten(1))[:, 0]
+            return out
+
+        def accuracy(both: torch.Tensor, yes: torch.Tensor) -> float:
+            with torch.no_grad():
+                return float(((logits(both) > 0) == (yes > 0)).float().mean())
+
+        best, best_at, kept = -1.0, 0, deepcopy(model.state_dict())
+        for epoch in range(1, EPOCHS[1] + 1):
+            for batch in torch.split(torch.randperm(len(learnt)), BATCH):
+                optimizer.zero_grad()
+                loss_of(logits(learnt[batch]), learnt_yes[batch]).backward()
+                optimizer.step()
+            right = accuracy(held, held_yes)
+            if right > best:
+                best, best_at, kept = right, epoch, deepcopy(model.state_dict())
+            if progress:
+                progress(f"epoch {epoch}: {right:.3f}")
+            if epoch >= EPOCHS[0] and epoch - best_at >= PATIENCE:
+                break
+        model.load_state_dict(kept)
+        return accuracy(unseen, unseen_yes), len(unseen)
+
+
+def raw_vectors(encoder: Encoder, texts: Sequence[str]) -> Float32:
+    """Return the means of texts' token vectors, float32 ``[n, d]``, not scaled to unit length."""
+    vectors = np.zeros((len(texts), encoder.info.dimension), np.float32)
+    for row, tokens in enumerate(encoder.encode_tokens(texts)):
+        if len(tokens):
+            vectors[row] = tokens.vectors.mean(axis=0)
+    return vectors
+
+
+def _shared(first: str, second: str) -> set[str]:
+    return set(first.split()) & set(second.split())
+
 
 NEIGHBOURS = f"{NEAREST} nearest phrases"
 PARAPHRASE, NO_PARAPHRASE = 3.5, 2.5
@@ -102,43 +252,39 @@ def evaluate_phrases(
     left_out: dict[str, str] = {}
     with open_encoder(encoder, device) as loaded:
         for name, needed, measure in TASKS:
-            if all(one in sets for one in needed):
+            if all(needed_set in sets for needed_set in needed):
                 if progress:
                     progress(name)
                 try:
-                    figures += measure(name, loaded, *(sets[one] for one in needed))
+                    figures += measure(name, loaded, *(sets[needed_set] for needed_set in needed))
                 except MissingExtraError as exc:
                     left_out[name] = str(exc)
         if vocabulary:
             if progress:
                 progress(NEIGHBOURS)
-            found = neighbour_diversity(loaded, words)
+            diversity = neighbour_diversity(loaded, words)
             figures += [
                 Figure(NEIGHBOURS, measure, value, len(words))
-                for measure, value in asdict(found).items()
+                for measure, value in asdict(diversity).items()
             ]
     return PhraseReport(figures, [name for name in FILES if name not in sets], left_out)
 
 
-def _correlation(name: str, encoder: Encoder, pairs: list[PhrasePair]) -> Iterator[Figure]:
-    yield from _correlated(name, _cosines(encoder, pairs), pairs)
-
-
 def _correlated(name: str, cosines: Float64, pairs: list[PhrasePair]) -> Iterator[Figure]:
-    found = correlate(cosines, [pair.score for pair in pairs])
-    yield Figure(name, "Pearson", found.pearson, len(pairs))
-    yield Figure(name, "Spearman", found.spearman, len(pairs))
+    correlation = correlate(cosines, [pair.score for pair in pairs])
+    yield Figure(name, "Pearson", correlation.pearson, len(pairs))
+    yield Figure(name, "Spearman", correlation.spearman, len(pairs))
 
 
 def _turney(name: str, encoder: Encoder, examples: list[Choice]) -> Iterator[Figure]:
-    texts = sorted({text for one in examples for text in (one.phrase, *one.choices)})
+    texts = sorted({text for example in examples for text in (example.phrase, *example.choices)})
     vectors = dict(zip(texts, encoder.encode(texts), strict=True))
     raw = dict(zip(texts, raw_vectors(encoder, texts), strict=True))
     others, products = "without the components", "without the components, dot products"
     right = {"all choices": 0, others: 0, products: 0}
-    for one in examples:
-        cosines = [float(vectors[one.phrase] @ vectors[choice]) for choice in one.choices]
-        dots = [float(raw[one.phrase] @ raw[choice]) for choice in one.choices]
+    for example in examples:
+        cosines = [float(vectors[example.phrase] @ vectors[choice]) for choice in example.choices]
+        dots = [float(raw[example.phrase] @ raw[choice]) for choice in example.choices]
         # A tie is no answer.
         right["all choices"] += cosines[0] > max(cosines[1:])
         right[others] += cosines[0] > max(cosines[3:], default=-np.inf)
@@ -155,7 +301,7 @@ def _ppdb(
     judged, yes = _judged(dev)
     threshold = _threshold(_cosines(encoder, dev)[judged], yes[judged])
     judged, yes = _judged(test)
-    unlike = np.array([not set(terms(one.first)) & set(terms(one.second)) for one in test])
+    unlike = np.array([not set(terms(pair.first)) & set(terms(pair.second)) for pair in test])
     for task, kept in ((name, judged), (f"{name}, no common word", judged & unlike)):
         yield from _accuracy(task, cosines[kept], yes[kept], threshold)
 
@@ -186,7 +332,11 @@ def _halves(name: str, encoder: Encoder, pairs: list[PhrasePair]) -> Iterator[Fi
 
 
 TASKS: Sequence[tuple[str, tuple[str, ...], Callable[..., Iterator[Figure]]]] = (
-    ("BiRD", ("bird",), _correlation),
+    (
+        "BiRD",
+        ("bird",),
+        lambda name, encoder, pairs: _correlated(name, _cosines(encoder, pairs), pairs),
+    ),
     ("Turney", ("turney",), _turney),
     ("PPDB", ("ppdb-dev", "ppdb-test"), _ppdb),
     ("PPDB, probe", ("ppdb-train",), _probed),
@@ -213,15 +363,11 @@ def _cosines(encoder: Encoder, pairs: list[PhrasePair]) -> Float64:
 
 def _contextual(encoder: Encoder, pairs: list[PhrasePair]) -> Float64:
     """Return the cosines of the phrases' spans in their sentences."""
-    said = [
-        (phrase, sentence)
-        for pair in pairs
-        for phrase, sentence in zip((pair.first, pair.second), pair.contexts or (), strict=True)
-    ]
+    phrases = [phrase for pair in pairs for phrase in (pair.first, pair.second)]
+    sentences = [sentence for pair in pairs for sentence in pair.contexts or ()]
     vectors = []
-    for (phrase, sentence), words in zip(
-        said, encoder.encode_words(sentence for _, sentence in said), strict=True
-    ):
+    encoded = encoder.encode_words(sentences)
+    for phrase, sentence, words in zip(phrases, sentences, encoded, strict=True):
         place = find_words(sentence, phrase) or (0, len(phrase))
         vector = vector_between(words, *place).astype(np.float64)
         vectors.append(vector / max(float(np.linalg.norm(vector)), 1e-12))
@@ -238,11 +384,10 @@ def _judged(pairs: list[PhrasePair]) -> tuple[Bools, Bools]:
 def _threshold(cosines: Float64, yes: Sequence[bool] | Any) -> float:
     """Return the threshold on the cosine that gives the best accuracy."""
     order = np.argsort(cosines, kind="stable")
-    said = np.asarray(yes)[order]
+    sorted_yes = np.asarray(yes)[order]
     # Right, if all up to a place are no and all after it are yes.
-    right = np.concatenate([[0], np.cumsum(~said)]) + np.concatenate(
-        [[said.sum()], said.sum() - np.cumsum(said)]
-    )
+    right = np.append(0, np.cumsum(~sorted_yes)) + np.append(0, -np.cumsum(sorted_yes))
+    right += sorted_yes.sum()
     between = np.diff(cosines[order]) > 0  # no threshold parts equal cosines
     right[1:-1][~between] = -1
     place = int(right.argmax())

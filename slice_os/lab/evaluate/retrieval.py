@@ -31,7 +31,6 @@ from slice_os.lab.evaluate.metrics import (
     Metrics,
     RetrievalReport,
     SystemResult,
-    make_folder,
     write_lines,
     write_report,
 )
@@ -106,11 +105,15 @@ def evaluate_retrieval(
     target = Path(output) if output is not None else None
     files: list[Path] = []
     if target is not None:
-        make_folder(target)
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise EvaluationError(
+                f"{target} cannot be made ({exc.strerror}): give another output folder."
+            ) from exc
     if chosen:
-        location = None if index is None else str(index)
-
         encoding = {"encoder": encoder, "device": device, "threads": threads}
+        location = None if index is None else str(index)
         with collection_index(
             location, collection, surveyed, update, warnings.append, progress, **encoding
         ) as opened:
@@ -120,8 +123,7 @@ def evaluate_retrieval(
                 )
                 if target is not None:
                     files.append(target / run_name(setting.label))
-                    lines = run_lines(rankings[setting.label], "slice-os")
-                    write_lines(files[-1], lines)
+                    write_lines(files[-1], run_lines(rankings[setting.label], "slice-os"))
     systems = {name: metrics.measure(rankings[name]) for name in names}
     report = RetrievalReport(
         collection=str(folder),
@@ -217,14 +219,12 @@ def survey(collection: Collection) -> Survey:
             f"{missing[0]!r}, and none that it judges is in {collection.folder}: give the "
             "judgements of these documents."
         )
-    warning = (
+    warnings = [
         f"{len(missing):,} of {len(lines):,} documents that {collection.qrels.file} judges are not "
-        f"in the collection and count as never found, {missing[0]!r} in line {lines[missing[0]]} "
-        "for one."
-        if missing
-        else ""
-    )
-    return Survey(count, tuple(judged), (warning,) if warning else ())
+        f"in the collection and count as never found, {first!r} in line {lines[first]} for one."
+        for first in missing[:1]
+    ]
+    return Survey(count, tuple(judged), tuple(warnings))
 
 
 @contextmanager

@@ -377,8 +377,8 @@ def find_words(passage: str, words: str) -> tuple[int, int] | None:
         escaped = r"\s+".join(map(regex.escape, target.split()))
         whole = rf"(?<!\w){escaped}(?!\w)"
         for pattern, flags in ((whole, 0), (whole, regex.IGNORECASE), (escaped, regex.IGNORECASE)):
-            if found := regex.search(pattern, passage, flags):
-                return found.span()
+            if match := regex.search(pattern, passage, flags):
+                return match.span()
     return None
 
 

@@ -70,18 +70,20 @@ def shared_sentence_set(
             f"{len(same)} pairs score {alike} or more, a query needs {shared}: "
             "give more pairs, or lower `alike`."
         )
-    asked: dict[str, tuple[str, ...]] = {}
+    query_texts: dict[str, tuple[str, ...]] = {}
     # Numbers in random order, since equal scores are ranked by id.
     names = [f"d{number}" for number in rng.permutation(count + distractors)]
     texts: list[tuple[str, ...]] = []
     for number in range(count):
-        said = same[number * shared : (number + 1) * shared]
-        kin = list(chain.from_iterable(said))
-        asked[f"q{number}"] = _mixed(
-            [first for first, _ in said], ours, query_fillers, kin, split, rng
+        pairs_of_query = same[number * shared : (number + 1) * shared]
+        kin = list(chain.from_iterable(pairs_of_query))
+        query_texts[f"q{number}"] = _mixed(
+            [first for first, _ in pairs_of_query], ours, query_fillers, kin, split, rng
         )
         texts.append(
-            _mixed([second for _, second in said], theirs, document_fillers, kin, split, rng)
+            _mixed(
+                [second for _, second in pairs_of_query], theirs, document_fillers, kin, split, rng
+            )
         )
     low, high = document_fillers
     for _ in range(distractors):
@@ -89,8 +91,8 @@ def shared_sentence_set(
         least = max(low, shared - 1) if split else low
         texts.append(_drawn(theirs, least + shared, max(high, least) + shared, [], rng))
     documents = dict(sorted(zip(names, texts, strict=True)))
-    qrels = {query: {names[number]: 1} for number, query in enumerate(asked)}
-    return SharedSentenceSet(asked, documents, qrels)
+    qrels = {query: {names[number]: 1} for number, query in enumerate(query_texts)}
+    return SharedSentenceSet(query_texts, documents, qrels)
 
 
 def mean_reciprocal_rank(
@@ -161,19 +163,19 @@ def _drawn(
     """Return `least` to `most` sentences of the pool, none like one of `kin`."""
     count = int(rng.integers(least, most + 1))
     known = [_words(text) for text in kin]
-    found: list[str] = []
+    drawn: list[str] = []
     for k in rng.permutation(len(pool)).tolist():
-        if len(found) == count:
+        if len(drawn) == count:
             break
         words = _words(pool[k])
         if all(2 * len(words & other) <= len(words) for other in known):
-            found.append(pool[k])
-    if len(found) < count:
+            drawn.append(pool[k])
+    if len(drawn) < count:
         raise EvaluationError(
-            f"{count} sentences are needed that say something else, the pairs hold {len(found)}: "
+            f"{count} sentences are needed that say something else, the pairs hold {len(drawn)}: "
             "give more pairs of a low score."
         )
-    return tuple(found)
+    return tuple(drawn)
 
 
 def _words(text: str) -> set[str]:
@@ -219,7 +221,7 @@ class DegreeReport:
     @property
     def length(self) -> float:
         """The relevant texts' less the mean of the degrees': 0 is blind to length."""
-        return self.mrr[RELEVANT] - fmean(self.mrr[one] for one in TYPES)
+        return self.mrr[RELEVANT] - fmean(self.mrr[kind] for kind in TYPES)
 
 
 def degree_set(
@@ -265,23 +267,31 @@ def degree_set(
     cases = []
     for name, query in queries.items():
         grades = qrels.get(name, {})
-        good = [one for one, grade in grades.items() if grade >= relevant and one in documents]
-        others = [one for one, grade in grades.items() if grade < relevant and one in documents]
+        good = [
+            text_id
+            for text_id, grade in grades.items()
+            if grade >= relevant and text_id in documents
+        ]
+        others = [
+            text_id
+            for text_id, grade in grades.items()
+            if grade < relevant and text_id in documents
+        ]
         others = [others[k] for k in rng.permutation(len(others))[:irrelevant].tolist()]
         taken = {*good, *others}
         best = (names[k] for k in np.argsort(-index.scores(query), kind="stable").tolist())
         while len(others) < irrelevant and (found := next(best, None)) is not None:
             if found not in taken:
                 others.append(found)
-        cut = {one: tuple(cut_sentences(documents[one], language)) for one in others}
+        cut = {text_id: tuple(cut_sentences(documents[text_id], language)) for text_id in others}
         if len(others) < irrelevant or not all(cut.values()):
             continue
         drawn = 0
-        for one in (good[k] for k in rng.permutation(len(good)).tolist()):
-            own = tuple(cut_sentences(documents[one], language))
+        for text_id in (good[k] for k in rng.permutation(len(good)).tolist()):
+            own = tuple(cut_sentences(documents[text_id], language))
             if len(own) > 1 and drawn < per_query:
                 drawn += 1
-                cases.append(_case(query, (one, own), cut, copies, rng))
+                cases.append(_case(query, (text_id, own), cut, copies, rng))
     if not cases:
         raise EvaluationError(
             f"No query has a relevant text of two sentences and {irrelevant} irrelevant ones: give "
@@ -316,8 +326,8 @@ def measure_degrees(
     cases: Sequence[DegreeCase], score: Callable[[DegreeCase], Float32]
 ) -> DegreeReport:
     """Rank the documents of each case by `score`, which gives one for each, and report the MRR."""
-    found = [reciprocal_ranks(score(case), list(case.types.values())) for case in cases]
-    return DegreeReport({kind: fmean(one[kind] for one in found) for kind in found[0]})
+    ranks = [reciprocal_ranks(score(case), list(case.types.values())) for case in cases]
+    return DegreeReport({kind: fmean(of_case[kind] for of_case in ranks) for kind in ranks[0]})
 
 
 def reciprocal_ranks(scores: Float32, types: Sequence[str]) -> dict[str, float]:

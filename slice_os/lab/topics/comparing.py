@@ -15,7 +15,6 @@ import regex
 from slice_os.encoders import Encoder, EncoderLike, open_encoder
 from slice_os.errors import EvaluationError, needs
 from slice_os.lab.topics.modelling import (
-    Prepared,
     Progress,
     State,
     largest_topics,
@@ -23,7 +22,7 @@ from slice_os.lab.topics.modelling import (
     prepare,
     read_passages,
 )
-from slice_os.lab.topics.vocabulary import LEAST, MOST, Vocabulary, occurrences
+from slice_os.lab.topics.vocabulary import LEAST, MOST, Prepared, Vocabulary, occurrences
 from slice_os.types import Document, Float32, Plain
 
 Ints = npt.NDArray[Any]
@@ -118,14 +117,14 @@ def intrusion(described: Sequence[Sequence[str]], likeness: Likeness, seed: int)
     right = asked = 0
     for k, items in enumerate(described):
         known = set(items[:KNOWN])
-        others = [one for j, more in enumerate(described) if j != k for one in more[:SHOWN]]
+        others = [item for j, more in enumerate(described) if j != k for item in more[:SHOWN]]
         strangers = sorted(set(others) - known)
         if not strangers or len(items) < SHOWN:
             continue
         for stranger in rng.choice(strangers, DRAWS).tolist():
-            found = likeness([*items[:SHOWN], stranger]).astype(np.float64)
-            np.fill_diagonal(found, 0)
-            right += int(found.sum(axis=1).argmin()) == SHOWN
+            alike = likeness([*items[:SHOWN], stranger]).astype(np.float64)
+            np.fill_diagonal(alike, 0)
+            right += int(alike.sum(axis=1).argmin()) == SHOWN
             asked += 1
     return right / asked if asked else float("nan")
 

@@ -85,26 +85,26 @@ class TopicMatrix:
         """Return vectors ``[n, d]`` of the same encoder as `rows` are to be compared with them."""
         moved: Float32 = vectors - self._mean
         norms = np.linalg.norm(moved, axis=1, keepdims=True)
-        found: Float32 = np.divide(moved, norms, out=np.zeros_like(moved), where=norms > 1e-6)
-        return found
+        unit: Float32 = np.divide(moved, norms, out=np.zeros_like(moved), where=norms > 1e-6)
+        return unit
 
     @property
     def rows(self) -> Float32:
         """R, float32 ``[K, d]``."""
-        found: Float32 = self._rows.detach().numpy().copy()
-        return found
+        rows: Float32 = self._rows.detach().numpy().copy()
+        return rows
 
     def cosines(self, vectors: Float32) -> Float32:
         """Return the cosines of vectors ``[n, d]`` of that encoder with the rows: ``[n, K]``."""
         norms = np.maximum(np.linalg.norm(self.rows, axis=1, keepdims=True), 1e-9)
-        found: Float32 = self.prepared(vectors) @ (self.rows / norms).T
-        return found
+        cosines: Float32 = self.prepared(vectors) @ (self.rows / norms).T
+        return cosines
 
     def shares(self) -> Float32:
         """Return how far each passage is of each topic, p: float32 ``[n, K]``, rows of sum 1."""
         with torch.no_grad():
-            found: Float32 = self._softmax(self._vectors).numpy()
-        return found
+            shares: Float32 = self._softmax(self._vectors).numpy()
+        return shares
 
     def learn(self, progress: Callable[[int], object]) -> None:
         """See every passage once more; `progress` is told of all passages seen so far."""
@@ -166,5 +166,5 @@ class TopicMatrix:
             nearest = np.minimum(nearest, np.maximum(distances, 0))
             nearest[chosen[-1]] = 0
             chosen.append(int(rng.choice(len(vectors), p=nearest / nearest.sum())))
-        found: Float32 = vectors[chosen]
-        return found
+        rows: Float32 = vectors[chosen]
+        return rows

@@ -55,7 +55,7 @@ def write_phrases(report: TopicReport, file: str | Path) -> None:
     text = StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["name", "phrase"])
-    rows.writerows((topic.name, one.text) for topic in report.topics for one in topic.phrases)
+    rows.writerows((topic.name, phrase.text) for topic in report.topics for phrase in topic.phrases)
     _write(Path(file), text.getvalue())
 
 
@@ -68,9 +68,9 @@ def _write(file: Path, text: str) -> None:
 
 def page(report: TopicReport) -> str:
     """Return the page."""
-    found = report.topics
+    topics = report.topics
     head = (
-        f"{len(found):,} topics of {report.passages:,} passages, {report.words:,} words, "
+        f"{len(topics):,} topics of {report.passages:,} passages, {report.words:,} words, "
         f"{len(report.documents):,} documents; encoder {report.encoder}."
     )
     # Whatever a text holds, the page loads and runs nothing.
@@ -81,9 +81,9 @@ def page(report: TopicReport) -> str:
         '<meta name="viewport" content="width=device-width">',
         f"<title>Topics</title>\n<style>{_STYLE}</style>\n</head>\n<body>",
         f"<h1>Topics</h1>\n<p>{escape(head)}</p>",
-        _map(found),
-        _table(found),
-        *map(_topic, found),
+        _map(topics),
+        _table(topics),
+        *map(_topic, topics),
         "</body>\n</html>\n",
     ]
     return "\n".join(parts)
@@ -101,12 +101,12 @@ def _map(topics: Sequence[Topic]) -> str:
         x = WIDTH / 2 + topic.place[0] * (WIDTH / 2 - MARGIN)
         y = HEIGHT / 2 + topic.place[1] * (HEIGHT / 2 - MARGIN)
         radius = max(LARGEST * (topic.passages / most) ** 0.5, 3)
-        said = topic.phrases[0].text
-        half = LETTER * len(said) / 2
+        name = topic.phrases[0].text
+        half = LETTER * len(name) / 2
         label = ""
         if all(abs(x - a) > half + b or abs(y - c) > LINE for a, c, b in labelled):
             labelled.append((x, y, half))
-            label = f'<text x="{x:.1f}" y="{y + 4:.1f}">{escape(said)}</text>'
+            label = f'<text x="{x:.1f}" y="{y + 4:.1f}">{escape(name)}</text>'
         circles.append(
             f'<a href="#topic-{topic.number}"><circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">'
             f"<title>{escape(topic.name)}, {topic.passages:,} passages</title></circle>{label}</a>"
@@ -123,7 +123,7 @@ def _table(topics: Sequence[Topic]) -> str:
     rows = [
         f'<tr><td class="n"><a href="#topic-{topic.number}">{topic.number}</a></td>'
         f'<td class="n">{topic.passages:,}</td><td class="n">{100 * topic.share:.1f}</td>'
-        f"<td>{escape(', '.join(one.text for one in topic.phrases[:5]))}</td></tr>"
+        f"<td>{escape(', '.join(phrase.text for phrase in topic.phrases[:5]))}</td></tr>"
         for topic in topics
     ]
     return (
@@ -133,8 +133,10 @@ def _table(topics: Sequence[Topic]) -> str:
 
 
 def _topic(topic: Topic) -> str:
-    phrases = ", ".join(f"{escape(one.text)} <small>{one.count:,}</small>" for one in topic.phrases)
-    sentences = "\n".join(f"<li>{escape(one)}</li>" for one in topic.sentences)
+    phrases = ", ".join(
+        f"{escape(item.text)} <small>{item.count:,}</small>" for item in topic.phrases
+    )
+    sentences = "\n".join(f"<li>{escape(item)}</li>" for item in topic.sentences)
     return "\n".join(
         [
             f'<h2 id="topic-{topic.number}">{escape(topic.name)}</h2>',
@@ -152,6 +154,6 @@ def _example(example: Example) -> str:
         parts.append(escape(example.text[at:start]))
         parts.append(f"<mark>{escape(example.text[start:end])}</mark>")
         at = end
-    said = "".join(parts) + escape(example.text[at:])
+    body = "".join(parts) + escape(example.text[at:])
     where = f"{example.document}, characters {example.start} to {example.end}"
-    return f'<blockquote>{said}<br><span class="where">{escape(where)}</span></blockquote>'
+    return f'<blockquote>{body}<br><span class="where">{escape(where)}</span></blockquote>'

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import regex
 
 from slice_os.text import sentence_ends
+from slice_os.types import Float32, Passage
 
 Int64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -94,6 +95,25 @@ class Vocabulary:
         return next((k for k, item in enumerate(self.items) if " " in item), len(self.items))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """What topics are learnt from and described with.
+
+    Attributes:
+        passages: Those of which the encoder knows a word.
+        texts: Their words.
+        vocabulary: What topics are described with.
+        vectors: float32 ``[n, d]``, the passages' unit vectors.
+        items: float32 ``[V, d]``, the vocabulary's.
+    """
+
+    passages: list[Passage]
+    texts: Texts
+    vocabulary: Vocabulary
+    vectors: Float32
+    items: Float32
+
+
 def read_texts(texts: Iterable[str]) -> Texts:
     """Return the words of texts."""
     known: dict[str, int] = {}
@@ -165,7 +185,7 @@ def occurrences(texts: Texts, items: Sequence[str]) -> dict[str, Int64]:
     text_of = np.repeat(np.arange(len(texts.bounds) - 1), np.diff(texts.bounds))
     order = np.argsort(texts.ids, kind="stable")
     begins = np.searchsorted(texts.ids[order], np.arange(len(texts.words) + 1))
-    found: dict[str, Int64] = {}
+    held: dict[str, Int64] = {}
     for item in dict.fromkeys(items):
         first, *more = (rows.get(word, -1) for word in item.split(" "))
         places = order[begins[first] : begins[first + 1]] if first >= 0 else order[:0]
@@ -173,8 +193,8 @@ def occurrences(texts: Texts, items: Sequence[str]) -> dict[str, Int64]:
             places = places[places + step < len(texts.ids)]
             follows = (texts.ids[places + step] == row) & texts.joined[places + step]
             places = places[follows]
-        found[item] = np.unique(text_of[places])
-    return found
+        held[item] = np.unique(text_of[places])
+    return held
 
 
 class _Runs(NamedTuple):

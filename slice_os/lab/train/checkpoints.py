@@ -60,8 +60,12 @@ class DevelopmentSet:
             while len(others) < count:
                 text = texts[rng.integers(len(texts))]
                 tries += 1
+                words = set(text.lower().split())
+                shared = max(
+                    len(words & set(own.lower().split())) for own in (pair.first, pair.second)
+                )
                 # Where all texts are made of the same words, any other text has to do.
-                if len(texts) < 50 or tries > TRIES or not _alike(text, pair):
+                if len(texts) < 50 or tries > TRIES or shared <= len(words) / 2:
                     others.append(text)
             self.passages.append(place(rng, pair.second, others))
 
@@ -86,14 +90,6 @@ class DevelopmentSet:
         }
         measures["mean"] = (measures["rescored"] + measures["window"]) / 2
         return {name: round(value, 4) for name, value in measures.items()}
-
-
-def _alike(text: str, pair: ScoredPair) -> bool:
-    words = set(text.lower().split())
-    return any(
-        len(words & set(other.lower().split())) > len(words) / 2
-        for other in (pair.first, pair.second)
-    )
 
 
 class Checkpoints:

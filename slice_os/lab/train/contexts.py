@@ -28,7 +28,7 @@ import torch
 from slice_os.corpus import read
 from slice_os.encoders import Encoder
 from slice_os.errors import CorpusError, TrainingError
-from slice_os.exporters.static import APOSTROPHE, WORD
+from slice_os.exporters.graph import APOSTROPHE, WORD
 from slice_os.lab.train.recipe import Static
 from slice_os.text import sentence_ends, split
 from slice_os.types import Float32, Words

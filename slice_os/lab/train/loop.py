@@ -16,9 +16,14 @@ from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.pooled import PooledModel
 from slice_os.lab.train.checkpoints import Checkpoints, DevelopmentSet
-from slice_os.lab.train.distillation import RankingDistillation, SpanDistillation
 from slice_os.lab.train.judging import JudgeDevelopment, Judging
-from slice_os.lab.train.labelled import LabelledPairs, PhraseTriplets, Triples
+from slice_os.lab.train.objectives import (
+    LabelledPairs,
+    PhraseTriplets,
+    RankingDistillation,
+    SpanDistillation,
+    Triples,
+)
 from slice_os.lab.train.recipe import Recipe, folder_of
 from slice_os.lab.train.run import BEST, RunFolder, TrainingProgress, TrainingReport
 from slice_os.lab.train.sampling import Passages, read_pairs
@@ -111,7 +116,7 @@ class Loop:
         recipe, accelerator = self._recipe, self._accelerator
         for group in self._optimizer.param_groups:
             group["lr"] = recipe.learning_rate * _schedule(self._step, recipe)
-        found: dict[str, float] = {}
+        by_name: dict[str, float] = {}
         for part in range(recipe.accumulate):
             # Two processes see what one that accumulates two batches sees.
             batch = part * accelerator.num_processes + accelerator.process_index
@@ -122,12 +127,12 @@ class Loop:
                 total = torch.stack([*losses.values()]).sum()
                 accelerator.backward(total / recipe.accumulate)
                 for name, loss in losses.items():
-                    found[name] = found.get(name, 0.0) + loss.item() / recipe.accumulate
-        found = self._shared(found)
+                    by_name[name] = by_name.get(name, 0.0) + loss.item() / recipe.accumulate
+        by_name = self._shared(by_name)
         norm = accelerator.clip_grad_norm_(self._student.model.parameters(), 1.0)
         # A scaler leaves out steps whose gradients overflow, and tries a smaller scale.
         finite = accelerator.scaler is not None or bool(torch.isfinite(norm))
-        if not finite or not np.isfinite(sum(found.values())):
+        if not finite or not np.isfinite(sum(by_name.values())):
             raise TrainingError(
                 f"The loss is not a number at step {self._step + 1}: begin again in another "
                 "folder, with a lower learning_rate or the precision fp32."
@@ -142,9 +147,9 @@ class Loop:
         self._unmeasured = self._due(every)
         self._unsaved = self._due(recipe.save_every)
         self._whole = True
-        found["words"] = int(self._student.seen) * accelerator.num_processes
+        by_name["words"] = int(self._student.seen) * accelerator.num_processes
         self._student.seen = 0
-        return found
+        return by_name
 
     def _due(self, every: int) -> bool:
         return self._step == self._recipe.steps or self._step % every == 0

@@ -5,13 +5,15 @@ So a killed run resumes with the batches that it would have had.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from slice_os.calibration.rows import read_unquoted
+from slice_os.calibration.rows import numbered_lines, read_unquoted
 from slice_os.corpus import read
 from slice_os.errors import CorpusError, TrainingError
 from slice_os.text import split
@@ -89,6 +91,61 @@ def read_pairs(path: Path, most: float = 5.0) -> list[ScoredPair]:
     """
     rows = read_unquoted(path, ("sentence1", "sentence2", "score"), (0, most))
     return [ScoredPair(first, second, score / most) for first, second, score in rows]
+
+
+class Triple(NamedTuple):
+    """A query, a passage that answers it, a passage that does not."""
+
+    query: str
+    positive: str
+    negative: str
+
+
+def read_triples(path: str | Path) -> Iterator[Triple]:
+    """Yield the triples of a file with rows ``query<TAB>positive<TAB>negative``.
+
+    A name that ends in ``.gz`` is unpacked. Rows are read as they are asked for, so memory does not
+    grow with the file. Errors come when the row that has them is asked for.
+
+    Raises:
+        EvaluationError: The file is missing, empty or not text.
+        TrainingError: A row has not three fields with text.
+    """
+    for number, row in numbered_lines(Path(path), newline="\n"):
+        fields = row.split("\t")
+        if len(fields) != 3 or not all(map(str.strip, fields)):
+            raise TrainingError(
+                f"{path}, line {number}, is not query<TAB>positive<TAB>negative, as in MS MARCO's "
+                "triples.train.small.tsv: correct it or remove it."
+            )
+        yield Triple(*map(str.strip, fields))
+
+
+class TripleBatches:
+    """A file's triples, `batch` at a time, in order and again from the start at its end."""
+
+    def __init__(self, path: Path, batch: int, process: int = 0, processes: int = 1) -> None:
+        """Open `path`; of so many processes that take batches this is number `process`."""
+        self._path = path
+        self._batch = batch
+        self._process, self._processes = process, processes
+        self._rows = read_triples(path)
+
+    def skip(self, batches: int) -> None:
+        """Leave out so many batches."""
+        for _ in range(batches):
+            self.take()
+
+    def take(self) -> list[Triple]:
+        """Return this process's share of as many rows as all processes take."""
+        rows = self._batch * self._processes
+        batch = list(islice(self._rows, rows))
+        while len(batch) < rows:
+            self._rows = read_triples(self._path)
+            batch += islice(self._rows, rows - len(batch))
+        # In one piece: a process that accumulates has the same triples side by side in a batch.
+        start = self._process * self._batch
+        return batch[start : start + self._batch]
 
 
 def place(rng: np.random.Generator, target: str, fillers: Sequence[str]) -> str:

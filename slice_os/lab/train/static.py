@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from slice_os.encoders import Encoder, EncoderInfo, load_encoder
 from slice_os.errors import TrainingError
-from slice_os.exporters.static import write_static
+from slice_os.exporters.graph import write_static
 from slice_os.lab.evaluate.significance import correlate
 from slice_os.lab.train.contexts import Contexts, Extraction, read_contexts
 from slice_os.lab.train.losses import row_loss
@@ -66,8 +66,8 @@ def components(sample: Float32, vectors: Float32, dropped: int, kept: int) -> Fl
     axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1]
     # An eigenvector has no sign: the largest component is made positive.
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(len(axes))])
-    found: Float32 = ((vectors - middle) @ axes[:, dropped : dropped + kept]).astype(np.float32)
-    return found
+    projected: Float32 = ((vectors - middle) @ axes[:, dropped : dropped + kept]).astype(np.float32)
+    return projected
 
 
 class Distillation:
@@ -118,10 +118,10 @@ class Distillation:
         self._adam.step()
         self.step += 1
         if self.step % self._wanted.every == 0:
-            found = self._validate()
+            loss_held_out = self._validate()
             self.waited += 1
-            if found < self._lowest:
-                self._lowest, self.waited = found, 0
+            if loss_held_out < self._lowest:
+                self._lowest, self.waited = loss_held_out, 0
                 self.best = self._table.detach().clone()
         self.whole = True
         losses = {"distillation": loss.item(), "validation": self._lowest}
@@ -204,8 +204,8 @@ class StaticRun:
 
     def _extract(self, contexts: Contexts, state: dict[str, Any]) -> tuple[Float32, Tensor]:
         """Return the words' vectors ``[V, d]`` and the sentences' ``[S, d]``."""
-        found = self._run.load(EXTRACTED)
-        if found is None:
+        extracted = self._run.load(EXTRACTED)
+        if extracted is None:
             with load_encoder(folder_of(self._root, self._recipe.base), self._device) as teacher:
                 extraction = Extraction(contexts, self._wanted.rare, teacher.info.dimension)
                 self._check(len(contexts.texts), teacher.info.dimension)
@@ -220,12 +220,12 @@ class StaticRun:
                 )
                 vectors = extraction.vectors()
                 self._measure("teacher", teacher)
-            found = {"vectors": torch.from_numpy(vectors), "measures": self._measures}
-            found["sentences"] = torch.from_numpy(extraction.sentences)
-            self._run.save(found, EXTRACTED)
+            extracted = {"vectors": torch.from_numpy(vectors), "measures": self._measures}
+            extracted["sentences"] = torch.from_numpy(extraction.sentences)
+            self._run.save(extracted, EXTRACTED)
             self._run.save({})  # its sums are not needed any more
-        self._measures |= found["measures"]
-        return found["vectors"].numpy(), found["sentences"]
+        self._measures |= extracted["measures"]
+        return extracted["vectors"].numpy(), extracted["sentences"]
 
     def _check(self, sentences: int, dimension: int) -> None:
         dropped = _dropped(self._wanted, dimension)
@@ -313,8 +313,10 @@ class StaticRun:
                 with load_encoder(folder, "cpu") as encoder:
                     self._measure(name, encoder)
             norms = np.linalg.norm(table[:FREQUENT], axis=1)
-            found = correlate(-np.arange(float(len(norms))), norms.tolist()).spearman
-            self._run.log({name: {"spearman": self._measures[name], "frequency and norm": found}})
+            correlation = correlate(-np.arange(float(len(norms))), norms.tolist()).spearman
+            self._run.log(
+                {name: {"spearman": self._measures[name], "frequency and norm": correlation}}
+            )
 
     def _measure(self, name: str, encoder: Encoder) -> None:
         """Note Spearman's correlation of the development pairs' cosines with their scores."""

@@ -31,9 +31,9 @@ class Student(PooledModel):
 
     def words(self, texts: Sequence[str], *, by_token: bool = False) -> WordVectors:
         """Return the word vectors of `texts` in their context, run as one batch."""
-        found = super().words(texts, by_token=by_token)
-        self.seen = self.seen + found.counts.sum()  # left on its device: nobody waits for it here
-        return found
+        words = super().words(texts, by_token=by_token)
+        self.seen = self.seen + words.counts.sum()  # left on its device: nobody waits for it here
+        return words
 
 
 class Objective(ABC):

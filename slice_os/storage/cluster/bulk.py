@@ -1,7 +1,7 @@
 """Sending many operations: batches by bytes, in threads of their own, retried when refused.
 
 opensearch-py's `streaming_bulk` retries neither 503 nor a cut connection and `parallel_bulk`
-nothing at all, hence this; the waits are tenacity's.
+nothing at all, hence this.
 """
 
 from __future__ import annotations
@@ -14,29 +14,17 @@ from dataclasses import dataclass
 from queue import Empty, Queue
 from time import monotonic
 
-from tenacity import (
-    RetryError,
-    Retrying,
-    retry_if_result,
-    sleep_using_event,
-    stop_after_delay,
-    stop_any,
-    stop_when_event_set,
-)
-from tenacity.wait import wait_random_exponential
-
 from slice_os.errors import BusyError, ClusterError
 from slice_os.storage.cluster.cluster_errors import (
     BUSY,
     TOO_LARGE,
     WRITE_RETRY_TIMEOUT,
     blocked_error,
-    counting,
     is_breaker,
     reason_of,
+    with_retries,
 )
-from slice_os.storage.cluster.disks import DiskWatch
-from slice_os.storage.cluster.generations import is_held
+from slice_os.storage.cluster.generations import refused_by_block
 from slice_os.storage.cluster.requests import Cluster
 from slice_os.types import Reject
 
@@ -70,7 +58,6 @@ class BulkSender:
     def __init__(self, cluster: Cluster, on_refused: Callable[[Reject], None]) -> None:
         self._cluster, self._url = cluster, cluster.url
         self._on_refused = on_refused
-        self._disks = DiskWatch(cluster)
         self._batch: list[Operation] = []
         self._bytes = 0
         self._began = 0.0
@@ -157,47 +144,32 @@ class BulkSender:
     def _deliver(self, batch: Sequence[Operation]) -> None:
         """Send a batch until nothing of it is left to be retried."""
         rest = list(batch)
-        began = monotonic()
 
-        def attempt() -> str:
-            """Send what is left; return why some of it must be sent again, or nothing."""
+        def attempt() -> None:
             nonlocal rest
-            self._disks.check()
             # As bytes: more copies as large fragment the heap, and memory grows by the hour.
             body = b"".join(operation.body for operation in rest)
-            left = max(WRITE_RETRY_TIMEOUT - (monotonic() - began), 0)
-            results = self._cluster.bulk(body, len(rest), left, given_up=self._given_up)
-            again, reason, held = [], "", False
+            results = self._cluster.bulk(body, len(rest))
+            again, busy = [], ""
             for operation, result in zip(rest, results, strict=True):
-                if "error" in result and (blocked := blocked_error(self._url, reason_of(result))):
-                    held = held or is_held(self._cluster, blocked)
-                    if not held:
-                        raise blocked  # as every other is
+                error, reason = result.get("error"), reason_of(result)
+                if error and (blocked := blocked_error(self._url, reason)):
+                    raise refused_by_block(self._cluster, blocked)
+                if result["status"] in BUSY or is_breaker(error):
                     again.append(operation)
-                    reason = reason_of(result)
-                elif result["status"] in BUSY or is_breaker(result.get("error")):
-                    again.append(operation)
-                    reason = reason_of(result)
-                elif "error" in result:
-                    self._refuse(operation, reason_of(result))
+                    busy = reason
+                elif error:
+                    self._refuse(operation, reason)
             rest = again
-            return reason
+            if rest:
+                raise BusyError(
+                    f"{self._url} keeps refusing documents ({busy}): look at its load, then run "
+                    "this again."
+                )
 
+        effort = self._cluster.client.effort
         try:
-            Retrying(
-                retry=retry_if_result(bool),
-                wait=wait_random_exponential(multiplier=0.2, max=15),
-                stop=stop_any(
-                    stop_after_delay(WRITE_RETRY_TIMEOUT), stop_when_event_set(self._given_up)
-                ),
-                sleep=sleep_using_event(self._given_up),
-                before_sleep=counting(self._cluster.client.effort),
-            )(attempt)
-        except RetryError as exc:
-            raise BusyError(
-                f"{self._url} keeps refusing documents ({exc.last_attempt.result()}): look at its "
-                "load, then run this again."
-            ) from None
+            with_retries(attempt, self._url, WRITE_RETRY_TIMEOUT, self._given_up, effort)
         except ClusterError as exc:
             if exc.status != TOO_LARGE:
                 raise

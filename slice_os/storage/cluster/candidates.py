@@ -14,10 +14,16 @@ import numpy as np
 
 from slice_os.errors import IndexDamagedError, QueryError
 from slice_os.spans import best_of_each, degree, word_scores
+from slice_os.storage.cluster import queries
+from slice_os.storage.cluster.hits import fuse_found, named_score
 from slice_os.storage.cluster.passages import packed_passage, stored_metadata
-from slice_os.storage.cluster.query.hits import fuse_found, named_score
 from slice_os.storage.cluster.requests import WORDS_PAGE, Cluster
-from slice_os.storage.cluster.response_checks import number, reads_answers, typed
+from slice_os.storage.cluster.responses import (
+    KeyHit,
+    PassageHit,
+    PassageSource,
+    RankedHit,
+)
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import Candidate, IndexMeta, SearchQuery, StoredPassage
 from slice_os.storage.fusion import FUSIONS
@@ -64,28 +70,27 @@ class _Key(NamedTuple):
     passage: int
 
     @classmethod
-    def of(cls, hit: Mapping[str, Any]) -> _Key:
+    def of(cls, hit: KeyHit) -> _Key:
         """Return the key of a hit that was asked for `KEYS`."""
-        values = {name: hit["fields"][name][0] for name in cls._fields}
-        return cls(*typed(values, document=str, passage=int))
+        return cls(hit["fields"]["document"][0], hit["fields"]["passage"][0])
 
     def clause(self) -> dict[str, Any]:
         """Return the query that finds the passage."""
         return {"bool": {"filter": [{"term": {n: v}} for n, v in self._asdict().items()]}}
 
 
-@reads_answers
 class Retriever:
     """Finds the candidates of one index."""
 
     def __init__(self, cluster: Cluster, meta: IndexMeta, layout: Layout) -> None:
-        self._cluster, self._dialect = cluster, cluster.dialect
+        self._cluster, self._shards = cluster, layout.shards
+        self._dialect: dict[str, Any] = {"dialect": cluster.dialect.bodies}
         self._vectors: dict[str, Any] = {
             "vector_type": layout.vector_type,
             "dimensions": layout.dimensions,
             "spans": 0,
+            **self._dialect,
         }
-        self._shards = layout.shards
         self._kept = (layout.dimensions or meta.dimension) / meta.dimension
 
     def exactness(self, query: SearchQuery) -> float:
@@ -106,92 +111,75 @@ class Retriever:
             return self._fused(query)
         # One number for a page: which passages get their true degree in the cluster depends on it.
         nearest = SHORT_NEAREST if query.is_short else NEAREST
-        common = {
+        options: dict[str, Any] = {
             "k": next(n for n in (nearest, DEEP, WINDOW) if query.reach <= n),
             "filters": query.filters,
             **self._vectors,
         }
-        text = _text(query.text)
+        text, vector = _text(query.text), query.vector
         # The same copy of a shard for the same query: two copies' graphs differ.
-        params: dict[str, Any] = {"preference": content_hash(text)}
-        if query.mode == "hybrid":
-            if self._dialect.hybrid_query is None:
-                return self._saturated(query, text, common, params)
-            params["include_named_queries_score"] = "true"
-        options: dict[str, Any] = {
-            "size": min(len(query.ranks), WINDOW - query.ranks.start),
-            "offset": query.ranks.start,
-            **common,
-        }
-        if query.mode == "dense" or self._dialect.hybrid_query is None:
-            body = self._dialect.span_query(query.vector, **options)
+        params: dict[str, Any] = {"preference": content_hash(text), "soon": True}
+        is_saturating = self._cluster.dialect.is_saturating
+        if query.mode == "hybrid" and not is_saturating:
+            return self._saturated(query, text, options, params)
+        size = min(len(query.ranks), WINDOW - query.ranks.start)
+        options |= {"size": size, "offset": query.ranks.start}
+        if query.mode == "dense":
+            body = queries.span_query(vector, **options)
         else:
-            weight = query.weight
-            body = self._dialect.hybrid_query(text, query.vector, weight=weight, **options)
-        hits = self._cluster.search({**body, "_source": STORED}, soon=True, **params)["hits"][
-            "hits"
-        ]
-        return [Candidate(number(hit["_score"]), stored_passage(hit), _named(hit)) for hit in hits]
+            params["include_named_queries_score"] = "true"
+            body = queries.hybrid_query(text, vector, weight=query.weight, **options)
+        return self._found({**body, "_source": STORED}, **params)
+
+    def _found(self, body: dict[str, Any], **params: Any) -> list[Candidate]:
+        hits = self._cluster.search(body, list[RankedHit], **params)
+        return [Candidate(hit["_score"], stored_passage(hit), named_score(hit)) for hit in hits]
 
     def _saturated(
-        self, query: SearchQuery, text: str, options: dict[str, Any], header: dict[str, Any]
+        self, query: SearchQuery, text: str, options: dict[str, Any], params: dict[str, Any]
     ) -> list[Candidate]:
         """Fuse by saturation here what one search scores that way where it can."""
         near = min(options["k"] * self._shards, WINDOW)
         # What only the text matches ranks by its BM25 score: so many are enough of it.
         size = min(max(query.reach, query.ranks.stop), WINDOW)
-        bodies = self._dialect.hybrid_queries(text, query.vector, size=size, found=near, **options)
-        by_words, by_meaning = (
-            answer["hits"]["hits"]
-            for answer in self._cluster.msearch(
-                [{**body, **KEYS} for body in bodies],
-                header,
-                soon=True,
-                include_named_queries_score="true",
-            )
+        bodies = queries.hybrid_queries(text, query.vector, size=size, found=near, **options)
+        by_words, by_meaning = self._ranked(
+            bodies,
+            {"preference": params["preference"]},
+            include_named_queries_score="true",
         )
-        degrees = {_Key.of(hit): number(hit["_score"]) for hit in by_meaning}
-        named = {_Key.of(hit): _named(hit) for hit in by_meaning}
+        named = {key: named_score(hit) for key, hit in by_meaning.items()}
         lexical = {key: score for key, score in named.items() if score is not None}
-        lexical |= {_Key.of(hit): number(hit["_score"]) for hit in by_words}
-        fused = fuse_found(lexical, degrees, query.fusion, query.weight)
+        lexical |= _scores(by_words)
+        fused = fuse_found(lexical, _scores(by_meaning), query.fusion, query.weight)
         return self._page(query, fused, lexical)
 
     def _lexical(self, query: SearchQuery) -> list[Candidate]:
         ranks, text = query.ranks, _text(query.text)
-        options: dict[str, Any] = {"filters": query.filters}
+        options: dict[str, Any] = {"filters": query.filters, **self._dialect}
         if ranks.stop <= WINDOW:
-            options |= {"size": len(ranks), "offset": ranks.start}
-            body = self._dialect.lexical_query(text, **options)
-            hits = self._cluster.search({**body, "_source": STORED}, soon=True)["hits"]["hits"]
-            return [Candidate(number(hit["_score"]), stored_passage(hit)) for hit in hits]
-        body = self._dialect.lexical_query(text, **options)
+            body = queries.lexical_query(text, size=len(ranks), offset=ranks.start, **options)
+            return self._found({**body, "_source": STORED}, soon=True)
+        body = queries.lexical_query(text, **options)
         body |= {"sort": [{"_score": "desc"}, "_shard_doc"], **KEYS}
-        ranked: list[dict[str, Any]] = []
+        scores: dict[_Key, float] = {}
         passed = 0
-        for page in self._cluster.pages(body):
-            ranked += [hit for rank, hit in enumerate(page, start=passed) if rank in ranks]
+        for page in self._cluster.pages(body, KeyHit):
+            wanted = [hit for rank, hit in enumerate(page, start=passed) if rank in ranks]
+            scores |= {_Key.of(hit): hit["_score"] for hit in wanted}
             passed += len(page)
             if passed >= ranks.stop:
                 break
-        stored = self._stored([_Key.of(hit) for hit in ranked])
-        return [
-            Candidate(number(hit["_score"]), stored[key])
-            for hit in ranked
-            if (key := _Key.of(hit)) in stored  # one may have been deleted meanwhile
-        ]
+        return self._read(list(scores), scores)
 
     def _fused(self, query: SearchQuery) -> list[Candidate]:
         """Fuse two rankings, the same way whatever plugins the cluster has."""
         options: dict[str, Any] = {"size": query.depth, "filters": query.filters}
         bodies = [
-            self._dialect.lexical_query(_text(query.text), **options),
-            self._dialect.span_query(query.vector, k=query.depth, **options, **self._vectors),
+            queries.lexical_query(_text(query.text), **options, **self._dialect),
+            queries.span_query(query.vector, k=query.depth, **options, **self._vectors),
         ]
-        lexical, dense = (
-            {_Key.of(hit): number(hit["_score"]) for hit in answer["hits"]["hits"]}
-            for answer in self._cluster.msearch([{**body, **KEYS} for body in bodies], soon=True)
-        )
+        lexical, dense = map(_scores, self._ranked(bodies))
         degrees = dict(list(dense.items())[: query.depth])  # k passages of every shard have come
         most = ceil(RERANKED / self._kept)
         exact = self._degrees(list(degrees)[:most], query)
@@ -201,13 +189,25 @@ class Retriever:
         fused = fuse_found(lexical, degrees | exact, query.fusion, query.weight)
         return self._page(query, fused)
 
+    def _ranked(
+        self,
+        bodies: Sequence[dict[str, Any]],
+        header: Mapping[str, Any] | None = None,
+        **params: Any,
+    ) -> list[dict[_Key, KeyHit]]:
+        """Return the hits of several searches by their keys, without what is stored of them."""
+        asked = [{**body, **KEYS} for body in bodies]
+        params |= {"header": header, "soon": True}
+        rankings = self._cluster.msearch(asked, list[KeyHit], **params)
+        return [{_Key.of(hit): hit for hit in hits} for hits in rankings]
+
     def _degrees(self, keys: Sequence[_Key], query: SearchQuery) -> dict[_Key, float]:
         """Return the degrees of some passages by all their spans."""
-        found = self._stored(keys)
-        packed = [stored.packed for stored in found.values()]
-        scores = [word_scores(one.vectors, query.vector) for one in packed]
+        stored = self._stored(keys)
+        packed = [passage.packed for passage in stored.values()]
+        scores = [word_scores(passage.vectors, query.vector) for passage in packed]
         best = best_of_each(packed, scores, query.lengths).astype(np.float64)
-        return dict(zip(found, degree(best).tolist(), strict=True))
+        return dict(zip(stored, degree(best).tolist(), strict=True))
 
     def _page(
         self,
@@ -217,30 +217,40 @@ class Retriever:
     ) -> list[Candidate]:
         """Return the ranks that a query asks for, of all that was found."""
         ranked = sorted(fused, key=lambda key: -fused[key])
-        page = ranked[query.ranks.start : query.ranks.stop]
-        found = self._stored(page)
+        return self._read(ranked[query.ranks.start : query.ranks.stop], fused, lexical)
+
+    def _read(
+        self,
+        keys: Sequence[_Key],
+        scores: Mapping[_Key, float],
+        lexical: Mapping[_Key, float] | None = None,
+    ) -> list[Candidate]:
+        """Return passages as candidates, in order; one that has been deleted is left out."""
+        stored, lexical = self._stored(keys), lexical or {}
         return [
-            Candidate(fused[key], found[key], (lexical or {}).get(key))
-            for key in page
-            if key in found
+            Candidate(scores[key], stored[key], lexical.get(key)) for key in keys if key in stored
         ]
 
     def _stored(self, keys: Sequence[_Key]) -> dict[_Key, StoredPassage]:
         """Return some passages; one that has been deleted is left out."""
-        found: dict[_Key, StoredPassage] = {}
+        passages: dict[_Key, StoredPassage] = {}
         for first in range(0, len(keys), WORDS_PAGE):
-            some = keys[first : first + WORDS_PAGE]
-            query = {"bool": {"should": [key.clause() for key in some]}}
-            body = {"query": query, "size": len(some), "_source": STORED}
-            for hit in self._cluster.search(body, soon=True)["hits"]["hits"]:
+            clauses = [key.clause() for key in keys[first : first + WORDS_PAGE]]
+            query = {"bool": {"should": clauses}}
+            body = {"query": query, "size": len(clauses), "_source": STORED}
+            for hit in self._cluster.search(body, list[PassageHit], soon=True):
                 stored = stored_passage(hit)
-                found[_Key(stored.passage.document, stored.passage.number)] = stored
-        return found
+                passages[_Key(stored.passage.document, stored.passage.number)] = stored
+        return passages
 
 
-def stored_passage(hit: Mapping[str, Any]) -> StoredPassage:
+def _scores(hits: Mapping[_Key, KeyHit]) -> dict[_Key, float]:
+    return {key: hit["_score"] for key, hit in hits.items()}
+
+
+def stored_passage(hit: PassageHit) -> StoredPassage:
     """Return the passage of a hit that was asked for the fields `STORED`."""
-    (source,) = typed(hit, _source=dict)
+    source = hit["_source"]
     if "words" not in source:
         raise IndexDamagedError(
             f"The passage {hit['_id']} of {hit['_index']} holds no word vectors, so slice-os did "
@@ -250,17 +260,16 @@ def stored_passage(hit: Mapping[str, Any]) -> StoredPassage:
     return StoredPassage(stored_text(source), metadata, packed_passage(source["words"]))
 
 
-def stored_text(source: Mapping[str, Any]) -> Passage:
+def stored_text(source: PassageSource) -> Passage:
     """Return a passage without its words from the fields `TEXT`."""
-    found = typed(
-        {"title": "", **source}, document=str, passage=int, start=int, end=int, text=str, title=str
+    return Passage(
+        source["document"],
+        source["passage"],
+        source["start"],
+        source["end"],
+        source["text"],
+        source.get("title", ""),
     )
-    return Passage(*found)
-
-
-def _named(hit: Mapping[str, Any]) -> float | None:
-    score = named_score(hit)
-    return None if score is None else number(score)
 
 
 def _text(query: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 from weakref import finalize
 
@@ -30,12 +30,13 @@ from slice_os.storage.cluster.credentials import (
     signer,
     trust,
 )
-from slice_os.storage.cluster.response_checks import reading
+from slice_os.storage.cluster.responses import decoded
 from slice_os.storage.cluster.settings import Address
 
 if TYPE_CHECKING:
     from opensearchpy import OpenSearch
 
+T = TypeVar("T")
 TIMEOUT = 60.0
 
 
@@ -44,7 +45,7 @@ class Client:
 
     Args:
         address: Where the cluster is.
-        credentials: Said instead of the environment's (docs/cluster.md), by the names of its
+        credentials: Instead of the environment's (docs/cluster.md), by the names of its
             variables without SLICE_OS_, in small letters: user, password, api_key, ca_certs …
         client: An opensearch-py client to use instead of one of our own; its owner closes it.
 
@@ -65,12 +66,12 @@ class Client:
     ) -> None:
         self.address, self.url = address, address.url
         self._credentials, self._given = credentials, client
-        said = {"credentials": credentials, "client": client}
-        self.connection = {name: value for name, value in said.items() if value is not None}
-        self._own: OpenSearch | None = None
+        options = {"credentials": credentials, "client": client}
+        self.connection = {name: value for name, value in options.items() if value is not None}
         self.effort = Effort()
-        if client is None:
-            self._connect()
+        self._own: OpenSearch | None = None
+        self._process = 0
+        self._opensearch()
 
     def __enter__(self) -> Client:
         return self
@@ -78,11 +79,19 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _connect(self) -> None:
-        environment = environment_of(self._credentials)
-        self._is_usual = not environment.get("SLICE_OS_TIMEOUT")
-        self._own, self._process = _connect(self.address, environment), os.getpid()
-        finalize(self, self._own.close).atexit = False
+    def _opensearch(self) -> OpenSearch:
+        """Return the client that asks.
+
+        A forked process makes its own: two that read from one connection would mix up answers.
+        """
+        if self._given is not None:
+            return self._given
+        if self._own is None or self._process != os.getpid():
+            environment = environment_of(self._credentials)
+            self._is_usual = not environment.get("SLICE_OS_TIMEOUT")
+            self._own, self._process = _connect(self.address, environment), os.getpid()
+            finalize(self, self._own.close).atexit = False
+        return self._own
 
     def close(self) -> None:
         """Close the connections, unless they are another's."""
@@ -94,39 +103,48 @@ class Client:
         method: str,
         path: str,
         body: Mapping[str, Any] | Iterable[Any] | None = None,
+        kind: type[T] = Any,  # type: ignore[assignment]
+        at: str = "",
         *,
         retry_timeout: float = RETRY_TIMEOUT,
         given_up: Event | None = None,
         soon: bool = False,
+        check: Callable[[Any], object] = lambda answer: None,
         **params: Any,
-    ) -> Any:
+    ) -> T:
         """Return the answer to a request; a body that is no mapping is sent as lines of JSON.
 
-        It is retried while the cluster is busy or away, for `retry_timeout` seconds or until
-        `given_up` is set. An answer that is due `soon` is waited for `READ_TIMEOUT` seconds, unless
-        the client, or SLICE_OS_TIMEOUT, is the caller's.
+        The answer, or what it holds at a path, is decoded as a type (`responses.decoded`); by
+        default it is whatever JSON it is. The request is retried while the cluster is busy or away,
+        or `check` says so of the answer, for `retry_timeout` seconds or until `given_up` is set. An
+        answer that is due `soon` is waited for `READ_TIMEOUT` seconds, unless the client, or
+        SLICE_OS_TIMEOUT, is the caller's.
 
         Raises:
             ClusterError: by its class, what went wrong (`slice_os.errors`).
         """
-        sent = body if body is None or isinstance(body, Mapping) else _lines(body)
+        data = body if body is None or isinstance(body, Mapping) else _lines(body)
         where = quote(path, safe="/,*")
-        if soon and self._given is None and self._is_usual:
-            params["request_timeout"] = READ_TIMEOUT
 
         def work() -> Any:
-            # A forked process would mix up its answers with its parent's.
-            if self._given is None and self._process != os.getpid():
-                self._connect()
-            transport = (self._given or self._own).transport  # type: ignore[union-attr]
-            with self.effort.spent("sending_seconds"):
-                return transport.perform_request(method, where, params=dict(params), body=sent)
+            transport = self._opensearch().transport
+            if soon and self._given is None and self._is_usual:
+                params["request_timeout"] = READ_TIMEOUT
+            try:
+                with self.effort.spent("sending_seconds"):
+                    answer = transport.perform_request(
+                        method, where, params=dict(params), body=data
+                    )
+            except (LookupError, TypeError, AttributeError, ValueError) as exc:
+                # No JSON, or an error of an odd form, which opensearch-py takes apart.
+                raise foreign_error(self.url, "no JSON") from exc
+            if not isinstance(answer, Mapping | list):  # headers without a body
+                raise foreign_error(self.url, "no JSON")
+            check(answer)
+            return answer
 
-        with reading(self.url):  # opensearch-py reads the answers that are errors
-            answer = with_retries(work, self.url, retry_timeout, given_up, self.effort)
-        if not isinstance(answer, Mapping | list):  # its headers were cut short, or it has none
-            raise foreign_error(self.url, "no JSON")
-        return answer
+        answer = with_retries(work, self.url, retry_timeout, given_up, self.effort)
+        return decoded(answer, kind, self.url, at)
 
     def curl(self, path: str, method: str = "GET") -> str:
         """Return the beginning of a curl command for a POSIX shell: to the first host."""
@@ -156,18 +174,21 @@ def _lines(body: Iterable[Any]) -> bytes:
     """Return bytes as they are, and other values as lines of JSON."""
     if isinstance(body, bytes):
         return body
-    return b"".join(orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE) for one in body)
+    return b"".join(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE) for value in body)
 
 
 def _connect(address: Address, environment: Mapping[str, str]) -> OpenSearch:
     from opensearchpy import OpenSearch
     from urllib3 import Timeout
 
+    from slice_os.storage.cluster.connection import LimitedConnection
+
     get = environment.get
     seconds = _seconds(get("SLICE_OS_TIMEOUT"))
     several = len(address.hosts) > 1
     options: dict[str, Any] = {
         "hosts": [{"host": host, "port": port} for host, port in address.hosts],
+        "connection_class": LimitedConnection,
         "use_ssl": address.scheme == "https",
         "timeout": Timeout(connect=min(seconds, CONNECT_TIMEOUT), read=seconds),
         "serializer": _Serializer(),

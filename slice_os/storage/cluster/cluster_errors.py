@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from threading import Event
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+import regex
 
 from slice_os.errors import (
     BlockedError,
@@ -17,7 +19,7 @@ from slice_os.errors import (
     UnreachableError,
 )
 from slice_os.run_stats import Effort
-from slice_os.storage.cluster.credentials import forget_secrets
+from slice_os.storage.cluster.credentials import forget_secrets, without_secrets
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
@@ -31,9 +33,9 @@ READ_TIMEOUT = 20.0
 FIRST_RETRY_TIMEOUT = 2.0
 """Seconds for an address where nothing has answered yet: it is wrong more often than busy."""
 BUSY = (429, 502, 503, 504)
-TOO_LARGE = 413
-_GATEWAY = (502, 504)
+AWAY = (502, 504)
 """From something in front of a cluster that does not find it."""
+TOO_LARGE = 413
 _CUT = "UNEXPECTED_EOF"
 """From TLS: the connection ended in the middle of the handshake."""
 _TLS = (
@@ -72,8 +74,22 @@ _STATES = (
 """What stands in a refusal -> what it means."""
 _PARSING = ("mapper_parsing_exception", "document_parsing_exception")
 _BREAKERS = ("circuit_breaking_exception", "knn_circuit_breaker_exception")
+_CONTROL = regex.compile(r"[\p{Cc}\p{Bidi_Control}]")
+"""What a terminal obeys instead of showing it."""
 _answered: set[str] = set()
 """The addresses that have answered this process."""
+
+
+class AwayError(UnreachableError):
+    """Nothing answers just now; later something may."""
+
+
+class IncompleteError(BusyError):
+    """Some shards are away, so that an answer is not the whole."""
+
+
+class OversizedError(Exception):
+    """An answer is larger than any that is asked for."""
 
 
 def as_error(url: str, exc: Exception) -> ClusterError:
@@ -87,16 +103,24 @@ def as_error(url: str, exc: Exception) -> ClusterError:
             "seconds."
         )
     if isinstance(exc, NoConnection):
+        if isinstance(exc.info, OversizedError):
+            return foreign_error(url, str(exc.info))
         if type(exc.info).__module__.startswith("botocore"):
             return UnauthorizedError(f"A request to {url} cannot be signed: {reason_of(exc.info)}.")
         text = str(exc.info)
         cut = url in _answered and _CUT in text  # it spoke TLS before
-        meanings = _TLS if isinstance(exc, SSLError) and not cut else _AWAY
+        is_tls = isinstance(exc, SSLError) and not cut
+        meanings = _TLS if is_tls else _AWAY
         meaning = next(say for marks, say in meanings if any(mark in text for mark in marks))
-        return UnreachableError(meaning.format(url=url))
+        return (UnreachableError if is_tls else AwayError)(meaning.format(url=url))
     if not isinstance(exc, TransportError):
         return foreign_error(url, type(exc).__name__)
-    status, reason = int(exc.status_code), reason_of(exc.info)
+    return status_error(url, int(exc.status_code), exc.info, str(exc.error))
+
+
+def status_error(url: str, status: int, info: object, kind: str = "") -> ClusterError:
+    """Return what an HTTP status and the body beside it mean."""
+    reason = reason_of(info)
     if status == 401:
         forget_secrets()
         return UnauthorizedError(
@@ -111,25 +135,18 @@ def as_error(url: str, exc: Exception) -> ClusterError:
         return UnauthorizedError(denied, status)
     if status in BUSY:
         return BusyError(f"{url} is too busy or not ready: {reason}. Try again.", status)
-    if not isinstance(exc.info, Mapping) and status != TOO_LARGE:
+    if not isinstance(info, Mapping) and status != TOO_LARGE:
         return foreign_error(url, f"status {status}", status)
+    meaning = next((say for mark, say in _STATES if mark in str(info)), None)
+    meaning = meaning or "{url} refused a request ({status}): {reason}."
     error = GoneError if status == 404 else RefusedError
-    said = state_of(url, exc.info) or f"{url} refused a request ({status}): {reason}."
-    return error(said, status, str(exc.error))
-
-
-def state_of(url: str, info: object) -> str | None:
-    """Return what to say of a refusal that an index's state explains."""
-    for mark, meaning in _STATES:
-        if mark in str(info):
-            return meaning.format(url=url, reason=reason_of(info))
-    return None
+    return error(meaning.format(url=url, status=status, reason=reason), status, kind)
 
 
 def foreign_error(url: str, what: str, status: int | None = None) -> ClusterError:
     """Return the error of an address where something else answers."""
-    said = f"What answers at {url} is neither OpenSearch nor Elasticsearch ({what}): check it."
-    return UnreachableError(said, status)
+    message = f"What answers at {url} is neither OpenSearch nor Elasticsearch ({what}): check it."
+    return UnreachableError(message, status)
 
 
 def blocked_error(url: str, reason: str) -> BlockedError | None:
@@ -145,29 +162,26 @@ def blocked_error(url: str, reason: str) -> BlockedError | None:
 
 
 def reason_of(info: object) -> str:
-    """Return the innermost reason of an error that OpenSearch answered, in short."""
+    """Return the innermost reason of an error that a server answered: short, safe to show."""
     error = info.get("error", info) if isinstance(info, Mapping) else info
     field = ""
     while isinstance(error, Mapping):
         if error.get("type") in _PARSING:  # which the inner ones do not name
             field = str(error.get("reason")).partition(" in document")[0] + ": "
-        inner = (
-            error.get("caused_by")
-            or error.get("cause")
-            or next(iter(_several(error, "root_cause") or _several(error, "failures")), None)
-        )
+        causes = [error.get("caused_by"), error.get("cause")]
+        for name in ("root_cause", "failures"):
+            several = error.get(name)
+            causes += several[:1] if isinstance(several, list) else []
+        inner = next(filter(None, causes), None)
         if inner is None or inner == error:
             names = ("reason", "type", "message", "Message")
-            error = next(filter(None, map(error.get, names)), None)
-        else:
-            error = inner
-    said = str(error or "no reason given")
-    return " ".join((said if said in field else field + said).split()).rstrip(".;:")[:300]
-
-
-def _several(error: Mapping[str, Any], name: str) -> list[Any]:
-    causes = error.get(name)
-    return causes if isinstance(causes, list) else []
+            inner = next(filter(None, map(error.get, names)), None)
+        error = inner
+    reason = str(error or "no reason given")
+    reason = reason if reason in field else field + reason
+    reason = without_secrets(" ".join(reason.split()))
+    reason = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), reason)
+    return reason.rstrip(".;:")[:300]
 
 
 def is_breaker(error: object) -> bool:
@@ -182,16 +196,6 @@ def is_breaker(error: object) -> bool:
     return False
 
 
-def counting(effort: Effort) -> Callable[[RetryCallState], None]:
-    """Return what tenacity is to call before it waits: it counts the retry and the wait."""
-
-    def count(state: RetryCallState) -> None:
-        seconds = state.next_action.sleep if state.next_action else 0.0
-        effort.add(retries=1, waiting_seconds=seconds)
-
-    return count
-
-
 def with_retries(
     work: Callable[[], T],
     url: str,
@@ -199,7 +203,7 @@ def with_retries(
     given_up: Event | None = None,
     effort: Effort | None = None,
 ) -> T:
-    """Run a request; retry it, with backoff and jitter, while the cluster is busy or away.
+    """Do some work on a cluster, again and again, with backoff, while that is busy or away.
 
     Where nothing has answered yet, a cluster that is away is soon given up; any, once `given_up`
     is set. `effort` counts the retries.
@@ -207,51 +211,45 @@ def with_retries(
     Raises:
         ClusterError: after `timeout` seconds it is still busy or away, or it refuses.
     """
-    import orjson
-    from opensearchpy import ConnectionError as NoConnection
-    from opensearchpy import OpenSearchException, SSLError, TransportError
+    from opensearchpy import OpenSearchException
     from tenacity import (
         Retrying,
-        retry_if_exception,
+        retry_if_exception_type,
         sleep_using_event,
         wait_random_exponential,
     )
     from tenacity.nap import sleep
 
-    def away(exc: BaseException | None) -> bool:
-        if isinstance(exc, NoConnection):
-            return True
-        return isinstance(exc, TransportError) and exc.status_code in _GATEWAY
-
-    def passes(exc: BaseException) -> bool:
-        if isinstance(exc, NoConnection):
-            return not isinstance(exc, SSLError) or (url in _answered and _CUT in str(exc.info))
-        if not isinstance(exc, TransportError) or exc.status_code not in BUSY:
-            return False
-        return blocked_error(url, reason_of(exc.info)) is None
-
-    backoff = wait_random_exponential(multiplier=0.2, max=15)
+    def attempt() -> T:
+        try:
+            result = work()
+        except OpenSearchException as exc:
+            error = as_error(url, exc)
+            if error.status not in (None, *AWAY):
+                _answered.add(url)
+            # An exception that quotes a secret is not shown, not even in a traceback.
+            raise error from (exc if without_secrets(str(exc)) == str(exc) else None)
+        _answered.add(url)
+        return result
 
     def left(state: RetryCallState) -> float:
-        exc = state.outcome.exception() if state.outcome else None
-        soon = away(exc) and url not in _answered
-        limit = min(timeout, FIRST_RETRY_TIMEOUT) if soon else timeout
+        error = state.outcome.exception() if state.outcome else None
+        is_new = isinstance(error, ClusterError) and url not in _answered
+        is_away = is_new and error.status in (None, *AWAY)  # type: ignore[union-attr]
+        limit = min(timeout, FIRST_RETRY_TIMEOUT) if is_away else timeout
         return limit - (state.seconds_since_start or 0)
 
-    try:
-        result = Retrying(
-            retry=retry_if_exception(passes),
-            wait=lambda state: min(backoff(state), left(state)),
-            stop=lambda state: left(state) <= 0 or (given_up is not None and given_up.is_set()),
-            sleep=sleep_using_event(given_up) if given_up else sleep,
-            before_sleep=counting(effort) if effort else None,
-            reraise=True,
-        )(work)
-    except OpenSearchException as exc:
-        if not away(exc):
-            _answered.add(url)
-        raise as_error(url, exc) from exc
-    except orjson.JSONDecodeError as exc:
-        raise foreign_error(url, "no JSON") from exc
-    _answered.add(url)
-    return result
+    def count(state: RetryCallState) -> None:
+        if effort is not None:
+            seconds = state.next_action.sleep if state.next_action else 0.0
+            effort.add(retries=1, waiting_seconds=seconds)
+
+    backoff = wait_random_exponential(multiplier=0.2, max=15)
+    return Retrying(
+        retry=retry_if_exception_type((AwayError, BusyError, ClusterTimeoutError)),
+        wait=lambda state: min(backoff(state), left(state)),
+        stop=lambda state: left(state) <= 0 or (given_up is not None and given_up.is_set()),
+        sleep=sleep_using_event(given_up) if given_up else sleep,
+        before_sleep=count,
+        reraise=True,
+    )(attempt)

@@ -15,30 +15,24 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+import regex
+
 from slice_os.errors import ClusterError, MissingExtraError, UnreachableError
 from slice_os.storage.cluster.settings import Address
 
 CONNECT_TIMEOUT = 5.0
 """Seconds for a connection to come about; for an answer there is more."""
+SHORTEST_HIDDEN = 6
+"""Characters of a secret that is looked for in what a server says: shorter ones are words."""
 _NO = ("0", "false", "no", "off")
-_FILES = (
-    ("SLICE_OS_CA_CERTS", "--cacert"),
-    ("SLICE_OS_CLIENT_CERT", "--cert"),
-    ("SLICE_OS_CLIENT_KEY", "--key"),
-)
-
-
-_asked: Callable[[str], str] | None = None
 _AUTHORIZATION = ("USER", "PASSWORD", "API_KEY", "AWS_REGION", "AWS_SERVICE")
-_OTHERS = (
-    "CA_CERTS",
-    "CA_FINGERPRINT",
-    "CLIENT_CERT",
-    "CLIENT_KEY",
-    "VERIFY_CERTS",
-    "TIMEOUT",
-    "COMPRESS",
-)
+_FILES = {"CA_CERTS": "--cacert", "CLIENT_CERT": "--cert", "CLIENT_KEY": "--key"}
+"""What names a file -> the option of curl for it."""
+_NAMES = (*_AUTHORIZATION, *_FILES, "CA_FINGERPRINT", "VERIFY_CERTS", "TIMEOUT", "COMPRESS")
+_HEADER = regex.compile(r"(?i)\b(basic|bearer|apikey)\s+[\w+/=.~-]{8,}")
+_sent: set[str] = set()
+"""The secrets that this process has sent: a server may quote them."""
+_ask: Callable[[str], str] | None = None
 
 
 def environment_of(credentials: Mapping[str, str] | None) -> Mapping[str, str]:
@@ -47,17 +41,23 @@ def environment_of(credentials: Mapping[str, str] | None) -> Mapping[str, str]:
     Raises:
         ClusterError: there are none of such a name.
     """
-    if not credentials:
-        return os.environ
-    said = {name.upper(): str(value) for name, value in credentials.items()}
-    if unknown := said.keys() - {*_AUTHORIZATION, *_OTHERS}:
-        known = ", ".join(name.lower() for name in (*_AUTHORIZATION, *_OTHERS))
+    given = {name.upper(): str(value) for name, value in (credentials or {}).items()}
+    if unknown := given.keys() - {*_NAMES}:
+        known = ", ".join(map(str.lower, _NAMES))
         raise ClusterError(f"There are no credentials {min(unknown).lower()!r}: give {known}.")
     environment = dict(os.environ)
-    if said.keys() & set(_AUTHORIZATION):
+    if given.keys() & {*_AUTHORIZATION}:
         for name in _AUTHORIZATION:
             environment.pop(f"SLICE_OS_{name}", None)
-    return environment | {f"SLICE_OS_{name}": value for name, value in said.items()}
+    return environment | {f"SLICE_OS_{name}": value for name, value in given.items()}
+
+
+def without_secrets(text: str) -> str:
+    """Return what a server said without the secrets that were sent to it."""
+    for secret in _sent:
+        if len(secret) >= SHORTEST_HIDDEN:
+            text = text.replace(secret, "***")
+    return _HEADER.sub(r"\1 ***", text)
 
 
 def trust(environment: Mapping[str, str], address: Address) -> ssl.SSLContext:
@@ -67,8 +67,8 @@ def trust(environment: Mapping[str, str], address: Address) -> ssl.SSLContext:
     """
     get = environment.get
     authority = None
-    if (wanted := get("SLICE_OS_CA_FINGERPRINT")) and not _trusts_all(environment):
-        authority = pinned(wanted, address)
+    if (fingerprint := get("SLICE_OS_CA_FINGERPRINT")) and not _trusts_all(environment):
+        authority = pinned(fingerprint, address)
     try:
         cafile = None if authority else get("SLICE_OS_CA_CERTS") or None
         context = ssl.create_default_context(cafile=cafile, cadata=authority)
@@ -100,8 +100,8 @@ def pinned(fingerprint: str, address: Address) -> bytes:
     Raises:
         ClusterError: the fingerprint is none, or no certificate of the host has it.
     """
-    wanted = fingerprint.replace(":", "").strip().lower()
-    if len(wanted) != 64 or set(wanted) - set("0123456789abcdef"):
+    digits = fingerprint.replace(":", "").strip().lower()
+    if not regex.fullmatch("[0-9a-f]{64}", digits):
         raise ClusterError(
             "SLICE_OS_CA_FINGERPRINT is no SHA-256 fingerprint: set it to the 64 hexadecimal "
             "digits that the set-up has printed."
@@ -121,7 +121,7 @@ def pinned(fingerprint: str, address: Address) -> bytes:
             "or http, and that it runs."
         ) from exc
     for certificate in shown:
-        if hashlib.sha256(certificate).hexdigest() == wanted:
+        if hashlib.sha256(certificate).hexdigest() == digits:
             return certificate
     raise UnreachableError(
         f"No certificate of {address.url} has the fingerprint in SLICE_OS_CA_FINGERPRINT: check "
@@ -134,7 +134,7 @@ def _chain(connection: ssl.SSLSocket) -> list[bytes]:
     if hasattr(connection, "get_unverified_chain"):  # Python 3.13
         return list(connection.get_unverified_chain())
     inside = connection._sslobj  # type: ignore[attr-defined]
-    return [ssl.PEM_cert_to_DER_cert(one.public_bytes()) for one in inside.get_unverified_chain()]
+    return [ssl.PEM_cert_to_DER_cert(each.public_bytes()) for each in inside.get_unverified_chain()]
 
 
 def authorization_of(environment: Mapping[str, str], url: str) -> str | None:
@@ -145,31 +145,30 @@ def authorization_of(environment: Mapping[str, str], url: str) -> str | None:
                 "SLICE_OS_API_KEY holds characters that no key has: set it to the encoded key "
                 "alone, on one line."
             )
+        _sent.add(key)
         return f"ApiKey {key}"
     if not (user := environment.get("SLICE_OS_USER")):
         return None
     if ":" in user:
         raise ClusterError("SLICE_OS_USER holds a colon: put the password in SLICE_OS_PASSWORD.")
-    pair = f"{user}:{_password(user, environment, url)}"
+    password = environment.get("SLICE_OS_PASSWORD")
+    if password is None:
+        if _ask is None:
+            raise ClusterError(f"SLICE_OS_USER is {user}: set SLICE_OS_PASSWORD too.")
+        password = _ask(f"Password of {user} at {url}: ")
     # In UTF-8, as OpenSearch reads it; opensearch-py knows only Latin-1.
-    return f"Basic {base64.b64encode(pair.encode('utf-8', 'surrogateescape')).decode()}"
-
-
-def _password(user: str, environment: Mapping[str, str], url: str) -> str:
-    if "SLICE_OS_PASSWORD" in environment:
-        return environment["SLICE_OS_PASSWORD"]
-    if _asked is None:
-        raise ClusterError(f"SLICE_OS_USER is {user}: set SLICE_OS_PASSWORD too.")
-    return _asked(f"Password of {user} at {url}: ")
+    pair = base64.b64encode(f"{user}:{password}".encode("utf-8", "surrogateescape")).decode()
+    _sent.update([pair, password])
+    return f"Basic {pair}"
 
 
 def _passphrase(file: str) -> str:
-    if _asked is None:
+    if _ask is None:
         raise ClusterError(
             f"The key in {file} is locked by a passphrase: run this where it can be asked for, or "
             "let SLICE_OS_CLIENT_KEY name a key without one."
         )
-    return _asked(f"Passphrase of {file}: ")
+    return _ask(f"Passphrase of {file}: ")
 
 
 def ask_with(ask: Callable[[str], str] | None) -> None:
@@ -177,8 +176,8 @@ def ask_with(ask: Callable[[str], str] | None) -> None:
 
     Each is asked for once: an index is opened by more than one client.
     """
-    global _asked
-    _asked = None if ask is None else lru_cache(ask)
+    global _ask
+    _ask = None if ask is None else lru_cache(ask)
 
 
 def curl_options(environment: Mapping[str, str]) -> str:
@@ -186,15 +185,14 @@ def curl_options(environment: Mapping[str, str]) -> str:
 
     The shell takes them out of its environment; what AWS signs, curl cannot.
     """
-    get = environment.get
     options = ""
-    if get("SLICE_OS_API_KEY"):
+    if environment.get("SLICE_OS_API_KEY"):
         options += ' -H "Authorization: ApiKey $SLICE_OS_API_KEY"'
-    elif get("SLICE_OS_USER"):
+    elif environment.get("SLICE_OS_USER"):
         options += ' -u "$SLICE_OS_USER:$SLICE_OS_PASSWORD"'
-    for name, option in _FILES:
-        if get(name):
-            options += f' {option} "${name}"'
+    for name, option in _FILES.items():
+        if environment.get(f"SLICE_OS_{name}"):
+            options += f' {option} "$SLICE_OS_{name}"'
     return options + (" -k" if _trusts_all(environment) else "")
 
 
@@ -225,5 +223,5 @@ def signer(region: str, service: str) -> Any:
 
 def forget_secrets() -> None:
     """Let what was typed be asked for again: it was wrong."""
-    if _asked is not None:
-        _asked.cache_clear()  # type: ignore[attr-defined]
+    if _ask is not None:
+        _ask.cache_clear()  # type: ignore[attr-defined]

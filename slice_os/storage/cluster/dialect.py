@@ -6,39 +6,29 @@ A dialect is a module beside this one and a row of `DIALECTS`; the server says w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, TypeVar
 
-from slice_os.errors import ClusterError, GoneError, LocationError, RefusedError, UnauthorizedError
+from slice_os.errors import (
+    BlockedError,
+    BusyError,
+    ClusterError,
+    ClusterTimeoutError,
+    GoneError,
+    LocationError,
+    RefusedError,
+    UnauthorizedError,
+)
+from slice_os.storage.cluster import queries
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.cluster_errors import foreign_error
-from slice_os.storage.cluster.settings import DIALECTS, Address, Engine, Layout
+from slice_os.storage.cluster.settings import DIALECTS, Engine, Layout
+from slice_os.storage.findings import Diagnosis
 
 Version = tuple[int, ...]
-
-
-class Notes(Protocol):
-    """Takes what `Dialect.examine` finds; see `slice_os.operate`."""
-
-    facts: dict[str, Any]
-
-    def find(
-        self, severity: Literal["ok", "notice", "warning", "error"], what: str, advice: str = ""
-    ) -> None:
-        """Note a finding."""
-
-
-class Asker(Protocol):
-    """Asks a cluster; None is the answer to what it may not or cannot say."""
-
-    address: Address
-
-    def get(self, path: str, body: dict[str, Any] | None = None, **params: Any) -> Any:
-        """Return what a path answers."""
-
-    def curl(self, path: str, method: str = "GET") -> str:
-        """Return the beginning of a curl command."""
+T = TypeVar("T")
+JSON = "-H 'content-type: application/json' -d"
 
 
 class Dialect(ABC):
@@ -52,14 +42,14 @@ class Dialect(ABC):
         denial: What stands in its refusals of what an account may not do.
         template: The file of index_templates/ that its indexes are made from.
         engines: What may search the span vectors; the first, unless a layout says another.
+        bodies: The dialect of the bodies that it takes (`slice_os.query`).
+        is_saturating: Whether one search can fuse by saturation (`hybrid_query`); else it takes two
+            (`hybrid_queries`).
         pit_path: Where points in time are opened and closed.
         pit_field: The field of the answer that holds the id of a new one.
         whole_source: The part of a body that asks for all that is stored, vectors included.
         windows: How many passages of a shard a search for all near ones names at most, and how many
             it is asked for when that was too few.
-        lexical_query: As in `slice_os.storage.cluster.query`, and so `span_query`, `mining_query`,
-            `hybrid_queries`, `exact_query`.
-        hybrid_query: Likewise, fused by saturation; None where that takes two searches.
     """
 
     name: ClassVar[str]
@@ -69,15 +59,11 @@ class Dialect(ABC):
     denial: ClassVar[str]
     template: ClassVar[str]
     engines: ClassVar[tuple[Engine, ...]]
+    bodies: ClassVar[queries.Dialect]
+    is_saturating: ClassVar[bool]
     pit_path: ClassVar[str]
     pit_field: ClassVar[str]
     windows: ClassVar[tuple[int, ...]]
-    lexical_query: ClassVar[Callable[..., dict[str, Any]]]
-    span_query: ClassVar[Callable[..., dict[str, Any]]]
-    hybrid_query: ClassVar[Callable[..., dict[str, Any]] | None]
-    hybrid_queries: ClassVar[Callable[..., list[dict[str, Any]]]]
-    mining_query: ClassVar[Callable[..., dict[str, Any]]]
-    exact_query: ClassVar[Callable[..., dict[str, Any]]]
 
     def __init__(self, version: Version | None = None) -> None:
         """Take the version that the server has; None if it does not say."""
@@ -114,7 +100,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def has_hybrid(self, client: Client) -> bool:
-        """Tell whether every node can fuse two queries itself, as `hybrid_query` says."""
+        """Tell whether every node can fuse two rankings itself, as `hybrid_query` says."""
 
     def keeps_degrees(self, layout: Layout) -> bool:
         """Tell whether a search compares the stored vectors, not shorter codes of them."""
@@ -125,33 +111,54 @@ class Dialect(ABC):
         return body
 
     @abstractmethod
-    def examine(self, asker: Asker, notes: Notes) -> None:
-        """Note what there is to say of the server, and of what only this kind has."""
+    def examine(self, asker: Asker, diagnosis: Diagnosis) -> None:
+        """Add what there is to say of the server's version and of how it searches vectors."""
 
-    def check_version(self, notes: Notes) -> None:
-        """Note what the version can do for us."""
+    def check_version(self, diagnosis: Diagnosis) -> None:
+        """Add what the version can do."""
         if self.version is None:
             return
-        said = f"{self.title} {dotted(self.version)}"
+        server = f"{self.title} {dotted(self.version)}"
         if self.version < self.tested:
-            notes.find(
+            diagnosis.add(
                 "notice",
-                f"{said} is older than {dotted(self.tested)}, which slice-os is tested with",
+                f"{server} is older than {dotted(self.tested)}, which slice-os is tested with",
                 "try your searches, or upgrade.",
             )
         else:
-            notes.find("ok", f"{said} can do all that slice-os asks for.")
+            diagnosis.add("ok", f"{server} can do all that slice-os asks for.")
 
 
-def check_nodes(nodes: Iterable[Mapping[str, Any]], notes: Notes) -> None:
-    """Note if nodes have different versions."""
-    versions = sorted({node["version"] for node in nodes})
-    if len(versions) > 1:
-        notes.find(
-            "warning",
-            f"The nodes have different versions: {', '.join(versions)}",
-            "finish the upgrade before you index.",
-        )
+class Asker:
+    """Asks a cluster; what it may not or cannot answer is None, and noted."""
+
+    def __init__(self, client: Client, diagnosis: Diagnosis) -> None:
+        self.client, self.address, self._diagnosis = client, client.address, diagnosis
+
+    def get(
+        self, path: str, kind: type[T], body: dict[str, Any] | None = None, **params: Any
+    ) -> T | None:
+        """Return what a path answers, as a type of `responses`."""
+        try:
+            return self.client.request("POST" if body else "GET", path, body, kind, **params)
+        except UnauthorizedError as exc:
+            if exc.status != 403:
+                raise
+            self._diagnosis.add(
+                "notice",
+                f"{path} is not allowed to these credentials",
+                "for the whole picture, run this with those of an administrator.",
+            )
+        except (BlockedError, BusyError, ClusterTimeoutError) as exc:
+            self._diagnosis.add("warning", f"{path} is not answered now: {str(exc).rstrip('.')}")
+        except (GoneError, RefusedError) as exc:
+            if exc.status not in (400, 404, 405):  # no such plugin, or not on such a service
+                raise
+        return None
+
+    def put_settings(self, index: str) -> str:
+        """Return the curl command that changes settings, without their JSON."""
+        return f"{self.client.curl(f'/{index}/_settings', 'PUT')} {JSON}"
 
 
 def dialect_of(client: Client) -> Dialect:
@@ -166,10 +173,10 @@ def dialect_of(client: Client) -> Dialect:
     """
     kinds = [load_dialect(name) for name in DIALECTS]
     try:
-        said = client.request("GET", "/")
+        answer: Any = client.request("GET", "/")
     except (GoneError, RefusedError, UnauthorizedError) as exc:
         return next((kind for kind in kinds if kind.denial in str(exc)), kinds[0])()
-    version = said.get("version") if isinstance(said, Mapping) else None
+    version = answer.get("version") if isinstance(answer, Mapping) else None
     if not isinstance(version, Mapping):
         raise foreign_error(client.url, "it does not say its version")
     number = str(version.get("number", ""))
@@ -185,6 +192,13 @@ def dialect_of(client: Client) -> Dialect:
     return kind(parts)
 
 
+def load_dialect(name: str) -> type[Dialect]:
+    """Return the class of a row of `DIALECTS`."""
+    module, _, kind = DIALECTS[name].partition(":")
+    dialect: type[Dialect] = getattr(import_module(module), kind)
+    return dialect
+
+
 def dotted(version: Version) -> str:
     """Return a version as people write it."""
     return ".".join(map(str, version))
@@ -193,14 +207,7 @@ def dotted(version: Version) -> str:
 def rewritten(part: Any, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Any:
     """Return a body in which every object is what `change` makes of it, the outer ones first."""
     if isinstance(part, list):
-        return [rewritten(one, change) for one in part]
+        return [rewritten(member, change) for member in part]
     if not isinstance(part, Mapping):
         return part
-    return {name: rewritten(one, change) for name, one in change(part).items()}
-
-
-def load_dialect(name: str) -> type[Dialect]:
-    """Return the class of a row of `DIALECTS`."""
-    module, _, kind = DIALECTS[name].partition(":")
-    found: type[Dialect] = getattr(import_module(module), kind)
-    return found
+    return {name: rewritten(value, change) for name, value in change(part).items()}

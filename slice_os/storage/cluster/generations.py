@@ -12,6 +12,7 @@ import regex
 
 from slice_os.errors import (
     BlockedError,
+    ClusterError,
     GoneError,
     IndexLockedError,
     LocationError,
@@ -20,58 +21,68 @@ from slice_os.errors import (
 )
 from slice_os.host import is_gone, this_process
 from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT
+from slice_os.storage.cluster.mapping import GENERATION, read_meta, render_template
 from slice_os.storage.cluster.requests import FREE, Cluster
-from slice_os.storage.cluster.response_checks import reads_answers, typed, whole
+from slice_os.storage.cluster.responses import Count, IndexDescription, decoded
 from slice_os.storage.cluster.settings import Layout
-from slice_os.storage.cluster.template import GENERATION, read_meta, render_template
 from slice_os.storage.contract import BEGUN, Generation, IndexMeta
 
 
-@reads_answers
 def list_generations(cluster: Cluster) -> list[Generation]:
     """Return the generations of a cluster's index, in order; others of such names are left out."""
     name = cluster.address.name
-    found = cluster.client.request("GET", f"/{name}-0*", ignore_unavailable="true")
+    indexes = cluster.client.request(
+        "GET", f"/{name}-0*", kind=dict[str, IndexDescription], ignore_unavailable="true"
+    )
     pattern = regex.compile(regex.escape(name) + r"-(\d{6})")
     generations = []
-    for index, said in sorted(found.items()):
+    for index, description in sorted(indexes.items()):
         if not (numbered := pattern.fullmatch(index)):
             continue
-        mappings, settings, aliases = typed(said, mappings=dict, settings=dict, aliases=dict)
         try:
-            meta, layout = read_meta(index, mappings, settings, cluster.dialect)
+            meta, layout = read_meta(index, description, cluster.dialect)
         except LocationError:
             continue
-        build = mappings["_meta"]["slice_os"].get("build", {})
-        is_live = name in aliases
-        state = "live" if is_live else typed({"state": "retired", **build}, state=str)[0]
-        made = int(settings["index"]["creation_date"]) / 1000
+        build = description["mappings"]["_meta"]["slice_os"].get("build") or {}
+        is_live = name in description["aliases"]
+        seconds = int(description["settings"]["index"].get("creation_date", 0)) / 1000
         documents, size = _size(Cluster(cluster.client, cluster.dialect, index))
         generations.append(
             Generation(
                 int(numbered[1]),
-                state,
+                "live" if is_live else str(build.get("state", "retired")),
                 meta,
                 asdict(layout),
                 documents,
                 size,
-                datetime.fromtimestamp(made, tz=timezone.utc).isoformat(timespec="seconds"),
+                datetime.fromtimestamp(seconds, tz=timezone.utc).isoformat(timespec="seconds"),
                 build,
             )
         )
     return generations
 
 
-@reads_answers
 def _size(cluster: Cluster) -> tuple[int, int]:
     """Return the documents and the bytes of a generation."""
-    body = {"size": 0, "aggs": {"complete": {"value_count": {"field": "document_hash"}}}}
+    complete = {"complete": {"value_count": {"field": "document_hash"}}}
     try:
-        counted = cluster.search(body)["aggregations"]["complete"]["value"]
-        stats = cluster.ask("GET", "_stats/store")["_all"]["primaries"]
+        (documents,) = cluster.aggregate(complete, "complete/value")
+        size = cluster.statistic("store/size_in_bytes")
     except GoneError:  # deleted meanwhile, or closed
         return 0, 0
-    return whole(counted), whole(stats["store"]["size_in_bytes"])
+    return documents, size
+
+
+def full_beside(cluster: Cluster) -> str | None:
+    """Return a generation that holds documents, if this one holds none; _rollover does that."""
+    if cluster.count():
+        return None
+    try:
+        generations = list_generations(cluster)
+    except ClusterError:  # it may not be ours to know
+        return None
+    full = (each.number for each in generations if each.documents)
+    return next((GENERATION.format(cluster.address.name, number) for number in full), None)
 
 
 def make_generation(cluster: Cluster, number: int, meta: IndexMeta, layout: Layout) -> Cluster:
@@ -92,12 +103,11 @@ def make_generation(cluster: Cluster, number: int, meta: IndexMeta, layout: Layo
     return Cluster(cluster.client, cluster.dialect, index)
 
 
-@reads_answers
 def note_build(cluster: Cluster, build: Mapping[str, Any] | None, token: object) -> bool:
     """Note in a generation who builds it, None: nobody; see `Backend.note_build`."""
     with cluster.alone():
-        noted = cluster.notes()["slice_os"].get("build") or {}
-        if token is not ... and typed({"build": noted}, build=dict)[0].get("token") != token:
+        noted = cluster.notes().get("build") or {}
+        if token is not ... and noted.get("token") != token:
             return False
         cluster.note(build=None if build is None else dict(build))
     return True
@@ -112,7 +122,7 @@ def note_hold(cluster: Cluster, *, held: bool) -> None:
 def block(cluster: Cluster) -> None:
     """Have a generation take nothing more; what is under way is in it, or refused, afterwards."""
     # To set index.blocks.write would not wait for what is under way.
-    cluster.ask("PUT", "_block/write", None, WRITE_RETRY_TIMEOUT)
+    cluster.ask("PUT", "_block/write", retry_timeout=WRITE_RETRY_TIMEOUT)
 
 
 def lift_block(cluster: Cluster) -> None:
@@ -120,31 +130,31 @@ def lift_block(cluster: Cluster) -> None:
     cluster.put_settings({"blocks.write": None})
 
 
-@reads_answers
-def is_held(cluster: Cluster, refused: BlockedError) -> bool:
-    """Tell whether a generation that has refused a write is to take it in a moment.
+def is_blocked(cluster: Cluster) -> bool:
+    """Tell whether a generation takes nothing more."""
+    return "write" in cluster.describe()["settings"]["index"].get("blocks", {})
 
-    Raises:
-        MovedError, GoneError: as `check_live`.
-        BlockedError: who held it was killed.
-    """
+
+def refused_by_block(cluster: Cluster, refused: BlockedError) -> Exception:
+    """Return what to raise where a generation has refused a write: why it is blocked."""
     if "index write (api)" not in str(refused):  # it is another block
-        return False
-    check_live(cluster)
-    # The note outlasts the block: where it is gone, so is the block, but of one who was killed.
-    held = cluster.notes()["slice_os"].get("held")
-    lifted = "write" not in cluster.describe()[1]["index"].get("blocks", {})
-    check_live(cluster)  # the name may have been moved meanwhile, and the note taken back
-    if held and not lifted and is_gone(typed({"by": held}, by=dict)[0]):
-        raise BlockedError(
+        return refused
+    held, is_lifted = cluster.notes().get("held"), not is_blocked(cluster)
+    check_live(cluster)  # after the note was read, which is taken back when the name has moved
+    if held and not is_lifted and is_gone(held):
+        return BlockedError(
             f"{cluster.address} is blocked by process {held['process']} of this machine, which was "
             "killed while it moved the name: run that again (slice-os reindex, swap or rollback), "
             "then this."
         )
-    return lifted or bool(held)
+    if held or is_lifted:
+        return MovedError(
+            f"{cluster.address} is moving to another generation: run this again in a moment; what "
+            "is done is kept."
+        )
+    return refused
 
 
-@reads_answers
 def check_live(cluster: Cluster) -> None:
     """Raise unless the alias names a generation.
 
@@ -155,16 +165,20 @@ def check_live(cluster: Cluster) -> None:
     now = list(cluster.generations())
     if now == [cluster.index]:
         return
-    said = (
-        f"{cluster.address} no longer names the index {cluster.index} that was opened, but "
-        f"{', '.join(now) or 'nothing'}: run this again, or open it anew."
-    )
     if len(now) == 1 and now[0].startswith(f"{cluster.address.name}-0") and now[0] > cluster.index:
         with suppress(GoneError):
             # Else somebody else has moved it, who may not have taken over what was written.
-            if "write" in cluster.describe()[1]["index"].get("blocks", {}):
-                raise MovedError(said)
-    raise GoneError(f"{said} If an index has come about that nobody made, delete it first.")
+            if is_blocked(cluster):
+                number = int(now[0].rpartition("-")[2])
+                raise MovedError(
+                    f"{cluster.address} moved to generation {number}: run this again; what is done "
+                    "is kept."
+                )
+    raise GoneError(
+        f"{cluster.address} no longer names the index {cluster.index} that was opened, but "
+        f"{', '.join(now) or 'nothing'}: run this again, or open it anew. If an index has come "
+        "about that nobody made, delete it first."
+    )
 
 
 def move_alias(cluster: Cluster, number: int) -> None:
@@ -187,8 +201,9 @@ def move_alias(cluster: Cluster, number: int) -> None:
             ) from exc
 
 
-@reads_answers
 def changes(cluster: Cluster) -> object:
     """Return how much has been written to a generation and deleted from it."""
-    stats = cluster.ask("GET", "_stats/indexing")["_all"]["primaries"]["indexing"]
-    return cluster.generations(), whole(stats["index_total"]), whole(stats["delete_total"])
+    path = "_all/primaries/indexing"
+    written = cluster.ask("GET", "_stats/indexing", None, dict[str, Any], path)
+    totals = [decoded(written, Count, cluster.url, f"{kind}_total") for kind in ("index", "delete")]
+    return cluster.generations(), *totals

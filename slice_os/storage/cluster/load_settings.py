@@ -10,28 +10,23 @@ import logging
 from typing import Any
 
 from slice_os.errors import ClusterError
-from slice_os.storage.cluster.cluster_errors import RETRY_TIMEOUT
-from slice_os.storage.cluster.disks import DiskWatch
-from slice_os.storage.cluster.requests import Cluster, sound_notes
-from slice_os.storage.cluster.response_checks import reads_answers
+from slice_os.storage.cluster.cluster_errors import RETRY_TIMEOUT, WRITE_RETRY_TIMEOUT
+from slice_os.storage.cluster.requests import Cluster
 
 _log = logging.getLogger(__name__)
 LOADING = {"refresh_interval": "-1", "number_of_replicas": 0}
 
 
-@reads_answers
 def put_replicas(cluster: Cluster, replicas: int) -> None:
     """Give an index so many replicas: now, or when the load that has taken them away is over."""
     with cluster.alone():
-        mappings, settings = cluster.describe()
-        before = sound_notes(mappings)["slice_os"].get("loading")
+        before = cluster.notes().get("loading")
         if before is not None:
             cluster.note(loading={**before, "number_of_replicas": replicas})
-        elif int(settings["index"]["number_of_replicas"]) != replicas:
+        else:
             cluster.put_settings({"number_of_replicas": replicas})
 
 
-@reads_answers
 class Loading:
     """Changes the settings of an index that is empty, or that a killed run has left so."""
 
@@ -41,15 +36,13 @@ class Loading:
 
     def begin(self) -> None:
         """Note the settings, then change them."""
-        noted = sound_notes(self._cluster.describe()[0])["slice_os"].get("loading")
-        if noted is None and not self._cluster.is_empty():
+        if "loading" not in self._cluster.notes() and self._cluster.count(WRITE_RETRY_TIMEOUT):
             return
         with self._cluster.alone():
-            mappings, settings = self._cluster.describe()
-            index = settings["index"]
-            self._before = sound_notes(mappings)["slice_os"].get("loading") or {
+            index = self._cluster.describe()["settings"]["index"]
+            self._before = self._cluster.notes().get("loading") or {
                 "refresh_interval": index.get("refresh_interval"),
-                "number_of_replicas": int(index["number_of_replicas"]),
+                "number_of_replicas": int(index.get("number_of_replicas", 1)),
             }
             self._cluster.note(loading=self._before)
             self._cluster.put_settings(LOADING)
@@ -59,7 +52,7 @@ class Loading:
         try:
             if self._before is not None:
                 with self._cluster.alone():
-                    noted = self._cluster.notes()["slice_os"].get("loading")
+                    noted = self._cluster.notes().get("loading")
                     self._cluster.put_settings(noted or self._before, RETRY_TIMEOUT)
                     self._cluster.note(loading=None)
             self._cluster.refresh()
@@ -72,7 +65,6 @@ class Loading:
             return
         if self._before is not None and merge:
             try:
-                DiskWatch(self._cluster).check()  # a merge needs as much again for a while
                 self._cluster.merge()
             except ClusterError as exc:
                 _log.warning(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from slice_os.errors import ClusterError, LocationError
-from slice_os.storage.cluster import query
 from slice_os.storage.cluster.client import Client
-from slice_os.storage.cluster.dialect import Asker, Dialect, Notes, check_nodes, dotted, rewritten
-from slice_os.storage.cluster.query.bodies import BM25_BOOST, TEXT
-from slice_os.storage.cluster.response_checks import reading
+from slice_os.storage.cluster.dialect import Asker, Dialect, dotted, rewritten
+from slice_os.storage.cluster.queries import BM25_BOOST, TEXT
+from slice_os.storage.cluster.responses import NodePlugins, PluginRow, nested
 from slice_os.storage.cluster.settings import Engine, Layout
+from slice_os.storage.findings import Diagnosis
 
 KNN, HYBRID = "opensearch-knn", "opensearch-neural-search"
 """The plugin that searches vectors, and the one that fuses queries."""
@@ -30,15 +30,9 @@ class OpenSearch(Dialect):
     denial = "no permissions for ["
     template = "opensearch/passages.json"
     engines = ("lucene", "faiss")
-    pit_path = "_search/point_in_time"
-    pit_field = "pit_id"
+    bodies, is_saturating = "opensearch", True
+    pit_path, pit_field = "_search/point_in_time", "pit_id"
     windows = (10_000,)
-    lexical_query = staticmethod(query.lexical_query)
-    span_query = staticmethod(query.span_query)
-    hybrid_query = staticmethod(query.hybrid_query)
-    hybrid_queries = staticmethod(query.hybrid_queries)
-    mining_query = staticmethod(query.mining_query)
-    exact_query = staticmethod(query.exact_query)
 
     @classmethod
     def matches(cls, version: Mapping[str, Any]) -> bool:
@@ -69,30 +63,31 @@ class OpenSearch(Dialect):
 
     def has_hybrid(self, client: Client) -> bool:
         try:
-            rows = client.request("GET", "/_cat/plugins", format="json")
-            nodes = client.request("GET", "/_cat/nodes", format="json", h="name")
+            rows = client.request("GET", "/_cat/plugins", kind=list[PluginRow], format="json")
+            nodes = client.request("GET", "/_cat/nodes", kind=list[Any], format="json", h="name")
         except ClusterError:  # it may not be ours to know
             return False
-        with reading(client.url):
-            having = {row["name"] for row in rows if row["component"] == HYBRID}
+        having = {row["name"] for row in rows if row["component"] == HYBRID}
         return len(having) == len(nodes)
 
-    def examine(self, asker: Asker, notes: Notes) -> None:
-        self.check_version(notes)
-        if KNN in _plugins(asker, notes):
-            _graphs(asker.get("/_plugins/_knn/stats"), notes)
+    def examine(self, asker: Asker, diagnosis: Diagnosis) -> None:
+        self.check_version(diagnosis)
+        if answer := asker.get("/_nodes/plugins", dict[str, NodePlugins], at="nodes"):
+            check_plugins(answer.values(), diagnosis)
+        if stats := asker.get("/_plugins/_knn/stats", dict[str, Any]):
+            check_graph_memory(stats, diagnosis)
 
-    def check_version(self, notes: Notes) -> None:
+    def check_version(self, diagnosis: Diagnosis) -> None:
         if self.version is not None and self.version < PAGED:
-            notes.find(
+            diagnosis.add(
                 "warning",
                 f"OpenSearch {dotted(self.version)} cannot sort by _shard_doc: 'mine' "
-                "and at low thresholds, 'reindex', 'swap', 'verify', 'doctor --deep' and "
+                "and at low thresholds, 'reindex', 'swap', 'check', 'doctor --deep' and "
                 "'--repair', '--from-index' and lexical pages past 10,000 hits fail",
                 f"upgrade to {dotted(self.tested)} or newer.",
             )
         else:
-            super().check_version(notes)
+            super().check_version(diagnosis)
 
 
 def _rescaled(part: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -100,62 +95,50 @@ def _rescaled(part: Mapping[str, Any]) -> Mapping[str, Any]:
     match = part.get("match")
     if not (isinstance(match, Mapping) and TEXT in match):
         return part
-    said = match[TEXT] if isinstance(match[TEXT], Mapping) else {"query": match[TEXT]}
-    return {**part, "match": {TEXT: {**said, "boost": BM25_BOOST["elasticsearch"]}}}
+    options = match[TEXT] if isinstance(match[TEXT], Mapping) else {"query": match[TEXT]}
+    return {**part, "match": {TEXT: {**options, "boost": BM25_BOOST["elasticsearch"]}}}
 
 
-def _plugins(asker: Asker, notes: Notes) -> set[str]:
-    """Return the plugins that some node has, and say what follows from them."""
-    answer = asker.get("/_nodes/plugins")
-    if answer is None:
-        return {KNN}
-    nodes = answer["nodes"].values()
-    by_node = {node["name"]: {one["name"] for one in node["plugins"]} for node in nodes}
-    notes.facts["plugins"] = sorted(set().union(*by_node.values()))
-    check_nodes(nodes, notes)
+def check_plugins(nodes: Iterable[NodePlugins], diagnosis: Diagnosis) -> None:
+    """Add which plugins the nodes have, and what follows from them."""
+    by_node = {node["name"]: {plugin["name"] for plugin in node["plugins"]} for node in nodes}
+    diagnosis.facts["plugins"] = sorted(set().union(*by_node.values()))
     lacking = {
-        plugin: [name for name, has in by_node.items() if plugin not in has]
+        plugin: [name for name, plugins in by_node.items() if plugin not in plugins]
         for plugin in (KNN, HYBRID)
     }
     if lacking[KNN]:
-        notes.find(
+        diagnosis.add(
             "error",
             f"The k-NN plugin is missing on {', '.join(lacking[KNN])}",
             f"install {KNN} there ('bin/opensearch-plugin install {KNN}') and restart the node.",
         )
-    _fusions(notes, lacking[HYBRID], len(by_node))
-    return set(notes.facts["plugins"])
-
-
-def _fusions(notes: Notes, lacking: list[str], nodes: int) -> None:
-    """Say which fusions are one request and which two, fused by the client."""
-    if not lacking:
-        notes.facts["fusions"] = "saturation, rrf, min_max: one request each"
+    if not lacking[HYBRID]:
+        diagnosis.facts["fusions"] = "saturation, rrf, min_max: one request each"
         return
-    notes.facts["fusions"] = "saturation: one request; rrf, min_max: two searches fused by slice-os"
-    if len(lacking) < nodes:
-        notes.find(
+    diagnosis.facts["fusions"] = (
+        "saturation: one request; rrf, min_max: two searches fused by slice-os"
+    )
+    if len(lacking[HYBRID]) < len(by_node):
+        diagnosis.add(
             "warning",
-            f"neural-search is on some nodes and not on {', '.join(lacking)}: it is not used",
+            f"neural-search is on some nodes and not on {', '.join(lacking[HYBRID])}: it is not "
+            "used",
             f"install {HYBRID} there too.",
         )
 
 
-def _graphs(stats: Any, notes: Notes) -> None:
-    """Say how full k-NN's cache of native graphs is, and whether its breaker has tripped."""
-    if not isinstance(stats, dict):
-        return
-    nodes = stats.get("nodes", {}).values()
-    used = sum(node.get("graph_memory_usage", 0) for node in nodes)
-    notes.facts["knn_cache_kb"] = used
-    notes.facts["knn_breaker"] = "triggered" if stats.get("circuit_breaker_triggered") else "ok"
-    full = any(node.get("cache_capacity_reached") for node in nodes)
-    if stats.get("circuit_breaker_triggered") or full:
-        notes.find(
+def check_graph_memory(stats: Mapping[str, Any], diagnosis: Diagnosis) -> None:
+    """Add whether k-NN's cache of Faiss graphs is full, and whether its breaker has tripped."""
+    tripped = bool(stats.get("circuit_breaker_triggered"))
+    diagnosis.facts["knn_breaker"] = "triggered" if tripped else "ok"
+    if tripped or any(
+        nested(stats, "nodes", node, "cache_capacity_reached")
+        for node in nested(stats, "nodes") or ()
+    ):
+        diagnosis.add(
             "warning",
-            "k-NN's memory for Faiss graphs is full"
-            + (", and its circuit breaker has tripped" if not full else "")
-            + "; the Lucene engine does not use it",
+            "k-NN's memory for Faiss graphs is full; the Lucene engine does not use it",
             "if an index here has the engine faiss, add memory or nodes, use the engine lucene, or "
             "raise knn.memory.circuit_breaker.limit.",
         )

@@ -14,8 +14,9 @@ import orjson
 import pybase64
 
 from slice_os.spans import PackedPassage, bounded_cover, prefix_sums
-from slice_os.storage.cluster.query import field_vectors, filter_tokens
+from slice_os.storage.cluster.filters import filter_tokens
 from slice_os.storage.cluster.settings import Layout
+from slice_os.storage.cluster.vectors import field_vectors
 from slice_os.storage.contract import StoredDocument
 from slice_os.text.filters import flat_metadata
 from slice_os.types import Float32, Int32, Passage, content_hash
@@ -26,7 +27,6 @@ MOST_SPANS = 149
 replica by operations (docs/known-issues.md)."""
 LONGEST_VALUE = 8_000
 """Bytes of a field of metadata, its name included: Lucene's terms have a longest."""
-_NONE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ def passage_id(document: str, content: str, occurrence: int) -> str:
 def fields(
     passage: Passage,
     metadata: Mapping[str, Any],
-    source: str = "",
-    declared: Mapping[str, str] = _NONE,
+    source: str,
+    declared: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return all fields of a passage but its vectors; `declared` are those of the settings."""
     plain = json.loads(json.dumps(_finite(metadata), ensure_ascii=False, default=str))
@@ -95,26 +95,26 @@ def _finite(value: Any) -> Any:
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return str(value)
     if isinstance(value, Mapping):
-        return {str(name): _finite(one) for name, one in value.items()}
+        return {str(name): _finite(member) for name, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
+        return [_finite(member) for member in value]
     return value
 
 
 def _split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the metadata that can be indexed, and the rest."""
-    short: dict[str, Any] = {}
-    long: dict[str, Any] = {}
+    """Return the metadata that can be indexed, and the rest; what is nested too deeply as JSON."""
+    indexed: dict[str, Any] = {}
+    unindexed: dict[str, Any] = {}
     for name, value in metadata.items():
         text = json.dumps(value)
         try:
             orjson.dumps(value)
         except TypeError:  # nested too deeply
-            long[name] = text
+            unindexed[name] = text
         else:
             fits = name and len(name.encode()) + len(text) <= LONGEST_VALUE
-            (short if fits else long)[name] = value
-    return short, long
+            (indexed if fits else unindexed)[name] = value
+    return indexed, unindexed
 
 
 def vector_fields(
@@ -190,8 +190,8 @@ def stored_document(entries: Sequence[Entry]) -> StoredDocument:
     """
     ordered = sorted(entries, key=lambda entry: entry.number)
     last = ordered[-1]
-    whole = [entry.number for entry in ordered] == list(range(len(ordered)))
-    whole = whole and last.digest == digest(entry.fingerprint for entry in ordered[:-1])
+    are_all = [entry.number for entry in ordered] == list(range(len(ordered)))
+    are_all = are_all and last.digest == digest(entry.fingerprint for entry in ordered[:-1])
     return StoredDocument(
-        last.document_hash if whole else None, Counter(entry.content for entry in entries)
+        last.document_hash if are_all else None, Counter(entry.content for entry in entries)
     )

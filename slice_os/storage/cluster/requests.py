@@ -6,32 +6,37 @@ import random
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
-import regex
-from tenacity import (
-    Retrying,
-    retry_if_exception_type,
-    stop_after_delay,
-    wait_random_exponential,
-)
-
-from slice_os.errors import BusyError, ClusterError, ClusterTimeoutError, GoneError, RefusedError
+from slice_os.errors import ClusterError, ClusterTimeoutError, GoneError, RefusedError
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.cluster_errors import (
     BUSY,
     RETRY_TIMEOUT,
     WRITE_RETRY_TIMEOUT,
-    counting,
-    reason_of,
-    state_of,
+    IncompleteError,
+    foreign_error,
+    status_error,
 )
 from slice_os.storage.cluster.dialect import Dialect
+from slice_os.storage.cluster.filters import field_name, last_token
 from slice_os.storage.cluster.passages import Entry
-from slice_os.storage.cluster.query.filters import field_name, last_token
-from slice_os.storage.cluster.query.hits import missing_shards
-from slice_os.storage.cluster.response_checks import reads_answers, typed, whole
+from slice_os.storage.cluster.responses import (
+    Amount,
+    BulkResult,
+    Count,
+    DocumentBucket,
+    EntryFields,
+    EntryHit,
+    IndexDescription,
+    IndexNotes,
+    Shards,
+    decoded,
+    nested,
+)
 
+T = TypeVar("T")
+P = TypeVar("P")
 PAGE = 1000
 LONGEST_TERM = 32_766
 """Bytes of an id: longer ones are refused, even where they are only asked for."""
@@ -46,17 +51,8 @@ LARGEST_SEGMENT = 5_000_000_000
 """index.merge.policy.max_merged_segment: larger segments are merged only when asked for."""
 DONE = (200, 201, 404)
 """What _bulk says of an operation that is done; what is to be deleted may be gone."""
-_ENTRY = {
-    "document": str, "passage": int, "content_hash": str, "stamp": str, "document_hash": str,
-    "document_digest": str, "word_count": int,
-}  # fmt: skip
 
 
-class IncompleteError(BusyError):
-    """Some shards are away, so that an answer is not the whole."""
-
-
-@reads_answers
 class Cluster:
     """Requests to one index (a generation) of a cluster; errors are `ClusterError`."""
 
@@ -69,122 +65,118 @@ class Cluster:
         method: str,
         what: str = "",
         body: Any = None,
-        retry_timeout: float = RETRY_TIMEOUT,
-        **params: Any,
-    ) -> Any:
-        """Return the answer to a request about the index: ``/INDEX/what``."""
+        kind: type[T] = Any,  # type: ignore[assignment]
+        at: str = "",
+        **options: Any,
+    ) -> T:
+        """Return the answer to a request about the index, ``/INDEX/what``: see `Client.request`."""
         path = f"/{self.index}/{what}".rstrip("/")
-        return self.client.request(method, path, body, retry_timeout=retry_timeout, **params)
+        return self.client.request(method, path, body, kind, at, **options)
 
     def search(
-        self, body: dict[str, Any], retry_timeout: float = RETRY_TIMEOUT, **params: Any
-    ) -> dict[str, Any]:
-        """Return the answer of _search; a partial one is an error."""
-        where = "/_search" if "pit" in body else f"/{self.index}/_search"
-        return self._whole("POST", where, self.dialect.adapt(body), retry_timeout, **params)
-
-    def _whole(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        retry_timeout: float = RETRY_TIMEOUT,
-        **params: Any,
-    ) -> dict[str, Any]:
-        """Make a request, again while shards are away: their node may be starting."""
-
-        def attempt() -> dict[str, Any]:
-            answer = self.client.request(method, path, body, retry_timeout=retry_timeout, **params)
-            for one in answer.get("responses", (answer,)):
-                check_whole(one, self.url)
-                typed(one["_shards"], total=int, successful=int, failed=int)
-            return dict(answer)
-
-        return Retrying(
-            retry=retry_if_exception_type(IncompleteError),
-            wait=wait_random_exponential(multiplier=0.2, max=5),
-            stop=stop_after_delay(retry_timeout),
-            before_sleep=counting(self.client.effort),
-            reraise=True,
-        )(attempt)
+        self, body: dict[str, Any], kind: type[T], at: str = "hits/hits", **options: Any
+    ) -> T:
+        """Return the hits of _search, or what else is at a path; a partial answer is an error."""
+        path = "/_search" if "pit" in body else f"/{self.index}/_search"
+        body = self.dialect.adapt(body)
+        return self.client.request("POST", path, body, kind, at, check=self._check_whole, **options)
 
     def msearch(
         self,
         bodies: Sequence[dict[str, Any]],
+        kind: type[T],
+        at: str = "hits/hits",
         header: Mapping[str, Any] | None = None,
-        **params: Any,
-    ) -> list[dict[str, Any]]:
-        """Return the answers of several searches in one request; each has the header."""
+        **options: Any,
+    ) -> list[T]:
+        """Return the same of several searches in one request; each has the header."""
         lines = [line for body in bodies for line in (header or {}, self.dialect.adapt(body))]
-        answer = self._whole("POST", f"/{self.index}/_msearch", lines, **params)
-        return [one for _, one in zip(bodies, answer["responses"], strict=True)]
+        options |= {"check": self._check_all_whole}
+        responses = self.ask("POST", "_msearch", lines, list[Any], "responses", **options)
+        if len(responses) != len(bodies):
+            raise foreign_error(self.url, f"{len(responses)} answers to {len(bodies)} searches")
+        return [decoded(response, kind, self.url, at) for response in responses]
+
+    def _check_whole(self, answer: Any) -> None:
+        """Raise ClusterError unless every shard has answered."""
+        if nested(answer, "error"):
+            status = nested(answer, "status")
+            raise status_error(self.url, status if isinstance(status, int) else 0, answer)
+        if nested(answer, "timed_out"):
+            raise ClusterTimeoutError(
+                f"{self.url} broke a search off that took too long: look at its load and try again."
+            )
+        shards = decoded(answer, Shards, self.url, "_shards")
+        if shards.missing:
+            raise IncompleteError(
+                f"{shards.missing} of {shards.total} shards of {self.url} did not answer: look at "
+                "its health ('slice-os doctor') and try again."
+            )
+
+    def _check_all_whole(self, answer: Any) -> None:
+        for response in decoded(answer, list[Any], self.url, "responses"):
+            self._check_whole(response)
 
     def pages(
-        self, body: dict[str, Any], size: int = PAGE, after: Sequence[Any] | None = None
-    ) -> Generator[list[dict[str, Any]], None, None]:
-        """Yield all hits of a query, or those after some sort values, page by page.
-
-        They are from one state of the index.
-        """
+        self,
+        body: dict[str, Any],
+        kind: type[P],
+        size: int = PAGE,
+        after: Sequence[Any] | None = None,
+    ) -> Generator[list[P], None, None]:
+        """Yield the hits of a query, or those after sort values, from one state of the index."""
         pit = self._open_pit()
         body = {"sort": ["_shard_doc"], **body, "pit": {"id": pit, "keep_alive": KEEP_ALIVE}}
         try:
-            yield from self._pages(body, size, after, is_fixed=True)
+            yield from self._pages(body, kind, size, after, is_fixed=True)
         finally:
             self._close_pit(pit)
 
     def _pages(
         self,
         body: dict[str, Any],
+        kind: type[P],
         size: int,
-        after: Sequence[Any] | None,
+        after: Sequence[Any] | None = None,
         retry_timeout: float = RETRY_TIMEOUT,
         *,
         is_fixed: bool = False,
-    ) -> Iterator[list[dict[str, Any]]]:
+    ) -> Iterator[list[P]]:
         """Yield pages; of what nobody changes meanwhile, they are as many hits as were counted."""
         total: int | None = None
-        found = 0
+        count = 0
         while True:
-            counted = after is None
-            page = {**body, "size": size, "track_total_hits": counted}
-            answer = self.search(
-                page if counted else {**page, "search_after": after}, retry_timeout
-            )
-            hits = answer["hits"]["hits"]
-            found += len(hits)
-            if counted:
-                total = whole(answer["hits"]["total"]["value"])
-            if len(hits) < size and total not in (None, found) and (counted or is_fixed):
-                raise ValueError(f"{total} hits are counted and {found} there")
+            page = {**body, "size": size, "track_total_hits": after is None}
+            if after is not None:
+                page["search_after"] = after
+            answer = self.search(page, dict[str, Any], "hits", retry_timeout=retry_timeout)
+            hits = decoded(answer, list[kind], self.url, "hits")  # type: ignore[valid-type]
+            if after is None:
+                total = decoded(answer, Count, self.url, "total/value")
+            count += len(hits)
+            if len(hits) < size and total not in (None, count) and (after is None or is_fixed):
+                raise foreign_error(self.url, f"{total} hits are counted and {count} there")
             if hits:
                 yield hits
             if len(hits) < size:
                 return
-            after = typed(hits[-1], sort=list)[0]
+            after = decoded(answer["hits"][-1], list[Any], self.url, "sort")
 
     def _open_pit(self) -> str:
         """Return a point in time: what keeps one state of the index."""
-        dialect = self.dialect
+        field = self.dialect.pit_field
 
-        def attempt() -> str:
-            path = f"/{self.index}/{dialect.pit_path}"
-            answer = self.client.request("POST", path, keep_alive=KEEP_ALIVE)
-            pit: str = typed(answer, **{dialect.pit_field: str})[0]
+        def check(answer: Any) -> None:
+            if "_shards" not in answer:  # an older Elasticsearch
+                return
             try:
-                check_whole(answer, self.url)
+                self._check_whole(answer)
             except IncompleteError:
-                self._close_pit(pit)
+                self._close_pit(answer.get(field))
                 raise
-            return pit
 
-        return Retrying(
-            retry=retry_if_exception_type(IncompleteError),
-            wait=wait_random_exponential(multiplier=0.2, max=5),
-            stop=stop_after_delay(RETRY_TIMEOUT),
-            before_sleep=counting(self.client.effort),
-            reraise=True,
-        )(attempt)
+        path = self.dialect.pit_path
+        return self.ask("POST", path, None, str, field, keep_alive=KEEP_ALIVE, check=check)
 
     def _close_pit(self, pit: str) -> None:
         path, body = f"/{self.dialect.pit_path}", self.dialect.closing(pit)
@@ -193,93 +185,76 @@ class Cluster:
 
     def entries(self, documents: Sequence[str]) -> dict[str, list[Entry]]:
         """Return what is stored of some documents, passage by passage."""
-        found: dict[str, list[Entry]] = {}
-        documents = [one for one in documents if len(one.encode()) <= LONGEST_TERM]
-        query = {"bool": {"filter": [{"terms": {"document": list(set(documents))}}]}}
-        body = {"query": query, "_source": False, "docvalue_fields": list(_ENTRY)}
-        for hit in self._in_order(body, WRITE_RETRY_TIMEOUT):
-            typed(hit, _id=str, fields=dict)
-            values = [hit["fields"].get(name, (None,))[0] for name in _ENTRY]
-            for value, (name, kind) in zip(values, _ENTRY.items(), strict=True):
-                if value is not None:  # what somebody else has put there lacks some
-                    typed({name: value}, **{name: kind})
-            found.setdefault(values[0], []).append(Entry(hit["_id"], *values[1:]))
-        return found
+        ids = {document for document in documents if len(document.encode()) <= LONGEST_TERM}
+        query = {"bool": {"filter": [{"terms": {"document": list(ids)}}]}}
+        names = list(EntryFields.__annotations__)
+        body = {"query": query, "_source": False, "docvalue_fields": names}
+        entries: dict[str, list[Entry]] = {}
+        for hit in self.in_order(body, EntryHit, WRITE_RETRY_TIMEOUT):
+            values: Mapping[str, Any] = hit["fields"]
+            document, *rest = (values.get(name, (None,))[0] for name in names)
+            entries.setdefault(document, []).append(Entry(hit["_id"], *rest))
+        return entries
 
-    def fields(self, query: dict[str, Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield the given fields of all passages that a query finds, in their order."""
-        for hit in self._in_order({"query": query, "_source": list(names)}):
-            yield typed(hit, _source=dict)[0]
-
-    def _in_order(
-        self, body: dict[str, Any], retry_timeout: float = RETRY_TIMEOUT
-    ) -> Iterator[dict[str, Any]]:
+    def in_order(
+        self, body: dict[str, Any], kind: type[P], retry_timeout: float = RETRY_TIMEOUT
+    ) -> Iterator[P]:
         """Yield all hits of a query by document and passage."""
         body["sort"] = [{"document": "asc"}, {"passage": "asc"}, {"content_hash": "asc"}]
-        for page in self._pages(body, PAGE, None, retry_timeout):
+        for page in self._pages(body, kind, PAGE, None, retry_timeout):
             yield from page
 
     def words(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the field `words` of passages by _id; one that is gone is left out."""
-        found = {}
+        words: dict[str, str] = {}
         for first in range(0, len(ids), WORDS_PAGE):
-            some = list(ids[first : first + WORDS_PAGE])
-            body = {
-                "query": {"ids": {"values": some}},
-                "size": len(some),
-                "_source": ["words"],
-            }
-            for hit in self.search(body)["hits"]["hits"]:
-                (found[hit["_id"]],) = typed(hit["_source"], words=str)
-        return found
+            page = list(ids[first : first + WORDS_PAGE])
+            query = {"ids": {"values": page}}
+            body = {"query": query, "size": len(page), "_source": ["words"]}
+            for hit in self.search(body, list[dict[str, Any]]):
+                id_ = decoded(hit, str, self.url, "_id")
+                words[id_] = decoded(hit, str, self.url, "_source/words")
+        return words
 
     def sources(self, filters: Sequence[dict[str, Any]] = ()) -> Iterator[tuple[str, str]]:
         """Yield the ids and sources of all documents, or of those that meet filters, in order."""
         for bucket in self.documents(filters):
-            yield bucket["key"]["document"], bucket["key"]["source"] or ""
+            yield bucket.key.document, bucket.key.source or ""
 
-    def documents(self, filters: Sequence[dict[str, Any]] = ()) -> Iterator[dict[str, Any]]:
-        """Yield the same as buckets: their passages are counted, their `words` summed up."""
+    def documents(self, filters: Sequence[dict[str, Any]] = ()) -> Iterator[DocumentBucket]:
+        """Yield the same with the numbers of their passages and words."""
         after: dict[str, Any] = {}
         words = {"words": {"sum": {"field": "word_count"}}}
+        sources = [
+            {"document": {"terms": {"field": "document"}}},
+            {"source": {"terms": {"field": "source", "missing_bucket": True}}},
+        ]
         while True:
-            sources = [
-                {"document": {"terms": {"field": "document"}}},
-                # Passages of format 1 have none.
-                {"source": {"terms": {"field": "source", "missing_bucket": True}}},
-            ]
-            composite = {"size": PAGE, "sources": sources, **({"after": after} if after else {})}
+            composite = {"size": PAGE, "sources": sources, **after}
             body = {
                 "size": 0,
                 "query": {"bool": {"filter": list(filters)}},
                 "aggs": {"documents": {"composite": composite, "aggs": words}},
             }
-            buckets = self.search(body)["aggregations"]["documents"]["buckets"]
-            for bucket in buckets:
-                typed(
-                    {**bucket["key"], "source": bucket["key"]["source"] or ""},
-                    document=str,
-                    source=str,
-                )
+            path = "aggregations/documents/buckets"
+            buckets = self.search(body, list[DocumentBucket], path)
             yield from buckets
             if not buckets:
                 return
-            after = buckets[-1]["key"]
+            key = buckets[-1].key
+            after = {"after": {"document": key.document, "source": key.source}}
 
     def field_names(self) -> Iterator[str]:
         """Yield the names of all fields of metadata, each by a search for the next."""
         after: dict[str, Any] = {}
         while True:
-            composite = {
-                "size": 1,
-                "sources": [{"token": {"terms": {"field": "filters"}}}],
-                **after,
-            }
+            sources = [{"token": {"terms": {"field": "filters"}}}]
+            composite = {"size": 1, "sources": sources, **after}
             body = {"size": 0, "aggs": {"tokens": {"composite": composite}}}
-            buckets = self.search(body)["aggregations"]["tokens"]["buckets"]
+            buckets = self.search(body, list[dict[str, Any]], "aggregations/tokens/buckets")
             if not buckets:
                 return
-            token = buckets[0]["key"]["token"]
+            token = decoded(buckets[0], str, self.url, "key/token")
             yield field_name(token)
             after = {"after": {"token": last_token(token)}}
 
@@ -292,80 +267,72 @@ class Cluster:
             "GET",
             f"/{self.address.name}",
             ignore_unavailable="true",
+            kind=dict[str, dict[str, Any]],
             filter_path="*.settings.index.uuid",
             **{"retry_timeout": WRITE_RETRY_TIMEOUT, **options},
         )
-        settings = {name: one["settings"]["index"] for name, one in answer.items()}
-        return {name: typed(one, uuid=str)[0] for name, one in settings.items()}
-
-    def fuller(self) -> str | None:
-        """Return the generation that holds documents where this one holds none, if there is one."""
-        if not self.is_empty(RETRY_TIMEOUT):
-            return None
-        try:
-            rows = self.client.request(
-                "GET", f"/_cat/indices/{self.address.name}-0*", format="json"
-            )
-        except ClusterError:  # it may not be ours to know
-            return None
-        generation = regex.compile(regex.escape(self.address.name) + r"-\d{6}")
-        full = (row["index"] for row in rows if int(row.get("docs.count") or 0))
-        return next((index for index in full if generation.fullmatch(index)), None)
+        path = "settings/index/uuid"
+        return {name: decoded(index, str, self.url, path) for name, index in answer.items()}
 
     def count(self, retry_timeout: float = RETRY_TIMEOUT) -> int:
         """Return how many passages the index holds."""
-        path = f"/{self.index}/_count"
-        return whole(self._whole("GET", path, retry_timeout=retry_timeout)["count"])
+        options = {"check": self._check_whole, "retry_timeout": retry_timeout}
+        return self.ask("GET", "_count", None, Count, "count", **options)
+
+    def aggregate(self, aggregations: dict[str, Any], *paths: str) -> list[int]:
+        """Return numbers of aggregations of all passages, by their paths: ``words/value``."""
+        body = {"size": 0, "aggs": aggregations}
+        answer = self.search(body, dict[str, Any], "aggregations")
+        return [int(decoded(answer, Amount, self.url, path)) for path in paths]
 
     def total(self, query: Mapping[str, Any]) -> int:
         """Return how many passages a query finds."""
         body = {"query": query, "size": 0, "track_total_hits": True}
-        return whole(self.search(body)["hits"]["total"]["value"])
+        return self.search(body, Count, "hits/total/value")
 
-    def is_empty(self, retry_timeout: float = WRITE_RETRY_TIMEOUT) -> bool:
-        """Tell whether the index holds nothing."""
-        return self.count(retry_timeout) == 0
+    def describe(self) -> IndexDescription:
+        """Return the index's aliases, mappings and settings."""
+        answer = self.ask("GET", kind=dict[str, IndexDescription])
+        if self.index not in answer:
+            raise foreign_error(self.url, f"it describes other indexes than {self.index}")
+        return answer[self.index]
 
-    def describe(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the index's mappings and settings."""
-        mappings, settings = typed(self.ask("GET")[self.index], mappings=dict, settings=dict)
-        typed(settings, index=dict)
-        return mappings, settings
+    def meta(self) -> dict[str, Any]:
+        """Return the mapping's _meta, which who changes it writes back whole."""
+        meta = decoded(self.describe()["mappings"].get("_meta"), dict[str, Any], self.url)
+        decoded(meta.get("slice_os"), IndexNotes, self.url)
+        return meta
 
     def notes(self) -> dict[str, Any]:
-        """Return the mapping's _meta: what slice-os notes of the index is its `slice_os`.
-
-        See `sound_notes`.
-        """
-        return sound_notes(self.describe()[0])
+        """Return what slice-os notes of the index."""
+        notes: dict[str, Any] = self.meta()["slice_os"]
+        return notes
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep others from changing the notes of the index in a block.
 
-        The alias `FREE` is there while nobody changes them: taking an alias away that has to be
-        there is what a cluster does for one of several that ask. One that was killed has left it
-        away; who has waited `ABANDONED` seconds for it puts it back.
+        The alias `FREE` is there while nobody changes them; of several that remove an alias that
+        must exist, one succeeds. Who was killed has left it away: after `ABANDONED` seconds
+        whoever waits puts it back.
         """
-        token = FREE.format(self.address.name)
-        waited = time.monotonic()
-        while not self._alias("remove", token, must_exist=True):
-            if time.monotonic() - waited > ABANDONED:
-                self._alias("add", token)
-                waited = time.monotonic()
+        began = time.monotonic()
+        while not self._free("remove", must_exist=True):
+            if time.monotonic() - began > ABANDONED:
+                self._free("add")
+                began = time.monotonic()
             time.sleep(random.uniform(0.05, 0.3))
         try:
             yield
         finally:
-            self._alias("add", token)
+            self._free("add")
 
-    def _alias(self, action: str, alias: str, **options: bool) -> bool:
-        """Add an alias to the index, or remove it; False if it has to be there and is not."""
-        actions = [{action: {"index": self.index, "alias": alias, **options}}]
+    def _free(self, action: str, **options: bool) -> bool:
+        """Add the alias `FREE`, or remove it; False if it has to be there and is not."""
+        alias = {"index": self.index, "alias": FREE.format(self.address.name), **options}
+        body, timeout = {"actions": [{action: alias}]}, WRITE_RETRY_TIMEOUT
         try:
-            self.client.request(
-                "POST", "/_aliases", {"actions": actions}, retry_timeout=WRITE_RETRY_TIMEOUT
-            )
+            self.client.request("POST", "/_aliases", body, retry_timeout=timeout)
         except (GoneError, RefusedError) as exc:
             if action == "remove" and exc.kind != "index_not_found_exception":
                 return False
@@ -378,43 +345,39 @@ class Cluster:
         A cluster replaces _meta whole, whoever has changed it meanwhile: so to be called within
         `alone`, with what was read there. A value of None is noted no longer.
         """
-        meta = self.notes()
-        ours = {**meta["slice_os"], **values}
+        meta = self.meta()
+        before = meta["slice_os"]
+        ours = {**before, **values}
         ours = {name: value for name, value in ours.items() if value is not None or name == "store"}
-        if ours != meta["slice_os"]:
+        if ours != before:
             self.put_mapping({"_meta": {**meta, "slice_os": ours}})
 
     def put_settings(
         self, settings: dict[str, Any], retry_timeout: float = WRITE_RETRY_TIMEOUT
     ) -> None:
         """Change settings; None brings back the default."""
-        self.ask("PUT", "_settings", {"index": settings}, retry_timeout)
+        self.ask("PUT", "_settings", {"index": settings}, retry_timeout=retry_timeout)
 
     def put_mapping(self, body: dict[str, Any]) -> None:
         """Add fields to the mapping, or replace its _meta."""
-        self.ask("PUT", "_mapping", body, WRITE_RETRY_TIMEOUT)
+        self.ask("PUT", "_mapping", body, retry_timeout=WRITE_RETRY_TIMEOUT)
 
-    def bulk(
-        self, lines: Any, count: int, retry_timeout: float, **options: Any
-    ) -> list[dict[str, Any]]:
+    def bulk(self, lines: Any, count: int, retry_timeout: float = 0) -> list[BulkResult]:
         """Send so many operations; return what became of each: its `status`, maybe an `error`."""
-        path = f"/{self.index}/_bulk"
-        answer = self.client.request(
-            "POST",
-            path,
-            lines,
-            retry_timeout=retry_timeout,
-            filter_path="items.*.status,items.*.error",
-            **options,
-        )
-        results = [result for item in answer["items"] for result in item.values()]
+        options = {"filter_path": "items.*.status,items.*.error", "retry_timeout": retry_timeout}
+        items = self.ask("POST", "_bulk", lines, list[dict[str, BulkResult]], "items", **options)
+        results = [result for item in items for result in item.values()]
         if len(results) != count:
-            raise ValueError(f"{count} operations and {len(results)} items")
+            raise foreign_error(self.url, f"{len(results)} answers to {count} operations")
         for result in results:
-            (status,) = typed(result, status=int)
-            if "error" not in result and status not in (*DONE, *BUSY):
-                raise ValueError(f"the status {status} of an operation")
+            if "error" not in result and result["status"] not in (*DONE, *BUSY):
+                raise foreign_error(self.url, f"the status {result['status']} of an operation")
         return results
+
+    def statistic(self, path: str) -> int:
+        """Return one of the statistics of the primary shards: ``store/size_in_bytes``."""
+        kind = path.partition("/")[0]
+        return self.ask("GET", f"_stats/{kind}", None, Count, f"_all/primaries/{path}")
 
     def merge(self) -> None:
         """Have the cluster merge the segments of each shard, and do not wait for it.
@@ -422,11 +385,10 @@ class Cluster:
         A search goes through a graph a segment; but one of more than 5 GB is too large to take part
         in what a cluster merges by itself later on.
         """
-        stats = self.ask("GET", "_stats/segments,store")
-        shards = max(whole(stats["_shards"]["successful"]), 1)
-        first = stats["_all"]["primaries"]
-        most = 1 + whole(first["store"]["size_in_bytes"]) // (shards * LARGEST_SEGMENT)
-        if whole(first["segments"]["count"]) > shards * most:
+        size, segments = self.statistic("store/size_in_bytes"), self.statistic("segments/count")
+        shards = max(int(self.describe()["settings"]["index"].get("number_of_shards", 1)), 1)
+        most = 1 + size // (shards * LARGEST_SEGMENT)
+        if segments > shards * most:
             self.ask("POST", "_forcemerge", wait_for_completion="false", max_num_segments=most)
 
     def refresh(self, retry_timeout: float = RETRY_TIMEOUT) -> None:
@@ -434,35 +396,3 @@ class Cluster:
         # A refresh waits a minute for a shard that is away, and does not say which.
         self.count(retry_timeout)
         self.ask("POST", "_refresh", retry_timeout=retry_timeout)
-
-
-def check_whole(answer: dict[str, Any], url: str) -> None:
-    """Raise ClusterError unless every shard has answered."""
-    if "error" in answer:
-        if answer.get("status") in BUSY:
-            raise IncompleteError(f"{url} is too busy: {reason_of(answer)}. Try again.")
-        said = state_of(url, answer) or f"{url} refused a search: {reason_of(answer)}."
-        error = GoneError if answer.get("status") == 404 else RefusedError
-        raise error(said, answer.get("status"))
-    if answer.get("timed_out"):
-        raise ClusterTimeoutError(
-            f"{url} broke a search off that took too long: look at its load and try again."
-        )
-    if missing := missing_shards(answer):
-        raise IncompleteError(
-            f"{missing} of {answer['_shards'].get('total', 0)} shards of {url} did not answer: "
-            "look at its health ('slice-os doctor') and try again."
-        )
-
-
-def sound_notes(mappings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the _meta of mappings. Who changes it writes it back whole, so it has to be sound.
-
-    Raises:
-        LookupError: it is not.
-        TypeError: it is not.
-    """
-    meta: dict[str, Any] = mappings["_meta"]
-    (ours,) = typed(meta, slice_os=dict)
-    typed(ours, format=int, encoder=dict, max_words=int, passage_words=int, vector=dict)
-    return meta

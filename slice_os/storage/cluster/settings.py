@@ -83,7 +83,7 @@ def parse_location(location: str, *, named: bool = True) -> Address:
     try:
         parsed = [urlsplit(f"{scheme}://{host}") for host in hosts.split(",")]
         # Without a port, OpenSearch's own: 443 must be written.
-        pairs = tuple((one.hostname or "", one.port or 9200) for one in parsed)
+        pairs = tuple((url.hostname or "", url.port or 9200) for url in parsed)
     except ValueError as exc:
         raise LocationError(f"{location} is no address: {exc}.") from exc
     if not all(host for host, _ in pairs):
@@ -102,10 +102,10 @@ Engine = Literal["", "lucene", "faiss", "hnsw", "int8_hnsw", "bbq_hnsw", "bbq_di
 
 
 class ClusterSettings(TypedDict, total=False):
-    """What is asked of an index in a cluster, fixed when it is made, but for the replicas.
+    """The settings of an index in a cluster, fixed when it is made, but for the replicas.
 
-    What is left out is as `Layout` has it, and of an index that exists not asked about. `fields`
-    names metadata that is mapped with a type of its own too, name -> type: ``fields.year``.
+    What is left out is as `Layout` has it; an index that exists keeps its own. `fields` names
+    metadata that is mapped with a type of its own too, name -> type: ``fields.year``.
     """
 
     tolerance: float
@@ -146,9 +146,9 @@ class Layout:
         Raises:
             LocationError: there is no such setting.
         """
-        if unknown := settings.keys() - {one.name for one in fields(cls)}:
+        names = [setting.name for setting in fields(cls)]
+        if unknown := settings.keys() - {*names}:
             raise LocationError(
-                f"There is no setting {min(unknown)!r}: choose from "
-                f"{', '.join(one.name for one in fields(cls))}."
+                f"There is no setting {min(unknown)!r}: choose from {', '.join(names)}."
             )
         return cls(**settings)

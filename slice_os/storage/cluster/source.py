@@ -15,7 +15,7 @@ from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import dialect_of
 from slice_os.storage.cluster.passages import stored_metadata
 from slice_os.storage.cluster.requests import Cluster
-from slice_os.storage.cluster.response_checks import reading, reads_answers, typed
+from slice_os.storage.cluster.responses import AnyHit, PassageHit, nested
 from slice_os.storage.cluster.settings import parse_location
 from slice_os.text import joined
 from slice_os.types import Document, Reject
@@ -48,20 +48,20 @@ class IndexCorpus:
         self.bytes_total = cluster.count()
 
     def __iter__(self) -> Iterator[Document]:
-        for page in self._cluster.pages({"query": {"match_all": {}}}, PAGE):
+        for page in self._cluster.pages({"query": {"match_all": {}}}, AnyHit, PAGE):
             for hit in page:
                 self.bytes_done += 1
                 try:
                     yield self._document(hit)
                 except CorpusError as exc:
-                    self.rejects += 1
-                    if self._on_reject is not None:
-                        place = f"{self._cluster.address}/_doc/{hit['_id']}"
-                        self._on_reject(Reject(place, str(exc)))
+                    self._reject(f"/_doc/{hit['_id']}", str(exc))
 
-    @reads_answers
-    def _document(self, hit: dict[str, Any]) -> Document:
-        typed(hit, _id=str)
+    def _reject(self, place: str, reason: str) -> None:
+        self.rejects += 1
+        if self._on_reject is not None:
+            self._on_reject(Reject(f"{self._cluster.address}{place}", reason))
+
+    def _document(self, hit: AnyHit) -> Document:
         if "_source" not in hit:
             raise CorpusError("the index does not keep the _source of its documents")
         row = {**dict(flatten(hit["_source"])), "_id": hit["_id"]}
@@ -79,33 +79,21 @@ class OwnCorpus(IndexCorpus):
 
     def __iter__(self) -> Iterator[Document]:
         order = [{"document": "asc"}, {"passage": "asc"}, "_shard_doc"]
-        wanted = {"query": {"match_all": {}}, "sort": order, "_source": _PASSAGE}
-        for name, document in self._put_together(wanted):
-            if document is not None:
-                yield document
-            else:
-                self.rejects += 1
-                if self._on_reject is not None:
-                    place = f"{self._cluster.address}#{name}"
-                    self._on_reject(Reject(place, "the index does not hold all of it"))
-
-    @reads_answers
-    def _put_together(self, wanted: dict[str, Any]) -> Iterator[tuple[str, Document | None]]:
-        """Yield the documents by their ids; None is one of which passages are missing."""
-        hits = (hit["_source"] for page in self._cluster.pages(wanted, PAGE) for hit in page)
-        for name, some in groupby(hits, key=itemgetter("document")):
-            sources = list(some)
+        body = {"query": {"match_all": {}}, "sort": order, "_source": _PASSAGE}
+        pages = self._cluster.pages(body, PassageHit, PAGE)
+        every = (hit["_source"] for page in pages for hit in page)
+        for name, passages in groupby(every, key=itemgetter("document")):
+            sources = list(passages)
             self.bytes_done += len(sources)
             last = sources[-1]
-            whole = [one["passage"] for one in sources] == list(range(len(sources)))
-            if not whole or "document_hash" not in last:
-                yield name, None
+            are_all = [source["passage"] for source in sources] == list(range(len(sources)))
+            if not are_all or "document_hash" not in last:
+                self._reject(f"#{name}", "the index does not hold all of it")
                 continue
-            text, metadata = joined(list(map(stored_text, sources))), stored_metadata(last)
             # White space before the first passage is in none.
-            text = "\n" * sources[0]["start"] + text
-            title, source = typed({"title": "", "source": "", **last}, title=str, source=str)
-            yield name, Document(name, text, title, metadata, source)
+            text = "\n" * sources[0]["start"] + joined(list(map(stored_text, sources)))
+            title, source_file = last.get("title", ""), last.get("source", "")
+            yield Document(name, text, title, stored_metadata(last), source_file)
 
 
 def read_index(
@@ -138,17 +126,15 @@ def read_index(
     fields = Fields(id_field or "_id", title_field, tuple(names) if names else None)
     cluster = Cluster(connected, dialect_of(connected), address.name)
     try:
-        found = cluster.ask("GET", "_mapping")
+        indexes = cluster.ask("GET", "_mapping", kind=dict[str, dict[str, Any]])
     except GoneError as exc:
         raise LocationError(
             f"There is no index {address.name} at {address.url}: check its name."
         ) from exc
-    with reading(address.url):
-        mappings = [typed(one, mappings=dict)[0] for one in found.values()]
-        is_ours = any("slice_os" in (one.get("_meta") or {}) for one in mappings)
-        mapped = [name for one in mappings for name in one.get("properties", {})]
-    if is_ours:
+    if any(nested(index, "mappings", "_meta", "slice_os") for index in indexes.values()):
         return OwnCorpus(cluster, fields, None, on_reject)
+    properties = (nested(index, "mappings", "properties") for index in indexes.values())
+    mapped = [name for names in properties for name in names or ()]
     usual = next((name for name in TEXT_FIELDS if name in mapped), None)
     if mapped and not (fields.text or usual):
         raise LocationError(

@@ -13,18 +13,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from slice_os.errors import ClusterError, GoneError, IndexDamagedError, MovedError, RefusedError
+from slice_os.errors import ClusterError, GoneError, IndexDamagedError, RefusedError
 from slice_os.spans import PackedPassage
-from slice_os.storage.cluster import passages as made
+from slice_os.storage.cluster import passages
 from slice_os.storage.cluster.bulk import BulkSender, Operation
 from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT
 from slice_os.storage.cluster.generations import check_live, lift_block
 from slice_os.storage.cluster.load_settings import Loading
 from slice_os.storage.cluster.requests import WORDS_PAGE, Cluster
-from slice_os.storage.cluster.response_checks import reads_answers
 from slice_os.storage.cluster.settings import Layout
-from slice_os.storage.cluster.template import ADDED, FORMAT
-from slice_os.storage.contract import IndexMeta, Writer
+from slice_os.storage.contract import Writer
 from slice_os.types import Document, Passage, Reject
 
 DELETED_AT_ONCE = 500
@@ -36,31 +34,21 @@ class ClusterWriter(Writer):
     def __init__(
         self,
         cluster: Cluster,
-        meta: IndexMeta,
         layout: Layout,
-        known: dict[str, list[made.Entry]],
+        known: dict[str, list[passages.Entry]],
         on_reject: Callable[[Reject], None],
-        former: Writer | None = None,
         *,
         is_live: bool = True,
     ) -> None:
         self._cluster, self._layout, self._known = cluster, layout, known
         self._on_reject = on_reject
-        self._seen: sqlite3.Connection
-        self._recent: list[tuple[str]] = []  # seen since the last commit
         self._roots: Mapping[str, str] = {}
-        if isinstance(former, ClusterWriter):
-            self._seen, self._roots = former._seen, former._roots
-            self._seen.executemany("DELETE FROM seen WHERE id = ?", former._recent)
-        else:
-            self._seen = sqlite3.connect("")  # on disk, should it grow
-            self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        self._seen = sqlite3.connect("")  # on disk, should it grow
+        self._seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID")
         self._generation = cluster.generations() if is_live else None
         if not is_live:  # a retired one takes nothing, until somebody is about to go back to it
             lift_block(cluster)
         self._check_generation()
-        if meta.format < FORMAT:
-            cluster.put_mapping({"properties": ADDED})
         cluster.refresh(WRITE_RETRY_TIMEOUT)
         self._loading = Loading(cluster)
         try:
@@ -69,7 +57,6 @@ class ClusterWriter(Writer):
         except BaseException:  # Ctrl-C too: nobody else knows that it has begun
             self._loading.end(merge=False)
             raise
-        self._handed_on = False
         self._document: Document | None = None
         self._moved: dict[str, tuple[Passage, dict[str, Any]]] = {}
         self._stale: list[tuple[str, str]] = []
@@ -81,16 +68,12 @@ class ClusterWriter(Writer):
 
     def _see(self, document: str) -> bool:
         seen = self._seen.execute("INSERT OR IGNORE INTO seen VALUES (?)", (document,))
-        is_new = seen.rowcount == 1
-        if is_new:
-            self._recent.append((document,))
-        return is_new
+        return seen.rowcount == 1
 
     def touch(self, document: str) -> bool:
         self._known.pop(document, None)
         return self._see(document)
 
-    @reads_answers
     def begin(self, document: Document) -> bool:
         known = self._known.pop(document.id, None)
         if not self._see(document.id):
@@ -98,7 +81,7 @@ class ClusterWriter(Writer):
         if known is None:
             known = self._cluster.entries([document.id]).get(document.id, [])
         self._document = document
-        self._stored: dict[str, list[made.Entry]] = defaultdict(list)
+        self._stored: dict[str, list[passages.Entry]] = defaultdict(list)
         for entry in sorted(known, key=lambda entry: (entry.number, entry.id), reverse=True):
             self._stored[entry.content].append(entry)
         self._ids = {entry.id for entry in known}
@@ -106,7 +89,7 @@ class ClusterWriter(Writer):
         self._occurrences: Counter[str] = Counter()
         self._fingerprints: list[str] = []
         self._words = 0
-        self._held: tuple[Passage, PackedPassage | made.Entry] | None = None
+        self._held: tuple[Passage, PackedPassage | passages.Entry] | None = None
         return True
 
     def put(self, passage: Passage, packed: PackedPassage) -> None:
@@ -115,7 +98,7 @@ class ClusterWriter(Writer):
     def keep(self, passage: Passage) -> None:
         self._take(passage, self._stored[passage.hash].pop())
 
-    def _take(self, passage: Passage, source: PackedPassage | made.Entry) -> None:
+    def _take(self, passage: Passage, source: PackedPassage | passages.Entry) -> None:
         """Hold a passage back until the next comes: the last one says that all are there."""
         if self._held is not None:
             self._put_held({})
@@ -126,7 +109,7 @@ class ClusterWriter(Writer):
         if self._held is not None:
             end = {
                 "document_hash": self._document.hash,
-                "document_digest": made.digest(self._fingerprints),
+                "document_digest": passages.digest(self._fingerprints),
             }
             self._put_held(end)
         self._stale += [(self._document.id, id_) for id_ in sorted(self._dropped)]
@@ -141,10 +124,10 @@ class ClusterWriter(Writer):
         assert self._held is not None
         passage, source = self._held
         document, declared = self._document, self._layout.fields
-        body = {**made.fields(passage, document.metadata, document.source, declared), **end}
-        body["stamp"] = made.fingerprint(body)
+        body = {**passages.fields(passage, document.metadata, document.source, declared), **end}
+        body["stamp"] = passages.fingerprint(body)
         self._fingerprints.append(body["stamp"])
-        if isinstance(source, made.Entry):
+        if isinstance(source, passages.Entry):
             id_, self._words = source.id, self._words + source.words
             self._dropped.discard(id_)
             if source.fingerprint == body["stamp"]:
@@ -159,23 +142,23 @@ class ClusterWriter(Writer):
 
     def _send_moved(self) -> None:
         """Send kept passages of which something else has changed, with the vectors they have."""
-        found = self._cluster.words(list(self._moved))
+        words = self._cluster.words(list(self._moved))
         for id_, (passage, body) in self._moved.items():
-            if id_ not in found:
+            if id_ not in words:
                 raise IndexDamagedError(
                     f"A passage of {passage.document} vanished from {self._cluster.address} while "
                     "it was read: is another run writing to it? Run this again."
                 )
-            self._send(passage, id_, body, made.packed_passage(found[id_]))
+            self._send(passage, id_, body, passages.packed_passage(words[id_]))
         self._moved.clear()
 
     def _send(
         self, passage: Passage, id_: str, body: dict[str, Any], packed: PackedPassage
     ) -> None:
-        vectors = made.vector_fields(packed, self._layout, passage)
+        vectors = passages.vector_fields(packed, self._layout, passage)
         self._cluster.client.effort.add(spans=len(vectors["spans"]))
         place = f"{passage.document}#{passage.number}"
-        operation = made.index_operation(id_, {**body, **vectors})
+        operation = passages.index_operation(id_, {**body, **vectors})
         self._sender.send(Operation(passage.document, place, operation))
 
     def _free_id(self, passage: Passage) -> str:
@@ -183,7 +166,7 @@ class ClusterWriter(Writer):
         while True:
             occurrence = self._occurrences[passage.hash]
             self._occurrences[passage.hash] += 1
-            id_ = made.passage_id(passage.document, passage.hash, occurrence)
+            id_ = passages.passage_id(passage.document, passage.hash, occurrence)
             if id_ not in self._ids:
                 return id_
 
@@ -199,7 +182,7 @@ class ClusterWriter(Writer):
             self._sender.flush()
             for document, id_ in self._stale:
                 if document not in self._unfit:
-                    self._sender.send(Operation(document, document, made.delete_operation(id_)))
+                    self._sender.send(Operation(document, document, passages.delete_operation(id_)))
             self._stale.clear()
 
     def delete(self, documents: Sequence[str]) -> int:
@@ -207,15 +190,13 @@ class ClusterWriter(Writer):
         deleted = 0
         for first in range(0, len(documents), DELETED_AT_ONCE):
             # Half a character cannot be stored, so no document has such an id.
-            some = [
-                d.encode("utf-8", "replace").decode() for d in documents[first:][:DELETED_AT_ONCE]
-            ]
-            there = self._cluster.entries(some)
-            for document, entries in there.items():
+            names = documents[first : first + DELETED_AT_ONCE]
+            stored = self._cluster.entries([d.encode("utf-8", "replace").decode() for d in names])
+            for document, entries in stored.items():
                 for entry in entries:
-                    operation = made.delete_operation(entry.id)
+                    operation = passages.delete_operation(entry.id)
                     self._sender.send(Operation(document, document, operation))
-            deleted += len(there)
+            deleted += len(stored)
         self._sender.flush()
         self._cluster.refresh(WRITE_RETRY_TIMEOUT)
         return deleted
@@ -229,16 +210,15 @@ class ClusterWriter(Writer):
 
     def remember(self, roots: Mapping[str, str]) -> None:
         self._roots = roots
-        if self._cluster.notes()["slice_os"].get("roots") != dict(roots):
+        if self._cluster.notes().get("roots") != dict(roots):
             with self._cluster.alone():
                 self._cluster.note(roots=dict(roots))
 
-    @reads_answers
     def _check_roots(self) -> None:
         """Put the roots back that another writer, which has read them before, has replaced."""
         if not self._roots:
             return
-        known = self._cluster.notes()["slice_os"].get("roots") or {}
+        known = self._cluster.notes().get("roots") or {}
         for prefix, folder in self._roots.items():
             if known.get(prefix, folder) != folder:
                 raise RefusedError(
@@ -256,7 +236,6 @@ class ClusterWriter(Writer):
         self._check_generation()
         self._check_roots()
         self._cluster.refresh(WRITE_RETRY_TIMEOUT)
-        self._recent.clear()
 
     def _check_generation(self) -> None:
         """Raise unless the alias names this very index: one that is gone, a cluster makes anew."""
@@ -282,9 +261,4 @@ class ClusterWriter(Writer):
             raise
         finally:
             self._loading.end(merge=whole)
-            if not self._handed_on:
-                self._seen.close()
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._handed_on = kind is MovedError
-        self.close(merge=kind is None)
+            self._seen.close()

@@ -1,7 +1,7 @@
 """Which documents meet filters: bits of documents, looked up by the tokens of their metadata.
 
 The tokens, and what a filter asks of them, are a cluster's
-(`slice_os.storage.cluster.query.filters`). A row of the table `tokens` says of `WIDTH` documents
+(`slice_os.storage.cluster.filters`). A row of the table `tokens` says of `WIDTH` documents
 which of them have a token: a value that half of all documents have takes few rows, and one that a
 single document has takes one.
 """
@@ -15,8 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from slice_os.storage.cluster.query import filter_clauses, filter_tokens
-from slice_os.storage.cluster.query.filters import field_name, last_token
+from slice_os.storage.cluster.filters import (
+    field_name,
+    filter_clauses,
+    filter_tokens,
+    last_token,
+)
 from slice_os.storage.local.database import Bools, Database, Int64
 from slice_os.text.filters import Condition, Filter
 

@@ -18,8 +18,15 @@ from filelock import FileLock
 from slice_os.errors import IndexDamagedError, LocationError
 from slice_os.files import write_whole
 from slice_os.storage.contract import Generation, Generations
-from slice_os.storage.local.database import DATABASE, connect, load_meta, mapped_errors, reading
-from slice_os.storage.local.read import size_of
+from slice_os.storage.local.database import (
+    DATABASE,
+    Database,
+    connect,
+    load_meta,
+    mapped_errors,
+    reading,
+)
+from slice_os.storage.local.read import LocalReader, size_of
 from slice_os.storage.local.write import lock
 from slice_os.types import content_hash
 
@@ -99,10 +106,11 @@ def drop(root: Path, number: int) -> None:
     shutil.rmtree(folder / "segments" if number == 1 else folder, ignore_errors=True)
 
 
-class LocalGenerations(Generations):
+class LocalGenerations(LocalReader, Generations):
     """The generations of an embedded index; see `Generations` for the contract."""
 
     def __init__(self, root: Path, number: int) -> None:
+        super().__init__(str(root), folder_of(root, number))
         self._root, self._number = root, number
 
     def is_live(self) -> bool:
@@ -113,7 +121,7 @@ class LocalGenerations(Generations):
         for number in numbers(self._root):
             folder = folder_of(self._root, number)
             build = read_build(folder)
-            with closing(connect(folder)) as database, reading(database, folder):
+            with self._database_of(number) as database:
                 meta = load_meta(database, folder)
                 query = "SELECT count(*) FROM documents WHERE hash IS NOT NULL"
                 (documents,) = database.execute(query).fetchone()
@@ -126,6 +134,16 @@ class LocalGenerations(Generations):
                 )
             )  # fmt: skip
         return generations
+
+    @contextmanager
+    def _database_of(self, number: int) -> Iterator[Database]:
+        if number == self._number:
+            with self._snapshot() as database:
+                yield database
+            return
+        folder = folder_of(self._root, number)
+        with closing(connect(folder)) as database, reading(database, folder):
+            yield database
 
     def note_build(self, build: Mapping[str, Any] | None, token: object = ...) -> bool:
         folder = folder_of(self._root, self._number)

@@ -37,24 +37,18 @@ def error(folder, split=None):
     return message
 
 
-def test_beir(tmp_path):
-    collection = read_collection(write_beir(tmp_path / "set"))
+@pytest.mark.parametrize("write", [write_beir, write_trec])
+def test_beir_and_trec(tmp_path, write):
+    collection = read_collection(write(tmp_path / "set"))
     found = {document.id: document for document in collection.documents()}
     assert list(found) == list(DOCUMENTS)
-    assert found["cancel"].title == "Leaving"
-    assert found["cancel"].text == "Leaving\n" + DOCUMENTS["cancel"][1]
+    titles = {name: title if write is write_beir else "" for name, (title, _) in DOCUMENTS.items()}
+    for name, (_, text) in DOCUMENTS.items():
+        assert found[name].title == titles[name]
+        assert found[name].text == f"{titles[name]}\n{text}".strip()
     assert collection.queries == QUERIES  # the one that nobody judged is left out
     assert collection.qrels.relevance == QRELS
     assert [d.id for d in collection.documents()] == list(DOCUMENTS)  # again, from the start
-
-
-def test_trec(tmp_path):
-    collection = read_collection(write_trec(tmp_path / "set"))
-    assert {d.id: d.text for d in collection.documents()} == {
-        name: text for name, (_, text) in DOCUMENTS.items()
-    }
-    assert collection.queries == QUERIES
-    assert collection.qrels.relevance == QRELS
 
 
 def test_smart(tmp_path):
@@ -62,9 +56,10 @@ def test_smart(tmp_path):
     documents = list(collection.documents())
     assert [document.id for document in documents] == [str(n) for n in range(1, 11)]
     assert documents[0].title == "Leaving"
-    assert documents[0].text == "Leaving\n" + DOCUMENTS["cancel"][1]
-    assert documents[3].text == "Rye\n" + DOCUMENTS["bread"][1]  # of two lines
-    assert documents[1].text == DOCUMENTS["refund"][1]
+    assert [documents[k].text for k in (0, 1, 3)] == [
+        f"{title}\n{text}".strip()
+        for title, text in map(DOCUMENTS.get, ("cancel", "refund", "bread"))
+    ]
     assert collection.queries == QUERIES
     assert collection.qrels.relevance["3"] == {"5": 1, "6": 1}
 
@@ -105,11 +100,8 @@ def test_the_split_is_test_or_the_only_one_or_named(tmp_path):
     assert "no split 'test': choose one of dev, train." in error(folder)
     (folder / "qrels" / "dev.tsv").unlink()
     assert len(read_collection(folder).qrels.document_lines) == 2
-
-
-def test_a_split_is_refused_where_there_is_none(tmp_path):
-    assert "no splits" in error(write_trec(tmp_path / "trec"), "dev")
-    assert "no splits" in error(write_smart(tmp_path / "smart"), "dev")
+    for write in (write_trec, write_smart):
+        assert "no splits" in error(write(tmp_path / write.__name__), "dev")
 
 
 def test_a_folder_that_is_none(tmp_path):
@@ -214,8 +206,11 @@ def test_a_packed_file_that_is_cut_off(tmp_path):
     assert "cannot be unpacked" in error(folder)
 
 
-def test_judged_documents_that_are_not_there(tmp_path):
+def test_a_survey_counts_judged_documents_and_those_that_are_not_there(tmp_path):
     folder = write_trec(tmp_path / "set")
+    surveyed = survey(read_collection(folder))
+    assert (surveyed.documents, surveyed.warnings) == (len(DOCUMENTS), ())
+    assert set(surveyed.judged) == {document for _, document, _ in JUDGEMENTS}
     with (folder / "qrels.txt").open("a") as file:
         file.write("1 0 gone 1\n2 0 gone 1\n2 0 lost 1\n")
     (warning,) = survey(read_collection(folder)).warnings
@@ -223,10 +218,3 @@ def test_judged_documents_that_are_not_there(tmp_path):
     assert "'gone' in line 11" in warning
     (folder / "qrels.txt").write_text("1 0 gone 1\n1 0 lost 1\n")
     assert f"{folder / 'qrels.txt'}, line 1, judges the document 'gone'" in error(folder)
-
-
-def test_a_survey_counts(tmp_path):
-    surveyed = survey(read_collection(write_trec(tmp_path / "set")))
-    assert surveyed.documents == len(DOCUMENTS)
-    assert set(surveyed.judged) == {document for _, document, _ in JUDGEMENTS}
-    assert surveyed.warnings == ()

@@ -16,11 +16,16 @@ import scipy
 import slice_os
 from slice_os.encoders import Encoder, EncoderInfo, load_encoder
 from slice_os.errors import EncoderError, EvaluationError
-from slice_os.exporters.static import write_static
+from slice_os.exporters.graph import write_static
 from slice_os.lab.evaluate import evaluate_phrases, lexical_diversity
 from slice_os.lab.evaluate.phrase_sets import PhrasePair, read_paws
-from slice_os.lab.evaluate.phrases import _threshold
-from slice_os.lab.evaluate.probe import probe, probe_sets, raw_vectors, split_paraphrases
+from slice_os.lab.evaluate.phrases import (
+    _threshold,
+    probe,
+    probe_sets,
+    raw_vectors,
+    split_paraphrases,
+)
 from slice_os.types import Words
 from support.verbs import run
 

@@ -97,6 +97,8 @@ def test_marked_spans_are_found(place):
         ('{"query": "a", "document": ""}', "line 1, has nothing in the column document"),
         ("", "holds no span"),
         ("[1]", "line 1, is list, not an object"),
+        ('{"query": "q", "document": "a", "start": 15.9, "end": 20}', "must be whole numbers"),
+        ('{"query": "q", "document": "a", "start": null, "end": 20}', "nothing in the column"),
     ],
 )
 def test_marked_spans_that_cannot_be_used(tmp_path, rows, message):
@@ -154,17 +156,21 @@ def test_weights_stand_for_what_was_not_drawn():
     np.testing.assert_allclose(recall, [1 / 10, 1 / 10, 5 / 10])
 
 
-def test_what_cannot_be_calibrated():
-    with pytest.raises(EvaluationError, match="either a precision or a recall"):
-        calibrate(labels())
-    with pytest.raises(EvaluationError, match="either a precision or a recall"):
-        calibrate(labels(), precision=0.5, recall=0.5)
-    wrong = Labels(np.array([0.9, 0.8]), np.array([False, False]), np.ones(2))
-    with pytest.raises(EvaluationError, match="No match is labelled as right"):
-        calibrate(wrong, precision=0.5)
-    one = Labels(np.array([0.9, 0.8]), np.array([False, True]), np.ones(2))
-    with pytest.raises(EvaluationError, match="No degree reaches a precision"):
-        calibrate(one, precision=0.9)
+@pytest.mark.parametrize(
+    ("correct", "weights", "target", "message"),
+    [
+        ([True, True], [1, 1], {}, "either a precision or a recall"),
+        ([True, True], [1, 1], {"precision": 0.5, "recall": 0.5}, "either a precision or a recall"),
+        ([False, False], [1, 1], {"precision": 0.5}, "No match is labelled as right"),
+        ([True, False], [0, 0], {"recall": 0.9}, "No match is labelled as right"),
+        ([False, True], [1, 1], {"precision": 0.9}, "No degree reaches a precision"),
+        ([True], [1], {"precision": 0.9}, "fewer than two labels"),
+    ],
+)
+def test_what_cannot_be_calibrated(correct, weights, target, message):
+    degrees = np.array([0.9, 0.8][: len(correct)])
+    with pytest.raises(EvaluationError, match=message):
+        calibrate(Labels(degrees, np.array(correct), np.array(weights, float)), **target)
 
 
 def test_labels_from_marked_spans(place):
@@ -261,21 +267,6 @@ def test_a_sample_with_labels_is_read_as_one_whatever_index_is_set(place, monkey
     assert json.loads(done.stdout)["labels"] == 3
     with pytest.raises(EvaluationError, match="a sample with labels"):
         read_gold(place / "sample.csv")
-
-
-def test_one_label_and_labels_without_weight_are_refused():
-    with pytest.raises(EvaluationError, match="fewer than two labels"):
-        calibrate(Labels(np.array([0.9]), np.array([True]), np.ones(1)), precision=0.9)
-    with pytest.raises(EvaluationError, match="No match is labelled as right"):
-        calibrate(Labels(np.array([0.9, 0.8]), np.array([True, False]), np.zeros(2)), recall=0.9)
-
-
-@pytest.mark.parametrize("row", ['"start": 15.9, "end": 20', '"start": null, "end": 20'])
-def test_offsets_are_whole_numbers(tmp_path, row):
-    file = tmp_path / "gold.jsonl"
-    file.write_text(f'{{"query": "q", "document": "a", {row}}}')
-    with pytest.raises(EvaluationError, match=r"must be whole numbers|nothing in the column"):
-        read_gold(file)
 
 
 def test_a_picture_is_refused_before_the_work(place):

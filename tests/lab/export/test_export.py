@@ -141,13 +141,16 @@ def test_figures_that_are_no_numbers_are_refused():
         check_parity({"all": {"mean": float("nan"), "min": float("nan")}}, "fp32")
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
-def test_an_interrupted_export_leaves_nothing(checkpoint, tmp_path, monkeypatch, error):
+@pytest.mark.parametrize(
+    ("error", "match"),
+    [(KeyboardInterrupt, None), (OSError(28, "No space left on device"), "No space left")],
+)
+def test_an_interrupted_export_leaves_nothing(checkpoint, tmp_path, monkeypatch, error, match):
     def stop(*_):
         raise error
 
     monkeypatch.setattr(module, "write_precision", stop)
-    with pytest.raises(error):
+    with pytest.raises((KeyboardInterrupt, ExportError), match=match):
         export(checkpoint(), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
@@ -203,17 +206,13 @@ def test_int8_in_half_precision_is_near_to_fp32(checkpoint, tmp_path, kind):
     assert ours > min(int8, 0.9999) > 0.97
 
 
-def test_unknown_precision(checkpoint, tmp_path):
-    refused("no precision 'int4': use fp32, fp16, int8", checkpoint(), tmp_path / "o", "int4")
-
-
-def test_more_tokens_than_the_model_has_places_for(checkpoint, tmp_path):
-    refused("at most 130 tokens", checkpoint(), tmp_path / "o", max_tokens=131)
-
-
-def test_a_place_that_cannot_be(checkpoint, tmp_path):
+def test_what_cannot_be_exported_is_refused(checkpoint, tmp_path):
+    base, out = checkpoint(), tmp_path / "o"
+    refused("no precision 'int4': use fp32, fp16, int8", base, out, "int4")
+    refused("at most 130 tokens", base, out, max_tokens=131)
+    refused("no checkpoint folder", tmp_path / "none", out)
     (tmp_path / "file").write_text("")
-    refused("cannot be made", checkpoint(), tmp_path / "file/out")
+    refused("cannot be made", base, tmp_path / "file/out")
 
 
 @pytest.mark.parametrize(
@@ -229,10 +228,6 @@ def test_a_checkpoint_with_a_part_missing(checkpoint, tmp_path, gone, match):
     for name in gone:
         (folder / name).unlink()
     refused(match, folder, tmp_path / "out")
-
-
-def test_no_checkpoint(tmp_path):
-    refused("no checkpoint folder", tmp_path / "none", tmp_path / "out")
 
 
 def test_broken_weights_and_other_weights(checkpoint, tmp_path):

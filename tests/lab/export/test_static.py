@@ -9,7 +9,7 @@ import pytest
 from slice_os.encoders import load_encoder
 from slice_os.encoders.devices import half_precision
 from slice_os.errors import ExportError
-from slice_os.exporters.static import write_static
+from slice_os.exporters.graph import write_static
 
 WORDS = ["cancel", "my", "contract", "don't", "well", "known", "can", "café"]
 VECTORS = np.random.default_rng(0).normal(size=(len(WORDS), 24)).astype(np.float32)

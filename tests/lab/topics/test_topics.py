@@ -229,9 +229,6 @@ def test_what_is_asked_for_cannot_be(more, message, corpus, vectors, tmp_path):
     (tmp_path / "full" / "notes.txt").write_text("mine")
     done = run(corpus, "--encoder", vectors, "-k", 3, "--least", 3, *more, code=1)
     assert message in done.stderr.splitlines()[-1]
-
-
-def test_too_few_topics_are_asked_for(corpus, vectors):
     with pytest.raises(TrainingError, match="1 topics"):
         find(corpus, vectors, k=1)
 

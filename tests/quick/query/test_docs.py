@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import regex
 
-from slice_os.storage.cluster import query
+from slice_os import query
 
 DOCS = Path(__file__).parents[3] / "docs"
 TEXT, ELASTIC = ((DOCS / name).read_text() for name in ("query.md", "query-elasticsearch.md"))

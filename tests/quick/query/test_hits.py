@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from slice_os.errors import QueryError
-from slice_os.storage.cluster.query import read_hits
+from slice_os.query import read_hits
 from slice_os.types import Hit, SpanMatch
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from slice_os.storage.cluster.query import (
+from slice_os.query import (
     hybrid_query,
     mining_query,
     normalization_pipeline,

@@ -1,7 +1,9 @@
-"""Span vectors as a cluster stores them: bytes or floats, possibly fewer dimensions."""
+"""Span vectors as a cluster stores them, and how much wider than a degree it has to search them."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -10,6 +12,8 @@ import numpy.typing as npt
 from slice_os.errors import QueryError
 
 VectorType = Literal["byte", "float"]
+MARGINS: Mapping[VectorType, float] = {"byte": 0.003, "float": 1e-6}
+"""How much lower a stored degree may be because both vectors were rounded."""
 LARGEST = 127
 """The largest component of a byte vector; a cosine does not depend on the scale."""
 
@@ -62,3 +66,21 @@ def query_value(
     if vector_type == "byte":
         return [int(component) for component in value]
     return [float(str(component)) for component in value]  # the shortest that reads back equal
+
+
+def radius(degree: float, tolerance: float, margin: float = 0.0) -> float:
+    """Return the least stored degree of a passage that may hold a span of the given degree.
+
+    A span at the angle t from the query has a stored one within t + arccos(tolerance), as angles
+    obey the triangle inequality. 0.0 means that any passage may.
+
+    Raises:
+        QueryError: degree or margin not in [0, 1], or tolerance not in (0, 1].
+    """
+    if not 0 <= degree <= 1 or not 0 < tolerance <= 1 or not 0 <= margin <= 1:
+        raise QueryError(
+            f"degree {degree} and margin {margin} must be from 0 to 1, tolerance {tolerance} "
+            "above 0 and at most 1."
+        )
+    angle = math.acos(2 * degree - 1) + math.acos(tolerance)
+    return max(0.0, (1 + math.cos(angle)) / 2 - margin) if angle < math.pi else 0.0

@@ -42,10 +42,7 @@ _BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 
 def filter_tokens(metadata: Mapping[str, Any]) -> list[str]:
     """Return the tokens of a document's metadata for the keyword field `filters`, sorted."""
-    found: set[str] = set()
-    for name, member in leaves(metadata):
-        found.update(_tokens(name, member))
-    return sorted(found)
+    return sorted({token for leaf in leaves(metadata) for token in _tokens(*leaf)})
 
 
 def field_name(token: str) -> str:
@@ -70,12 +67,7 @@ def filter_clauses(filters: Sequence[Condition]) -> list[dict[str, Any]]:
     Raises:
         QueryError: an operator that does not exist.
     """
-    return [_worded(one) if isinstance(one, Wording) else _clause(one) for one in filters]
-
-
-def _worded(one: Wording) -> dict[str, Any]:
-    phrase = {"match_phrase": {EXACT: " ".join(exact_words(one.phrase))}}
-    return phrase if one.wanted else {"bool": {"must_not": [phrase]}}
+    return list(map(_clause, filters))
 
 
 def _tokens(name: str, member: object) -> Iterator[str]:
@@ -90,66 +82,72 @@ def _tokens(name: str, member: object) -> Iterator[str]:
         yield _token(name, kind, sortable(number))
 
 
-def _clause(one: Filter) -> dict[str, Any]:
-    some = (one, *one.others)
-    if all(other.operator == "=" for other in some):  # one clause, however many values
-        return _terms(list(dict.fromkeys(chain.from_iterable(map(_equal_tokens, some)))))
-    return _any([_alone(other) for other in some]) if one.others else _alone(one)
+def _clause(condition: Condition) -> dict[str, Any]:
+    if isinstance(condition, Wording):
+        phrase = {"match_phrase": {EXACT: " ".join(exact_words(condition.phrase))}}
+        return phrase if condition.wanted else {"bool": {"must_not": [phrase]}}
+    alternatives = (condition, *condition.others)
+    if all(each.operator == "=" for each in alternatives):  # one clause, however many values
+        return _terms(list(dict.fromkeys(chain.from_iterable(map(_equal_tokens, alternatives)))))
+    return _any([_alone(each) for each in alternatives])
 
 
-def _alone(one: Filter) -> dict[str, Any]:
-    if one.operator == "exists":
-        return {"prefix": {FIELD: _token(one.field, "", "")}}
-    if one.operator == "prefix":
-        kinds = [("t", one.value), ("b", one.value.lower())]
-        tokens = [_token(one.field, kind, _beginning(value)) for kind, value in kinds]
+def _alone(filter_: Filter) -> dict[str, Any]:
+    """Return the clause of a filter, whatever its alternatives."""
+    if filter_.operator == "exists":
+        return {"prefix": {FIELD: _token(filter_.field, "", "")}}
+    if filter_.operator == "prefix":
+        kinds = [("t", filter_.value), ("b", filter_.value.lower())]
+        tokens = [_token(filter_.field, kind, _beginning(value)) for kind, value in kinds]
         return _any([{"prefix": {FIELD: token}} for token in tokens])
-    if one.operator == "=":
-        return _terms(_equal_tokens(one))
-    if one.operator == "!=":
-        return {"bool": {"must_not": [_terms(_equal_tokens(one))]}}
-    if one.operator in _BOUNDS:
-        return _range(one)
-    raise QueryError(f"There is no operator {one.operator!r}: choose one of {' '.join(OPERATORS)}.")
+    if filter_.operator == "=":
+        return _terms(_equal_tokens(filter_))
+    if filter_.operator == "!=":
+        return {"bool": {"must_not": [_terms(_equal_tokens(filter_))]}}
+    if filter_.operator in _BOUNDS:
+        return _range(filter_)
+    raise QueryError(
+        f"There is no operator {filter_.operator!r}: choose one of {' '.join(OPERATORS)}."
+    )
 
 
-def _equal_tokens(one: Filter) -> list[str]:
-    tokens = [_token(one.field, "t", _short(one.value))]
-    if one.value.lower() in ("true", "false"):
-        tokens.append(_token(one.field, "b", one.value.lower()))
-    if _NUMBER.fullmatch(one.value) and not is_long(one.value):
-        tokens.append(_token(one.field, "n", sortable(float(one.value))))
+def _equal_tokens(filter_: Filter) -> list[str]:
+    field, value = filter_.field, filter_.value
+    tokens = [_token(field, "t", _short(value))]
+    if value.lower() in ("true", "false"):
+        tokens.append(_token(field, "b", value.lower()))
+    if _NUMBER.fullmatch(value) and not is_long(value):
+        tokens.append(_token(field, "n", sortable(float(value))))
     return tokens
 
 
-def _range(one: Filter) -> dict[str, Any]:
-    if _NUMBER.fullmatch(one.value):
-        bound = sortable(float(one.value))
-        return _any([_between(one, kind, bound) for kind in "nr"])
-    holds = OPERATORS[one.operator]
-    bools = [
-        _token(one.field, "b", text) for text in ("false", "true") if holds(text, one.value.lower())
-    ]
-    texts = _between(one, "t", _short(one.value))
+def _range(filter_: Filter) -> dict[str, Any]:
+    field, value = filter_.field, filter_.value
+    if _NUMBER.fullmatch(value):
+        bound = sortable(float(value))
+        return _any([_between(filter_, kind, bound) for kind in "nr"])
+    holds = OPERATORS[filter_.operator]
+    bools = [_token(field, "b", text) for text in ("false", "true") if holds(text, value.lower())]
+    texts = _between(filter_, "t", _short(value))
     return _any([texts, _terms(bools)]) if bools else texts
 
 
-def _between(one: Filter, kind: str, bound: str) -> dict[str, Any]:
+def _between(filter_: Filter, kind: str, bound: str) -> dict[str, Any]:
     """Return the range from or to a bound that never leaves the tokens of its name and class."""
-    here = {_BOUNDS[one.operator]: _token(one.field, kind, bound)}
-    if one.operator in (">", ">="):
-        return {"range": {FIELD: {**here, "lt": _token(one.field, chr(ord(kind) + 1), "")}}}
-    return {"range": {FIELD: {"gte": _token(one.field, kind, ""), **here}}}
+    here = {_BOUNDS[filter_.operator]: _token(filter_.field, kind, bound)}
+    if filter_.operator in (">", ">="):
+        return {"range": {FIELD: {**here, "lt": _token(filter_.field, chr(ord(kind) + 1), "")}}}
+    return {"range": {FIELD: {"gte": _token(filter_.field, kind, ""), **here}}}
 
 
-def _terms(tokens: Sequence[str]) -> dict[str, Any]:
-    if len(tokens) == 1:
-        return {"term": {FIELD: tokens[0]}}
-    return {"terms": {FIELD: list(tokens)}}
+def _terms(tokens: list[str]) -> dict[str, Any]:
+    return {"term": {FIELD: tokens[0]}} if len(tokens) == 1 else {"terms": {FIELD: tokens}}
 
 
-def _any(clauses: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    return {"bool": {"should": list(clauses), "minimum_should_match": 1}}
+def _any(clauses: list[dict[str, Any]]) -> dict[str, Any]:
+    if len(clauses) == 1:
+        return clauses[0]
+    return {"bool": {"should": clauses, "minimum_should_match": 1}}
 
 
 def _token(name: str, kind: str, value: str) -> str:
@@ -158,7 +156,7 @@ def _token(name: str, kind: str, value: str) -> str:
 
 
 def _beginning(text: str) -> str:
-    """Return as much of a text as tokens hold of it."""
+    """Return as much of a text as tokens hold of it, without half a character."""
     return text.encode("utf-8", "surrogatepass")[:LONGEST].decode("utf-8", "ignore")
 
 
@@ -171,9 +169,7 @@ def _short(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     if len(data) <= LONGEST:
         return text
-    # A character that is cut in two is dropped.
-    begin = data[:LONGEST].decode("utf-8", "ignore")
-    return f"{begin}{_LAST}{hashlib.blake2b(data, digest_size=16).hexdigest()}"
+    return f"{_beginning(text)}{_LAST}{hashlib.blake2b(data, digest_size=16).hexdigest()}"
 
 
 def sortable(number: float) -> str:
