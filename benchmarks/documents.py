@@ -16,6 +16,7 @@ import time
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from slice_os import read
@@ -33,12 +34,12 @@ def words_of(text: str) -> Counter[str]:
     return Counter(re.findall(r"[^\W_]+", plain))
 
 
-def said_by(documents: list[Document]) -> Iterator[str]:
+def texts_of(documents: list[Document]) -> Iterator[str]:
     """Yield the texts of a file's documents, and what its rows have beside them."""
-    for number, one in enumerate(documents):
-        yield one.text
-        for name, value in one.metadata.items():
-            if one.id != one.source and name not in _ABOUT:
+    for number, document in enumerate(documents):
+        yield document.text
+        for name, value in document.metadata.items():
+            if document.id != document.source and name not in _ABOUT:
                 yield f"{name} {value}" if number == 0 else str(value)
 
 
@@ -47,10 +48,9 @@ def measure(path: Path) -> tuple[Counter[str], list[Reject], float]:
     rejects: list[Reject] = []
     began = time.perf_counter()
     documents = list(read(path, on_reject=rejects.append))
-    if not documents and any("--text-field" in one.reason for one in rejects):
+    if not documents and any("--text-field" in reject.reason for reject in rejects):
         documents = list(read(path, text_fields="*"))
-    seconds = time.perf_counter() - began
-    return words_of("\n".join(said_by(documents))), rejects, seconds
+    return words_of("\n".join(texts_of(documents))), rejects, time.perf_counter() - began
 
 
 def main() -> None:
@@ -58,33 +58,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--files", action="store_true", help="a line for each file, too")
-    asked = parser.parse_args()
-    read_words: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0, 0])
+    arguments = parser.parse_args()
+    totals: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0, 0])
     rejected: list[Reject] = []
-    for path in sorted(asked.folder.rglob("*")):
+    for path in sorted(arguments.folder.rglob("*")):
         if path.name.endswith(_REFERENCE) or not path.is_file() or format_of(path.name) is None:
             continue
-        found, rejects, seconds = measure(path)
+        words, rejects, seconds = measure(path)
         rejected += rejects
-        reference = path.with_name(path.name + _REFERENCE)
-        wanted = words_of(reference.read_text(encoding="utf-8")) if reference.exists() else None
-        has, wants = sum((found & (wanted or found)).values()), sum((wanted or Counter()).values())
-        if asked.files:
-            share = f"{has / wants:.3f}" if wants else "-"
-            print(f"{path.relative_to(asked.folder)}\t{share}\t{wants}\t{seconds:.2f} s")
+        reference: Counter[str] = Counter()
+        with suppress(FileNotFoundError):
+            reference = words_of(path.with_name(path.name + _REFERENCE).read_text("utf-8"))
+        hits, size = sum((words & reference).values()), sum(reference.values())
+        if arguments.files:
+            share = f"{hits / size:.3f}" if size else "-"
+            print(f"{path.relative_to(arguments.folder)}\t{share}\t{size}\t{seconds:.2f} s")
         for kind in (path.suffix.lower(), "all"):
-            total = read_words[kind]
-            total[0] += 1
-            total[1] += has if wanted is not None else 0
-            total[2] += wants
-            total[3] += seconds
+            added = (1, hits, size, seconds)
+            totals[kind] = [a + b for a, b in zip(totals[kind], added, strict=True)]
     print("| format | files | words of the references | read | seconds |")
     print("|---|---:|---:|---:|---:|")
-    for kind, (files, hits, words, seconds) in read_words.items():
-        share = f"{hits / words:.3f}" if words else "-"
-        print(f"| {kind} | {files:.0f} | {words:,.0f} | {share} | {seconds:.1f} |")
-    for one in rejected:
-        print(f"- {Path(one.place).relative_to(asked.folder)}: {one.reason}")
+    for kind, (files, *counts) in totals.items():
+        share = f"{counts[0] / counts[1]:.3f}" if counts[1] else "-"
+        print(f"| {kind} | {files:.0f} | {counts[1]:,.0f} | {share} | {counts[2]:.1f} |")
+    for reject in rejected:
+        print(f"- {Path(reject.place).relative_to(arguments.folder)}: {reject.reason}")
 
 
 if __name__ == "__main__":

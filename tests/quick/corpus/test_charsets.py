@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slice_os.corpus import read
-from slice_os.corpus.encodings import BROKEN, check_encoding, decode, open_as, open_text
+from slice_os.corpus.encodings import check_encoding, decode, open_as, open_text
 from slice_os.errors import CorpusError
 
 GERMAN = "Größe und Übermut: Ärger über die schöne Straße in München.\n"
@@ -58,17 +58,6 @@ def test_declared_encodings_are_believed() -> None:
 def test_binary_is_refused(data: bytes) -> None:
     with pytest.raises(CorpusError, match="looks binary"):
         decode(data)
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16"])
-def test_streams_are_decoded_line_by_line(encoding: str) -> None:
-    lines = open_text(io.BytesIO((GERMAN * 500).encode(encoding)), newline=None)
-    assert list(lines) == [GERMAN] * 500
-
-
-def test_streams_mark_broken_bytes() -> None:
-    data = GERMAN.encode() + b"a\xffb\n" + GERMAN.encode()
-    assert list(open_text(io.BytesIO(data), newline=None))[1] == f"a{BROKEN}b\n"
 
 
 def test_a_repaired_file_is_kept_counted_and_logged(

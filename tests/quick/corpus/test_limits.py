@@ -90,6 +90,8 @@ def files() -> Iterator[tuple[str, bytes, str]]:
     span = b'<w:tbl><w:tr><w:tc><w:tcPr><w:gridSpan w:val="2000000000"/></w:tcPr></w:tc></w:tr>'
     yield "span.docx", word(span + b"</w:tbl>"), "512 MB"
     yield "far.xlsx", workbook(b'<row r="1"><c r="A1"><v>1</v></c></row>%s' % FAR), "512 MB"
+    beyond = FAR.replace(b"1048576", b"2000000000")
+    yield "row.xlsx", workbook(b'<row r="1"><c r="A1"><v>1</v></c></row>%s' % beyond), "512 MB"
     yield "stream.pdf", pdf(b"0 " * 200 * MB), "512 MB"
     yield "word.txt", b"a" * 50 * MB, "holds more than 32 MB"
     yield "lines.txt", b"a\n" * 15 * MB, "1,000,000 lines"

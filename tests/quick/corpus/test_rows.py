@@ -377,6 +377,8 @@ def test_titles_above_the_header_of_a_table(tmp_path: Path) -> None:
     documents, rejects = read_rows(tmp_path, "a.csv", table)
     assert rejects == []
     assert documents == [Document("a.csv#1", "one", "", {"table": "Complaints of May", "n": "5"})]
+    no_text = "Complaints of the month of May,,\n\nkey,n,m\n1,2,5\n"
+    assert "--text-field" in read_rows(tmp_path, "b.csv", no_text)[1][0][1]  # the title is no text
     book = Workbook()
     for row in (["Complaints"], [], ["id", "text"], [1, "one"]):
         book.active.append(row)
