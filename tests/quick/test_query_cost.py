@@ -98,4 +98,4 @@ def test_a_query_enters_few_files_and_functions(index):
         threading.setprofile(None)
     files = {file for file, *_ in entered}
     assert len(files) <= 33, sorted(files)
-    assert len(entered) <= 185, sorted(entered)
+    assert len(entered) <= 180, sorted(entered)
