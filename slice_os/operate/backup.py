@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
-from slice_os.storage import backend_for
+from slice_os.errors import LocationError
+from slice_os.storage import backend_for, module_for
 from slice_os.storage.contract import IndexStatus
 
 OnProgress = Callable[[float], object]
@@ -41,7 +44,8 @@ def backup(
         IndexLockedError: another backup to the same place is under way.
     """
     source, target = _expanded(location), _expanded(to)
-    return backend_for(source).backup(source, target, link=link, on_progress=on_progress)
+    _module(source).backup(Path(source), Path(target), link, on_progress)
+    return _status(target)
 
 
 def restore(
@@ -66,8 +70,27 @@ def restore(
         IndexLockedError: somebody is writing to the index.
     """
     source, target = _expanded(backup), _expanded(location)
-    kind = backend_for(source if "://" in source else target)
-    return kind.restore(source, target, overwrite=overwrite, on_progress=on_progress)
+    module = _module(source if "://" in source else target)
+    module.restore(Path(source), Path(target), overwrite, on_progress)
+    return _status(target)
+
+
+def _module(location: str) -> Any:
+    module = module_for(location, "backup")
+    if module is None:
+        raise LocationError(
+            f"{location} is in a cluster, which backs its indexes up itself: use its snapshot API, "
+            "as docs/operations.md shows under Backup."
+        )
+    return module
+
+
+def _status(location: str) -> IndexStatus:
+    index = backend_for(location).open(location)
+    if index is None:
+        raise LocationError(f"The index {location} was removed meanwhile: run this again.")
+    with closing(index):
+        return index.status()
 
 
 def _expanded(location: str | Path) -> str:

@@ -21,8 +21,8 @@ BACKENDS = {
 }
 """URL scheme -> module and class, loaded when used; a location without a scheme is a folder.
 
-In its package stand `doctor`, with the functions `diagnose` and `check`, and, where an index takes
-requests of other programs, `search_request`.
+In its package are `doctor`, with the functions `diagnose` and `check`, `backup` where slice-os
+copies indexes itself, and `search_request` where an index takes requests of other programs.
 """
 
 

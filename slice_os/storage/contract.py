@@ -12,7 +12,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from slice_os.errors import LocationError
 from slice_os.run_stats import Effort
 from slice_os.spans import PackedPassage
 from slice_os.storage.records import (
@@ -240,8 +239,8 @@ class Generations(ABC):
         """Keep writers of this generation off; all that was acknowledged is there then.
 
         In a folder one that is under way ends first, or, with `wait` false, is an
-        `IndexLockedError`; in a cluster it waits, and ends with a `MovedError` if another
-        generation is live afterwards. A generation that is no longer live takes nothing more.
+        `IndexLockedError`; in a cluster it ends with a `MovedError`, and is run again. A generation
+        that is no longer live takes nothing more.
         """
 
     @abstractmethod
@@ -296,20 +295,3 @@ class Backend(Reader, Generations):
             IndexLockedError: another process is writing to it.
             MovedError: another generation is live now.
         """
-
-    @classmethod
-    def backup(
-        cls, location: str, target: str, *, link: bool, on_progress: Callable[[float], object]
-    ) -> IndexStatus:
-        """Copy the live generation to a new location; see `slice_os.backup`."""
-        raise LocationError(
-            f"{location} is in a cluster, which backs its indexes up itself: use its snapshot API, "
-            "as docs/operations.md shows under Backup."
-        )
-
-    @classmethod
-    def restore(
-        cls, backup: str, location: str, *, overwrite: bool, on_progress: Callable[[float], object]
-    ) -> IndexStatus:
-        """Make an index of a backup; see `slice_os.restore`."""
-        return cls.backup(location, backup, link=False, on_progress=on_progress)

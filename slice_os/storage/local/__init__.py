@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,7 @@ from filelock import FileLock, Timeout
 
 from slice_os.errors import LocationError
 from slice_os.files import write_whole
-from slice_os.storage.contract import BEGUN, Backend, IndexMeta, IndexStatus
-from slice_os.storage.local import backup as backups
+from slice_os.storage.contract import BEGUN, Backend, IndexMeta
 from slice_os.storage.local.database import DATABASE, create, make_folder, mapped_errors
 from slice_os.storage.local.generations import (
     BUILD,
@@ -81,25 +79,6 @@ class LocalBackend(LocalGenerations, Backend):
             write_whole(folder / BUILD, json.dumps(BEGUN))
             create(folder, meta)
         return LocalBackend(self._root, number)
-
-    @classmethod
-    def backup(
-        cls, location: str, target: str, *, link: bool, on_progress: Callable[[float], object]
-    ) -> IndexStatus:
-        backups.backup(Path(location), Path(target), link, on_progress)
-        return _status(target)
-
-    @classmethod
-    def restore(
-        cls, backup: str, location: str, *, overwrite: bool, on_progress: Callable[[float], object]
-    ) -> IndexStatus:
-        backups.restore(Path(backup), Path(location), overwrite, on_progress)
-        return _status(location)
-
-
-def _status(location: str) -> IndexStatus:
-    with closing(LocalBackend(Path(location))) as backend:
-        return backend.status()
 
 
 def _check_no_cluster(location: str, options: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
 
 import numpy as np
@@ -31,41 +31,6 @@ def candidates(
 ) -> list[list[Candidate]]:
     """Return the ranks that each query asks for, best first; `pool` scans the segments."""
     places = Places(segments)
-    known = database.remembered()
-    rankings: list[list[Rank] | None] = [known.get(_ranking_key(query)) for query in queries]
-    missing = [n for n, ranking in enumerate(rankings) if ranking is None]
-    ranked = _rank_all(database, segments, pool, places, [queries[n] for n in missing])
-    for n, ranking in zip(missing, ranked, strict=True):
-        rankings[n] = ranking
-        if queries[n].reach > queries[n].ranks.stop:  # more of it is asked for in a moment
-            known[_ranking_key(queries[n])] = ranking
-    candidates = []
-    for query, whole in zip(queries, rankings, strict=True):
-        part = (whole or [])[query.ranks.start : query.ranks.stop]
-        passages = fetch(database, segments, places.refs([place for place, *_ in part]))
-        candidates.append(
-            [
-                Candidate(score, stored, None if np.isnan(bm25) else bm25)
-                for (_, score, bm25), stored in zip(part, passages, strict=True)
-            ]
-        )
-    return candidates
-
-
-def _ranking_key(query: SearchQuery) -> Hashable:
-    return (
-        query.text, query.vector.tobytes(), query.lengths, query.mode, query.fusion, query.weight,
-        tuple(query.filters), query.depth, query.reach,
-    )  # fmt: skip
-
-
-def _rank_all(
-    database: Database,
-    segments: Segments,
-    pool: Executor,
-    places: Places,
-    queries: Sequence[SearchQuery],
-) -> list[list[Rank]]:
     scans: list[Future[Float32]] = []
     rows: dict[int, int] = {}
     if dense := [n for n, query in enumerate(queries) if query.mode != "lexical"]:
@@ -83,7 +48,7 @@ def _rank_all(
     ]
     cosines = [scan.result() for scan in scans]
     left_out: dict[tuple[Condition, ...], Bools] = {}
-    rankings = []
+    found = []
     for n, (query, scores) in enumerate(zip(queries, lexical, strict=True)):
         degrees = np.empty(0)
         if n in rows and cosines:
@@ -92,14 +57,21 @@ def _rank_all(
                 left_out[filters] = unseen(database, places, filters)
             degrees = degree(np.concatenate([part[rows[n]] for part in cosines])).astype(float)
             degrees[left_out[filters]] = np.nan
-        rankings.append(_ranked(postings, query, scores, degrees))
-    return rankings
+        ranked = _ranked(postings, query, scores, degrees)[query.ranks.start :]
+        passages = fetch(database, segments, places.refs([place for place, *_ in ranked]))
+        found.append(
+            [
+                Candidate(score, stored, None if np.isnan(bm25) else bm25)
+                for (_, score, bm25), stored in zip(ranked, passages, strict=True)
+            ]
+        )
+    return found
 
 
 def _ranked(
     postings: Postings, query: SearchQuery, lexical: tuple[Int64, Float64] | None, degrees: Float64
 ) -> list[Rank]:
-    """Return the places that a query finds, best first, as far as it may be asked for."""
+    """Return the best places for a query, as far as its ranks go."""
     depth = max(query.depth, query.ranks.stop)
     rows, values = lexical or (np.empty(0, np.int64), np.empty(0))
     matching = postings.places(rows[:depth])
@@ -122,8 +94,7 @@ def _ranked(
             words = dict(zip(matching.tolist(), bm25s, strict=True))
             fused = fusion.fuse(dense, words, weight)
             scores = np.array([fused[place] for place in places.tolist()], float)
-    needed = depth if query.reach > query.ranks.stop else query.ranks.stop
-    best = np.lexsort((places, -scores))[:needed]
+    best = np.lexsort((places, -scores))[: query.ranks.stop]
     return list(zip(places[best].tolist(), scores[best].tolist(), bm25[best].tolist(), strict=True))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 import slice_os
 from slice_os.errors import QueryError
-from slice_os.storage.local import LocalBackend
+from slice_os.storage.local import LocalBackend, candidates
 from slice_os.text.filters import parse_filters
 from support.local import SENTENCES, put
 
@@ -99,3 +100,29 @@ def test_documents_that_change_are_found_by_what_they_are_now(tmp_path):
             index.search("text", filters=["tags=y"])
         assert index.search("text", filters=["year=2021"]) == []
     assert slice_os.check(place).healthy
+
+
+def test_reindexing_opens_few_databases(tmp_path):
+    place, counting, opened = tmp_path / "i.slice", [], []
+    slice_os.index([slice_os.Document("a", "Some text."), slice_os.Document("b", "More.")], place)
+    # Audit hooks stay until the process ends.
+    sys.addaudithook(lambda event, _: counting and event == "sqlite3.connect" and opened.append(1))
+    counting.append(True)
+    assert slice_os.reindex(place).live
+    counting.clear()
+    assert 0 < len(opened) <= 8
+
+
+@pytest.mark.parametrize("asked", [{"group": True}, {"min_degree": 0.1}])
+def test_a_search_through_many_ranks_scans_once(tmp_path, monkeypatch, asked):
+    documents = [slice_os.Document(f"d{n}", f"The ship {n} sank.") for n in range(300)]
+    with slice_os.open(tmp_path / "i.slice") as index:
+        index.add(documents)
+        scans, scan = [], candidates.best_cosines
+        monkeypatch.setattr(
+            candidates, "best_cosines", lambda *given: scans.append(1) or scan(*given)
+        )
+        plain = index.search("the ship", size=200, rescore=0)
+        found = index.search("the ship", size=200, rescore=0, **asked)
+        assert [hit.document for hit in found] == [hit.document for hit in plain]
+        assert len(scans) == 2

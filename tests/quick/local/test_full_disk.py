@@ -21,11 +21,12 @@ def run(*arguments):
 
 
 @pytest.fixture
-def disk(tmp_path):
-    """A disk of 6 MB."""
+def disk(tmp_path, request):
+    """A disk of 6 MB, or of another size."""
     place = tmp_path / "disk"
     place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", place]
+    size = getattr(request, "param", "size=6m")
+    command = ["mount", "-t", "tmpfs", "-o", size, "tmpfs", place]
     if subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("needs the right to mount")
     yield place
@@ -115,3 +116,22 @@ def test_a_backup_and_a_restore_of_more_than_fits_leave_what_was_there(disk, tmp
     assert not (disk / "b.slice" / "index.sqlite.new").exists()
     found = slice_os.check(disk / "b.slice")
     assert (found.healthy, len(found.findings)) == (True, 1)
+
+
+@pytest.mark.parametrize("disk", ["size=60m,nr_inodes=24"], indirect=True)
+def test_a_disk_without_inodes_is_named_as_such(disk, tmp_path):
+    place = disk / "a.slice"
+    assert run("index", corpus(tmp_path / "few", 2), "--index", place)[0] == 0
+    for number in range(24):
+        try:
+            (disk / f"{number}").touch()
+        except OSError:
+            break
+    code, said = run("index", corpus(tmp_path / "more", 9), "--index", place)
+    assert (code, said.count("Error"), "no inode left" in said) == (1, 1, True), said
+    code, said = run("search", "the ship sank", "--index", place)
+    assert (code, "the ship sank" in said.replace("«", "").lower()) == (0, True), said
+    for file in disk.glob("[0-9]*"):
+        file.unlink()
+    assert run("index", tmp_path / "more", "--index", place)[0] == 0
+    assert slice_os.doctor(place, deep=True).healthy
