@@ -46,6 +46,7 @@ LOOKED_THROUGH = 100
 PATIENCE = 100
 """Passages in a row below the degree that is asked for after which no more are looked through: each
 takes a few encoder runs. On the examples 2 of 1,856 hits lie further down."""
+_NO_VECTOR: Float32 = np.zeros(0, np.float32)
 SHOWN_SPANS = 3
 """Spans a hit shows: the best that share no word."""
 
@@ -80,10 +81,9 @@ def search_passages(
     words alone (`spans.selection`): `rescore` spans a hit, the best by the phrase head, are
     encoded; with ``rescore=0`` the phrase head stands for it. A `judge` then compares each span
     that is shown with the query word by word, and has the last word (`slice_os.encoders.judges`).
-    BM25 needs no encoder: the hits of the mode lexical have no spans and the degree 0 where the
-    encoder knows no word of the query, and with ``rescore=0`` unless a degree is asked for.
-    `all_lengths` compares spans of every length instead of about 0.75 to 1.4 times the query's
-    words.
+    BM25 needs no encoder: with ``rescore=0``, unless a degree is asked for (`min_degree`, `sort`),
+    the hits of the mode lexical have no spans and the degree 0; and of a query of which the encoder
+    knows no word, only its very words are shown.
 
     With `min_degree` only hits of at least that degree are returned and counted, in whatever mode:
     the search goes on through the ranks until it has `size` of them after the first `offset`, has
@@ -146,7 +146,7 @@ def _search_queries(
     """Return what a backend is asked for; all queries are encoded in one run.
 
     BM25 alone needs no encoder, nor that it knows a word of the query. Then there are no lengths of
-    spans to compare: no span can be shown for what is unknown, which is like every other to it.
+    spans to compare, as all that is unknown is alike to it: only the very words can be shown.
     """
     for query in queries:
         _not_empty(query.text)
@@ -154,14 +154,15 @@ def _search_queries(
     if options.mode != "lexical":
         for query, is_known in zip(queries, known, strict=True):
             _check_known(query.text, is_known)
-    texts = [query.text for query, is_known in zip(queries, known, strict=True) if is_known]
-    encoded = encode_with_words(encoder, texts) if encoder and texts else iter(())
+    texts = [query.text for query in queries]
+    encoded: Iterator[tuple[Float32, QueryWords | None]] = iter([(_NO_VECTOR, None)] * len(texts))
+    if encoder:
+        encoded = _encode_with_words(encoder, texts)
     onward = options.min_degree > 0 or options.group
     search_queries = []
-    for query, is_known in zip(queries, known, strict=True):
-        vector, words, lengths = np.zeros(0, np.float32), None, range(1, 1)
+    for query, is_known, (vector, words) in zip(queries, known, encoded, strict=True):
+        lengths = range(1, 1)
         if is_known:
-            vector, words = next(encoded)
             lengths = query_lengths(query.text, backend.meta.max_words, options.all_lengths)
         search_queries.append(
             SearchQuery(
@@ -183,19 +184,18 @@ def _search_queries(
 
 def _prepared(encoder: Encoder | None, queries: Sequence[SearchQuery]) -> list[EncodedQuery | None]:
     """Return what spans are compared with for each query; None where no span is to be shown."""
-    known = [query for query in queries if query.lengths]
-    if encoder is None or not known:
+    if encoder is None or not queries:
         return [None] * len(queries)
-    vectors = np.stack([query.vector for query in known])
-    prepared = prepare_queries(
-        [query.text for query in known],
-        vectors,
-        [query.lengths for query in known],
-        encoder.head.project(vectors) if encoder.head else None,
-        encoder.pieces,
-    )
-    by_query = dict(zip(known, prepared, strict=True))
-    return [by_query.get(query) for query in queries]
+    vectors = np.stack([query.vector for query in queries])
+    return [
+        *prepare_queries(
+            [query.text for query in queries],
+            vectors,
+            [query.lengths for query in queries],
+            encoder.head.project(vectors) if encoder.head else None,
+            encoder.pieces,
+        )
+    ]
 
 
 def _marked(
@@ -338,13 +338,21 @@ def encode_with_words(
     Raises:
         QueryError: one is empty or holds no word.
     """
-    for text in texts:
+    for text, (vector, words) in zip(texts, _encode_with_words(encoder, texts), strict=True):
         _not_empty(text)
-    for text, words in zip(texts, encoder.encode_words(texts), strict=True):
+        _check_known(text, words is not None)
+        assert words is not None
+        yield vector, words
+
+
+def _encode_with_words(
+    encoder: Encoder, texts: Sequence[str]
+) -> Iterator[tuple[Float32, QueryWords | None]]:
+    """Yield the same; of a text of which the encoder knows no word, zeros and None."""
+    for words in encoder.encode_words(texts):
         whole = words.vectors.sum(axis=0)
         norm = np.linalg.norm(whole)
-        _check_known(text, bool(norm > 0))
-        yield whole / norm, query_words(words.vectors)
+        yield (whole / norm, query_words(words.vectors)) if norm > 0 else (whole, None)
 
 
 def encode_queries(encoder: Encoder, queries: Sequence[str]) -> Float32:
