@@ -14,7 +14,7 @@ OPENED = Path("/proc/self/fd")
 
 
 @pytest.mark.skipif(not OPENED.exists(), reason="only Linux lists the open files")
-def test_files_of_former_generations_are_closed_when_their_last_search_ends(tmp_path):
+def test_files_of_former_generations_are_closed_after_their_last_search(tmp_path):
     place = tmp_path / "i.slice"
     texts = {"a": "The customer wants to cancel.", "b": "The ship sank in the night."}
     slice_os.index([slice_os.Document(*one) for one in texts.items()], place)
