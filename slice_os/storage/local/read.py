@@ -107,8 +107,8 @@ class LocalReader(Reader):
         recorded, known = recorded_segments(database), self._segments
         try:
             mapped = {
-                n: known.get(n) or Segment.open(segment_file(self._folder, n), one)
-                for n, one in recorded.items()
+                n: known.get(n) or Segment.open(segment_file(self._folder, n), row)
+                for n, row in recorded.items()
             }
         except FileNotFoundError:
             raise  # replaced by a merge: the caller looks again
@@ -167,7 +167,7 @@ class LocalReader(Reader):
             last = rows[-1][0]
 
     def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
-        found = {}
+        documents_stored = {}
         with self._snapshot() as database:
             for document in documents:
                 row = database.execute(
@@ -176,8 +176,8 @@ class LocalReader(Reader):
                 if row is not None:
                     query = "SELECT hash FROM passages WHERE document = ?"
                     hashes = Counter(h for (h,) in database.execute(query, row[:1]))
-                    found[document] = StoredDocument(row[1], hashes)
-        return found
+                    documents_stored[document] = StoredDocument(row[1], hashes)
+        return documents_stored
 
     def matching(self, filters: Sequence[Filter]) -> list[str]:
         with self._snapshot() as database:
@@ -267,9 +267,9 @@ class LocalReader(Reader):
             pool = _pool()
             stack.callback(pool.shutdown, cancel_futures=True)
             stack.callback(left.set)
-            found = pool.map(reached, segments.values())
+            results = pool.map(reached, segments.values())
             done, words = 0, sum(len(segment.starts) for segment in segments.values())
-            for (number, segment), passages in zip(segments.items(), found, strict=True):
+            for (number, segment), passages in zip(segments.items(), results, strict=True):
                 for ordinal, phrases in passages:
                     if not left_out[places.of([(number, ordinal)])]:
                         (stored,) = fetch(database, segments, [(number, ordinal)])
