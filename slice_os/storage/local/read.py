@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from threading import Event, Lock
 from typing import TypeVar
-from weakref import WeakSet, finalize
+from weakref import WeakValueDictionary, finalize
 
 from slice_os.errors import LocationError
 from slice_os.spans import PassageBlock, scan_passages
@@ -68,7 +68,7 @@ class LocalReader(Reader):
         self._segments: dict[int, Segment] = {}
         # A former generation ends with the last search of it: it has no other end.
         finalize(self, _close_all, self._idle).atexit = False
-        _readers.add(self)
+        _readers[id(self)] = self
 
     def close_idle(self) -> None:
         """Close the databases that nobody is using."""
@@ -97,11 +97,11 @@ class LocalReader(Reader):
                     with suppress(sqlite3.Error):
                         database.execute("COMMIT")
         finally:
-            if process == os.getpid() and not self._closed:
-                with self._lock:
+            with self._lock:
+                if process == os.getpid() and not self._closed:
                     self._idle.append(database)
-            else:
-                database.close()
+                else:
+                    database.close()
 
     def _map_segments(self, database: sqlite3.Connection) -> dict[int, Segment]:
         recorded, known = recorded_segments(database), self._segments
@@ -291,9 +291,10 @@ class LocalReader(Reader):
         raise segment_missing(self._folder)
 
     def close(self) -> None:
-        self._closed = True
-        self._segments = {}
-        self.close_idle()
+        with self._lock:
+            self._closed = True
+            self._segments = {}
+            _close_all(self._idle)
 
 
 def _close_all(databases: list[Database]) -> None:
@@ -301,13 +302,14 @@ def _close_all(databases: list[Database]) -> None:
         databases.pop().close()
 
 
-_readers: WeakSet[LocalReader] = WeakSet()
+_readers: WeakValueDictionary[int, LocalReader] = WeakValueDictionary()
 
 
 def _before_fork() -> None:
     """Close what a forked process must not share with its parent; both open it again on use."""
-    for reader in list(_readers):
-        reader.close_idle()
+    for reference in _readers.valuerefs():
+        if (reader := reference()) is not None:
+            reader.close_idle()
 
 
 if hasattr(os, "register_at_fork"):
