@@ -47,9 +47,9 @@ class Throttle:
 
 
 class Effort:
-    """What work on an index has taken so far; threads may count at once.
+    """What work on an index has taken so far, by name; threads may count at once.
 
-    Attributes:
+    Amounts:
         spans: Span vectors handed over to a cluster.
         retries: Requests, and parts of requests, that were sent again.
         encoding_seconds: Spent waiting for words and their vectors: reading and encoding.
@@ -58,27 +58,27 @@ class Effort:
         waiting_seconds: Held back: by a `Throttle`, or before a retry, in each thread.
     """
 
-    NAMES = (
-        "spans", "retries", "encoding_seconds", "writing_seconds", "sending_seconds",
-        "waiting_seconds",
-    )  # fmt: skip
-
     def __init__(self) -> None:
-        self.spans = self.retries = 0
-        self.encoding_seconds = self.writing_seconds = 0.0
-        self.sending_seconds = self.waiting_seconds = 0.0
         self._lock = Lock()
+        self._amounts: dict[str, float] = {
+            "spans": 0,
+            "retries": 0,
+            "encoding_seconds": 0.0,
+            "writing_seconds": 0.0,
+            "sending_seconds": 0.0,
+            "waiting_seconds": 0.0,
+        }
 
     def add(self, **amounts: float) -> None:
-        """Add amounts to attributes."""
+        """Add amounts by name."""
         with self._lock:
             for name, amount in amounts.items():
-                setattr(self, name, getattr(self, name) + amount)
+                self._amounts[name] += amount
 
     def so_far(self) -> dict[str, float]:
-        """Return all attributes by name."""
+        """Return all amounts by name."""
         with self._lock:
-            return {name: getattr(self, name) for name in self.NAMES}
+            return dict(self._amounts)
 
     def since(self, before: dict[str, float], report: object) -> None:
         """Set the attributes of a report to what has been added since a `so_far`."""
@@ -87,7 +87,7 @@ class Effort:
 
     @contextmanager
     def spent(self, name: str) -> Iterator[None]:
-        """Add the time that a block takes to an attribute."""
+        """Add the time that a block takes to an amount."""
         began = time.monotonic()
         try:
             yield
@@ -95,7 +95,7 @@ class Effort:
             self.add(**{name: time.monotonic() - began})
 
     def timed(self, items: Iterable[T], name: str) -> Iterator[T]:
-        """Yield `items`; the time in which they come about is added to an attribute."""
+        """Yield `items`; the time in which they come about is added to an amount."""
         source = ((item,) for item in items)
         while True:
             with self.spent(name):

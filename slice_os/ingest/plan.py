@@ -130,24 +130,21 @@ def _look_up(
     documents: Iterable[Document], backend: Backend
 ) -> Iterator[tuple[Document, str, StoredDocument | None]]:
     """Pair each document with why it cannot be indexed, or with what is stored of it."""
-    failed: list[Exception] = []
-    for batch in _batches(documents, failed):
+    for batch in _batches(documents):
         problems = [problem_with(document) for document in batch]
         ids = [item.id for item, problem in zip(batch, problems, strict=True) if not problem]
         stored = backend.stored(ids) if ids else {}
         for document, problem in zip(batch, problems, strict=True):
             yield document, problem, None if problem else stored.get(document.id)
-    if failed:
-        raise failed[0]
 
 
-def _batches(documents: Iterable[Document], failed: list[Exception]) -> Iterator[list[Document]]:
-    """Yield documents in lists, short enough to be held; an error of their source goes to a list.
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Yield documents in lists, short enough to be held.
 
-    What was read before the error is indexed first.
+    What was read before an error of their source is indexed first.
     """
     batch: list[Document] = []
-    size = 0
+    size, error = 0, None
     try:
         for document in documents:
             batch.append(document)
@@ -156,8 +153,10 @@ def _batches(documents: Iterable[Document], failed: list[Exception]) -> Iterator
                 yield batch
                 batch, size = [], 0
     except Exception as exc:
-        failed.append(exc)
+        error = exc
     yield batch
+    if error is not None:
+        raise error
 
 
 def problem_with(document: Document) -> str:

@@ -171,10 +171,10 @@ def prune_generations(
     if keep < 0:
         raise LocationError(f"{keep} generations cannot be kept: keep 0 or more.")
     with closing(open_live(location, connection(credentials, client))) as live:
-        found = live.generations()
-        retired = [one for one in found if one.state == "retired"]
+        listed = live.generations()
+        retired = [one for one in listed if one.state == "retired"]
         gone = retired[: max(len(retired) - keep, 0)]
-        gone += [one for one in found if one.state == "rolled back"]
+        gone += [one for one in listed if one.state == "rolled back"]
         if unfinished and (begun := find_build(live)):
             gone.append(begun)
         for one in gone:

@@ -199,7 +199,7 @@ def test_any_text_is_a_query(index, query):
 
 
 @pytest.mark.parametrize("query", ["\U0001f600 \U0001f680", "取消订阅", "cancel" * 5000])
-def test_what_the_encoder_has_no_words_for_is_no_query_but_of_bm25(index, query):
+def test_a_query_of_unknown_words_is_for_bm25_alone(index, query):
     for mode in ("hybrid", "dense"):
         with pytest.raises(QueryError, match=r"holds no word that the encoder knows.*lexical"):
             index.search(query, mode=mode)

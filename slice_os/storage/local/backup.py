@@ -84,6 +84,7 @@ def restore(backup: Path, root: Path, overwrite: bool, on_progress: OnProgress) 
             shutil.rmtree(_part(target), ignore_errors=True)
             raise
         with mapped_errors(root):
+            target.chmod(root.stat().st_mode & 0o777)  # who may read the index still may
             make_live(root, number)
     drop(root, former)
     return None

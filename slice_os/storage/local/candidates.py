@@ -48,7 +48,7 @@ def candidates(
     ]
     cosines = [scan.result() for scan in scans]
     left_out: dict[tuple[Condition, ...], Bools] = {}
-    found = []
+    results = []
     for n, (query, scores) in enumerate(zip(queries, lexical, strict=True)):
         degrees = np.empty(0)
         if n in rows and cosines:
@@ -59,13 +59,13 @@ def candidates(
             degrees[left_out[filters]] = np.nan
         ranked = _ranked(postings, query, scores, degrees)[query.ranks.start :]
         passages = fetch(database, segments, places.refs([place for place, *_ in ranked]))
-        found.append(
+        results.append(
             [
                 Candidate(score, stored, None if np.isnan(bm25) else bm25)
                 for (_, score, bm25), stored in zip(ranked, passages, strict=True)
             ]
         )
-    return found
+    return results
 
 
 def _ranked(
@@ -85,8 +85,8 @@ def _ranked(
         if fusion.of_one:
             if len(rows) > depth:  # the best by degree may have a BM25 score too
                 lacking = np.flatnonzero(np.isnan(bm25))
-                found = values[postings.rows(places[lacking])]
-                bm25[lacking] = np.where(found > 0, found, np.nan)
+                scored = values[postings.rows(places[lacking])]
+                bm25[lacking] = np.where(scored > 0, scored, np.nan)
             scores = fusion.of_one(np.nan_to_num(scores), np.nan_to_num(bm25), weight)
         else:
             dense = dict(zip(top.tolist(), degrees[top].tolist(), strict=True))

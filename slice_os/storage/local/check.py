@@ -97,29 +97,31 @@ def examine(
     One state of it, whoever writes meanwhile. `on_progress` is told what share of the words has
     been read.
     """
-    found = Condition()
+    condition = Condition()
     with closing(connect(folder)) as live, reading(live, folder), ExitStack() as stack:
         state: sqlite3.Connection = stack.enter_context(closing(_copy(live))) if deep else live
         try:
             recorded = recorded_segments(state)
-            words, done = sum(one.words for one in recorded.values()), 0
-            for number, one in recorded.items():
-                if why := _damage(state, segment_file(folder, number), one, deep):
-                    found.damaged[number] = why
-                done += one.words
+            words, done = sum(segment.words for segment in recorded.values()), 0
+            for number, segment in recorded.items():
+                if why := _damage(state, segment_file(folder, number), segment, deep):
+                    condition.damaged[number] = why
+                done += segment.words
                 on_progress(done / words)
             if deep:
-                _examine_database(state, found)
+                _examine_database(state, condition)
             left = recorded_segments(live)  # a writer may have merged some meanwhile
         except (sqlite3.Error, AttributeError, TypeError, ValueError) as exc:
             if not deep or is_full(folder, exc):
                 raise
-            said = str(exc) if isinstance(exc, sqlite3.Error) else "a row holds what no row can"
-            found.database, left = found.database or said, {}
-    found.segments = len(left)
-    if not found.database:
-        found.damaged = {number: why for number, why in found.damaged.items() if number in left}
-    return found
+            damage = str(exc) if isinstance(exc, sqlite3.Error) else "a row holds what no row can"
+            condition.database, left = condition.database or damage, {}
+    condition.segments = len(left)
+    if not condition.database:
+        condition.damaged = {
+            number: why for number, why in condition.damaged.items() if number in left
+        }
+    return condition
 
 
 def _copy(database: sqlite3.Connection) -> sqlite3.Connection:
@@ -178,11 +180,11 @@ def _strangeness(database: sqlite3.Connection, segment: Segment, recorded: Recor
     return ""
 
 
-def _examine_database(database: sqlite3.Connection, found: Condition) -> None:
+def _examine_database(database: sqlite3.Connection, condition: Condition) -> None:
     """Look at all of a database that nobody else uses."""
     lines = database.execute("PRAGMA integrity_check(3)")
-    said = [" ".join(line.split()) for (line,) in lines]
-    wrong = [line for line in said if line != "ok" and "inverted index" not in line]
+    messages = [" ".join(line.split()) for (line,) in lines]
+    wrong = [line for line in messages if line != "ok" and "inverted index" not in line]
     wrong += [
         f"{number} {what}"
         for what, query in _SOUND.items()
@@ -191,9 +193,9 @@ def _examine_database(database: sqlite3.Connection, found: Condition) -> None:
     noted = database.execute("SELECT value FROM meta WHERE name = 'digest'").fetchone()
     if noted is None or noted[0] != meta_digest(database):
         wrong.append("what it says of itself or its roots has changed")
-    found.database = "; ".join(wrong)
-    found.altered = _altered(database)
-    found.postings = _has_its_tokens(database)
+    condition.database = "; ".join(wrong)
+    condition.altered = _altered(database)
+    condition.postings = _has_its_tokens(database)
     # Passages of documents that are not complete have no postings.
     database.execute("DELETE FROM passages WHERE pending")
     try:
@@ -201,7 +203,7 @@ def _examine_database(database: sqlite3.Connection, found: Condition) -> None:
     except sqlite3.DatabaseError as exc:
         if "full" in str(exc):
             raise
-        found.postings = False
+        condition.postings = False
 
 
 def _has_its_tokens(database: sqlite3.Connection) -> bool:
@@ -219,15 +221,15 @@ def _has_its_tokens(database: sqlite3.Connection) -> bool:
 def _altered(database: sqlite3.Connection) -> list[str]:
     """Return the documents that are not what was indexed."""
     query = f'SELECT d.id, p.hash, p."end" - p.start, p.length, {PASSAGE} ORDER BY d.key'
-    wrong = dict.fromkeys(
+    altered = dict.fromkeys(
         name
-        for name, known, characters, words, *said in database.execute(query)
-        if (passage := Passage(*said)).hash != known
+        for name, known, characters, words, *passage_row in database.execute(query)
+        if (passage := Passage(*passage_row)).hash != known
         or characters != len(passage.text)
         or words != text_length(passage.title, passage.text)
     )
     query = "SELECT key, id, digest FROM documents WHERE hash IS NOT NULL ORDER BY key"
     for key, name, digest in database.execute(query):
         if digest != document_digest(database, key):
-            wrong[name] = None
-    return list(wrong)
+            altered[name] = None
+    return list(altered)

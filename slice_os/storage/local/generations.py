@@ -74,9 +74,9 @@ def live_folder(root: Path) -> Path:
 def numbers(root: Path) -> list[int]:
     """Return the numbers of the generations that exist, in order."""
     below = root / BELOW
-    names = [one.name for one in below.iterdir()] if below.is_dir() else []
-    found = sorted(int(name) for name in names if name.isdecimal())
-    return [n for n in (1, *found) if (folder_of(root, n) / DATABASE).is_file()]
+    names = [folder.name for folder in below.iterdir()] if below.is_dir() else []
+    later = sorted(int(name) for name in names if name.isdecimal())
+    return [n for n in (1, *later) if (folder_of(root, n) / DATABASE).is_file()]
 
 
 def read_build(folder: Path) -> dict[str, Any]:

@@ -67,8 +67,8 @@ class Places:
     def of(self, refs: Sequence[Ref] | Int64) -> Int64:
         """Return the places of some passages ``[n]``."""
         numbers, ordinals = np.array(refs, np.int64).reshape(-1, 2).T
-        found: Int64 = self._first[np.searchsorted(self.numbers, numbers)] + ordinals
-        return found
+        places: Int64 = self._first[np.searchsorted(self.numbers, numbers)] + ordinals
+        return places
 
     def refs(self, places: Sequence[int]) -> list[Ref]:
         """Return the passages at some places."""
@@ -163,10 +163,10 @@ class Postings:
             )
         query = "SELECT (doc << 1 | (col = 'title')) << 31 | offset FROM occurrences WHERE term = ?"
         places = [_numbers(self._database.execute(query, stem)) for stem in stems]
-        found = places[0] if places else np.empty(0, np.int64)  # of marks alone, say
+        held = places[0] if places else np.empty(0, np.int64)  # of marks alone, say
         for n, following in enumerate(places[1:], 1):
-            found = found[np.isin(found + n, following)]
-        return found >> 32
+            held = held[np.isin(held + n, following)]
+        return held >> 32
 
     def _meeting(self, filters: tuple[Condition, ...]) -> Bools:
         """Tell of every row whether the passage meets all filters."""

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from threading import Event, Lock
 from typing import TypeVar
-from weakref import WeakSet, finalize
+from weakref import WeakValueDictionary, finalize
 
 from slice_os.errors import LocationError
 from slice_os.spans import PassageBlock, scan_passages
@@ -66,7 +66,7 @@ class LocalReader(Reader):
         self._segments: dict[int, Segment] = {}
         # A former generation ends with the last search of it: it has no other end.
         finalize(self, _close_all, self._idle).atexit = False
-        _readers.add(self)
+        _readers[id(self)] = self
 
     def close_idle(self) -> None:
         """Close the databases that nobody is using."""
@@ -95,18 +95,18 @@ class LocalReader(Reader):
                     with suppress(sqlite3.Error):
                         database.execute("COMMIT")
         finally:
-            if process == os.getpid() and not self._closed:
-                with self._lock:
+            with self._lock:
+                if process == os.getpid() and not self._closed:
                     self._idle.append(database)
-            else:
-                database.close()
+                else:
+                    database.close()
 
     def _map_segments(self, database: sqlite3.Connection) -> dict[int, Segment]:
         recorded, known = recorded_segments(database), self._segments
         try:
             mapped = {
-                n: known.get(n) or Segment.open(segment_file(self._folder, n), one)
-                for n, one in recorded.items()
+                n: known.get(n) or Segment.open(segment_file(self._folder, n), row)
+                for n, row in recorded.items()
             }
         except FileNotFoundError:
             raise  # replaced by a merge: the caller looks again
@@ -165,7 +165,7 @@ class LocalReader(Reader):
             last = rows[-1][0]
 
     def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
-        found = {}
+        documents_stored = {}
         with self._snapshot() as database:
             for document in documents:
                 row = database.execute(
@@ -174,8 +174,8 @@ class LocalReader(Reader):
                 if row is not None:
                     query = "SELECT hash FROM passages WHERE document = ?"
                     hashes = Counter(h for (h,) in database.execute(query, row[:1]))
-                    found[document] = StoredDocument(row[1], hashes)
-        return found
+                    documents_stored[document] = StoredDocument(row[1], hashes)
+        return documents_stored
 
     def matching(self, filters: Sequence[Filter]) -> list[str]:
         with self._snapshot() as database:
@@ -265,9 +265,9 @@ class LocalReader(Reader):
             pool = _pool()
             stack.callback(pool.shutdown, cancel_futures=True)
             stack.callback(left.set)
-            found = pool.map(reached, segments.values())
+            results = pool.map(reached, segments.values())
             done, words = 0, sum(len(segment.starts) for segment in segments.values())
-            for (number, segment), passages in zip(segments.items(), found, strict=True):
+            for (number, segment), passages in zip(segments.items(), results, strict=True):
                 for ordinal, phrases in passages:
                     if not left_out[places.of([(number, ordinal)])]:
                         (stored,) = fetch(database, segments, [(number, ordinal)])
@@ -289,9 +289,10 @@ class LocalReader(Reader):
         raise segment_missing(self._folder)
 
     def close(self) -> None:
-        self._closed = True
-        self._segments = {}
-        self.close_idle()
+        with self._lock:
+            self._closed = True
+            self._segments = {}
+            _close_all(self._idle)
 
 
 def _close_all(databases: list[Database]) -> None:
@@ -299,13 +300,14 @@ def _close_all(databases: list[Database]) -> None:
         databases.pop().close()
 
 
-_readers: WeakSet[LocalReader] = WeakSet()
+_readers: WeakValueDictionary[int, LocalReader] = WeakValueDictionary()
 
 
 def _before_fork() -> None:
     """Close what a forked process must not share with its parent; both open it again on use."""
-    for reader in list(_readers):
-        reader.close_idle()
+    for reference in _readers.valuerefs():
+        if (reader := reference()) is not None:
+            reader.close_idle()
 
 
 if hasattr(os, "register_at_fork"):

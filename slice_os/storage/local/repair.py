@@ -74,16 +74,16 @@ def _repair(
         for number in lost:
             query = f"SELECT p.key, p.ordinal, {PASSAGE} WHERE p.segment = ? ORDER BY p.ordinal"
             rows = database.execute(query, (number,)).fetchall()
-            said = [Passage(*passage) for _, _, *passage in rows]
-            found = encode(one.text for one in said)
-            for (key, ordinal, *_), one, own in zip(rows, said, found, strict=True):
+            stored = [Passage(*passage) for _, _, *passage in rows]
+            encoded_words = encode(passage.text for passage in stored)
+            for (key, ordinal, *_), passage, own in zip(rows, stored, encoded_words, strict=True):
                 if not len(own):
                     raise IndexDamagedError(
-                        f"A passage of {folder} holds no word ({one.text[:40]!r}): delete the "
+                        f"A passage of {folder} holds no word ({passage.text[:40]!r}): delete the "
                         "folder and index again."
                     )
                 passages, words = passages + 1, words + len(own)
-                yield key, number, ordinal, PackedPassage.pack(own, max_words, one, head)
+                yield key, number, ordinal, PackedPassage.pack(own, max_words, passage, head)
 
     rewrite(database, folder, lost, encoded(), SEGMENT_WORDS)
     return passages, words

@@ -294,31 +294,31 @@ def best_cosines(segment: Segment, queries: Float32, lengths: Sequence[range]) -
     inverse: Callable[[int], Float32] = partial(segment.inverse_norms, slice(None))
     if len(queries) > 1:
         inverse = cache(inverse)
-    found = np.empty((len(queries), len(segment.bounds) - 1), np.float32)
+    best = np.empty((len(queries), len(segment.bounds) - 1), np.float32)
     for first in range(0, len(queries), TOGETHER):
-        some = slice(first, first + TOGETHER)
-        codes, scales = quantize(queries[some])
-        found[some] = [
+        part = slice(first, first + TOGETHER)
+        codes, scales = quantize(queries[part])
+        best[part] = [
             _best_of_passages(segment, own, float(scale), inverse, window)
             for own, scale, window in zip(
-                _word_scores(segment, codes), scales, lengths[some], strict=True
+                _word_scores(segment, codes), scales, lengths[part], strict=True
             )
         ]
-    return found
+    return best
 
 
 def _word_scores(segment: Segment, queries: npt.NDArray[np.int8]) -> Float32:
     """Return the products of int8 queries ``[m, d]`` with all words, float32 ``[m, words]``."""
-    found = np.empty((len(queries), len(segment.vectors)), np.float32)
+    products = np.empty((len(queries), len(segment.vectors)), np.float32)
     if len(queries) == 1:
-        found[:] = numkong.cdist(queries, segment.vectors, metric="dot", out_dtype="float32")
+        products[:] = numkong.cdist(queries, segment.vectors, metric="dot", out_dtype="float32")
     else:
         packed = numkong.dots_pack(queries)
         for first in range(0, len(segment.vectors), BLOCK):
-            some = slice(first, first + BLOCK)
-            found[:, some] = np.asarray(numkong.dots_packed(segment.vectors[some], packed)).T
-    found *= segment.scales
-    return found
+            block = slice(first, first + BLOCK)
+            products[:, block] = np.asarray(numkong.dots_packed(segment.vectors[block], packed)).T
+    products *= segment.scales
+    return products
 
 
 def _best_of_passages(
@@ -346,12 +346,14 @@ def _best_of_passages(
             np.maximum(best[:first], cosines[:first], out=best[:first])
         elif len(whole := starts[counts == length]):  # too short for any other span
             best[whole] = sums[whole] * segment.inverse_norms(whole, length)
-    found: Float32 = np.maximum.reduceat(best, starts) * np.float32(scale)
+    highest: Float32 = np.maximum.reduceat(best, starts) * np.float32(scale)
     # A span that would leave its passage counts as next to 0 above: that matters only where no true
     # span is better.
-    for passage in np.flatnonzero(found < DOUBTFUL).tolist():
+    for passage in np.flatnonzero(highest < DOUBTFUL).tolist():
         part = segment.slice(passage)
         window = fit_window(lengths, part.stop - part.start)
         own = segment.passage(passage).inverse_norms
-        found[passage] = scale * best_span(stored_cosines(scores[part], own, window), window).cosine
-    return found
+        highest[passage] = (
+            scale * best_span(stored_cosines(scores[part], own, window), window).cosine
+        )
+    return highest

@@ -295,3 +295,12 @@ def test_ctrl_c_leaves_what_the_next_run_goes_on_from(filled, tmp_path):
 def test_a_cluster_backs_itself_up(call, tmp_path):
     with pytest.raises(LocationError, match=r"snapshot API, as docs/operations\.md shows"):
         call("https://host:9200/calls", tmp_path / "x")
+
+
+def test_a_new_index_is_private(index, folder, tmp_path):
+    assert folder.stat().st_mode & 0o777 == 0o700
+    slice_os.backup(folder, tmp_path / "copy.slice")
+    assert (tmp_path / "copy.slice").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "mine").mkdir(mode=0o755)
+    slice_os.index([], tmp_path / "mine")
+    assert (tmp_path / "mine").stat().st_mode & 0o777 == 0o755

@@ -198,7 +198,7 @@ def test_an_index_in_use_is_verified(filled):
     assert "(half)" in verdict(filled)
 
 
-def test_the_log_is_emptied_by_the_first_run_without_a_reader_in_the_middle(filled):
+def test_the_log_is_emptied_by_the_first_run_without_readers(filled):
     log = filled / "index.sqlite-wal"
     with closing(LocalBackend(filled)) as index:
         reading = index.passages()
@@ -225,3 +225,21 @@ def test_the_verb(filled, tmp_path):
     slice_os.check(filled, on_progress=told.append)
     assert told == sorted(told)
     assert told[-1] == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE meta RENAME TO kept; CREATE VIEW meta AS WITH RECURSIVE n(name, value) AS"
+        " (SELECT 'index', 1 UNION ALL SELECT name, value + 1 FROM n) SELECT * FROM n",
+        "CREATE TABLE more (a)",
+        "CREATE TRIGGER added AFTER INSERT ON documents BEGIN DELETE FROM passages; END",
+        "DROP INDEX passages_length",
+    ],
+)
+def test_a_foreign_schema_is_refused(filled, statement):
+    with closing(sqlite3.connect(filled / "index.sqlite")) as database:
+        database.executescript(statement)
+    with pytest.raises(IndexDamagedError, match="schema is not what slice-os makes"):
+        LocalBackend(filled)
+    assert not slice_os.check(filled).healthy

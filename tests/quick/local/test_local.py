@@ -36,7 +36,7 @@ EVERYTHING = PhraseBatch(unit(1)[None], [range(1, 21)], np.array([-1], np.float3
 NEAR = PhraseBatch(unit(1)[None], [range(1, 4)], np.zeros(1, np.float32))
 
 
-def test_a_document_is_replaced_whole_and_unchanged_passages_keep_their_vectors(index, folder):
+def test_unchanged_passages_of_a_replaced_document_keep_their_vectors(index, folder):
     with index.writer() as out:
         put(out, "d", SENTENCES[:3])
     before = {f.name for f in (folder / "segments").iterdir()}
@@ -392,31 +392,3 @@ def test_an_index_that_says_more_of_itself_is_not_called_damaged(index, folder):
         LocalBackend(folder)
     assert "delete" not in str(caught.value)
     assert not isinstance(caught.value, IndexDamagedError)
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "ALTER TABLE meta RENAME TO kept; CREATE VIEW meta AS WITH RECURSIVE n(name, value) AS"
-        " (SELECT 'index', 1 UNION ALL SELECT name, value + 1 FROM n) SELECT * FROM n",
-        "CREATE TABLE more (a)",
-        "CREATE TRIGGER added AFTER INSERT ON documents BEGIN DELETE FROM passages; END",
-        "DROP INDEX passages_length",
-    ],
-)
-def test_a_foreign_schema_is_refused(index, folder, statement):
-    index.close()
-    with closing(sqlite3.connect(folder / "index.sqlite")) as database:
-        database.executescript(statement)
-    with pytest.raises(IndexDamagedError, match="schema is not what slice-os makes"):
-        LocalBackend.open(str(folder))
-    assert not slice_os.check(folder).healthy
-
-
-def test_a_new_index_is_private(index, folder, tmp_path):
-    assert folder.stat().st_mode & 0o777 == 0o700
-    slice_os.backup(folder, tmp_path / "copy.slice")
-    assert (tmp_path / "copy.slice").stat().st_mode & 0o777 == 0o700
-    (tmp_path / "mine").mkdir(mode=0o755)
-    slice_os.index([], tmp_path / "mine")
-    assert (tmp_path / "mine").stat().st_mode & 0o777 == 0o755

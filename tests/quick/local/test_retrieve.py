@@ -85,7 +85,7 @@ def test_deep_pages_show_every_passage_once(index, lengths):
         assert len(shown) == len({*shown}) == 260
 
 
-def test_stored_words_keep_degrees_within_two_thousandths_and_size_within_the_budget(index, folder):
+def test_stored_words_keep_degrees_and_size_within_bounds(index, folder):
     text = " ".join(SENTENCES * 10)
     with index.writer() as out:
         put(out, "d", [text])
@@ -194,7 +194,7 @@ def test_filters_reach_every_leg(index):
     assert index.matching(parse_filters({"year": 2007})) == ["d2007"]
 
 
-def test_scan_yields_every_passage_that_reaches_and_counts_short_ones_whole(index):
+def test_a_scan_yields_every_passage_that_reaches_and_whole_short_ones(index):
     rng = np.random.default_rng(7)
     texts = {f"d{n}": " ".join(rng.choice(SENTENCES[2].split(), 1 + n % 30)) for n in range(90)}
     with index.writer() as out:
@@ -217,7 +217,7 @@ def test_scan_yields_every_passage_that_reaches_and_counts_short_ones_whole(inde
                     assert (name, k) not in found
 
 
-def test_a_ranking_that_is_cut_off_knows_the_bm25_scores_of_the_best_by_degree(index):
+def test_a_cut_off_ranking_has_the_bm25_scores_of_the_best_by_degree(index):
     with index.writer() as out:
         for n in range(30):
             put(out, f"d{n}", [f"{SENTENCES[n % 4]} Number {n}."])
