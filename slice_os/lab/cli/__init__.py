@@ -23,3 +23,8 @@ def count_option(name: str, default: int, help: str, *, least: int = 1) -> Decor
     """Return an option that takes a number of `least` or more."""
     kind = click.IntRange(min=least)
     return click.option(name, type=kind, default=default, show_default=True, help=help)
+
+
+def decimals(*values: float) -> list[str]:
+    """Return values with three decimals, as tables show them."""
+    return [f"{value:.3f}" for value in values]

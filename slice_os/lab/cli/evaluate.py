@@ -10,7 +10,7 @@ import click
 from slice_os.cli.main import LazyGroup
 from slice_os.cli.options import POSITIVE, device_option, encoder_option, json_option, judge_option
 from slice_os.cli.output import counted, echo_columns, echo_json, text_bar
-from slice_os.lab.cli import count_option, file_argument, folder_argument, path_option
+from slice_os.lab.cli import count_option, decimals, file_argument, folder_argument, path_option
 from slice_os.lab.evaluate.scorers import DEFAULT_SCORERS, SCORERS
 from slice_os.spans import MAX_WORDS
 
@@ -145,8 +145,7 @@ def context_command(
         [
             [
                 scorer.name,
-                f"{scorer.correlation.pearson:.3f}",
-                f"{scorer.correlation.spearman:.3f}",
+                *decimals(*scorer.correlation),
                 f"{scorer.comparison.p:.2g}" if scorer.comparison else "",
             ]
             for scorer in report.scorers
@@ -220,12 +219,7 @@ def degrees_command(
     echo_columns(
         ["degree", "average precision", "AUC", "AUC within a query"],
         [
-            [
-                degree.name,
-                f"{degree.average_precision:.3f}",
-                f"{degree.auc:.3f}",
-                f"{degree.auc_within:.3f}",
-            ]
+            [degree.name, *decimals(degree.average_precision, degree.auc, degree.auc_within)]
             for degree in report.degrees
         ],
     )
@@ -234,15 +228,15 @@ def degrees_command(
         echo_columns(
             ["threshold", "precision", "recall"],
             [
-                [f"{threshold:.2f}", f"{precision:.3f}", f"{recall:.3f}"]
-                for threshold, (precision, recall) in degree.thresholds.items()
+                [f"{threshold:.2f}", *decimals(*reached)]
+                for threshold, reached in degree.thresholds.items()
             ],
         )
         click.echo(f"\nHow many of a {degree.name} degree are right:")
         echo_columns(
             ["mean degree", "right", "pairs"],
             [
-                [f"{tenth.degree:.3f}", f"{tenth.right:.3f}", f"{tenth.pairs:,}"]
+                [*decimals(tenth.degree, tenth.right), f"{tenth.pairs:,}"]
                 for tenth in degree.reliability
             ],
         )
@@ -282,9 +276,7 @@ def opposites_command(
             [
                 kind,
                 f"{count:,}",
-                f"{report.above[kind]:.3f}",
-                f"{report.paraphrase[kind]:.3f}",
-                f"{report.opposite[kind]:.3f}",
+                *decimals(report.above[kind], report.paraphrase[kind], report.opposite[kind]),
             ]
             for kind, count in report.pairs.items()
         ],

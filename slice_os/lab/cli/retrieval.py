@@ -16,7 +16,7 @@ from slice_os.cli.options import (
     threads_option,
 )
 from slice_os.cli.output import counted, echo_columns, echo_json, text_bar
-from slice_os.lab.cli import file_argument, folder_argument, path_option
+from slice_os.lab.cli import decimals, file_argument, folder_argument, path_option
 
 if TYPE_CHECKING:
     from slice_os.lab.evaluate.metrics import RetrievalReport
@@ -207,9 +207,7 @@ def spans_command(
         [
             [
                 f"{row.degree:.2f}",
-                f"{row.precision:.3f}",
-                f"{row.recall:.3f}",
-                f"{row.f1:.3f}",
+                *decimals(row.precision, row.recall, row.f1),
                 f"{row.matches:,}",
             ]
             for row in report.thresholds

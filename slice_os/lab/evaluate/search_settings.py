@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from slice_os.api import Index
 from slice_os.engine import is_reranked
 from slice_os.errors import EvaluationError, QueryError
 from slice_os.lab.evaluate.collections import Run
+from slice_os.options import SearchOptions
 from slice_os.storage.contract import Mode
-from slice_os.storage.fusion import FUSIONS, LATE, get_fusion
+from slice_os.storage.fusion import FUSIONS, LATE
 
 ALL_LENGTHS = "all-lengths"
 PASSAGES = 1000
@@ -37,19 +38,10 @@ class Setting:
 
     def __post_init__(self) -> None:
         """Raise EvaluationError unless a search takes these arguments."""
-        if self.mode not in get_args(Mode):
-            raise EvaluationError(
-                f"The setting {self.label!r} has no mode: begin it with one of "
-                f"{', '.join(get_args(Mode))}."
-            )
         try:
-            get_fusion(self.fusion, self.weight)
+            SearchOptions.of(**self.arguments)
         except QueryError as exc:
             raise EvaluationError(f"The setting {self.label!r} is not usable: {exc}") from exc
-        if not 0 <= self.late <= 1:
-            raise EvaluationError(
-                f"The setting {self.label!r} is not usable: {LATE_PART} must be from 0 to 1."
-            )
         if self.late != LATE and not is_reranked(self.mode, self.fusion):
             raise EvaluationError(
                 f"The setting {self.label!r} is not usable: {LATE_PART} is for the mode dense and "
@@ -58,7 +50,7 @@ class Setting:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of `Index.search`; nothing is verified, which changes no score."""
+        """The keyword arguments of `Index.search`; nothing is rescored, which changes no score."""
         return {
             "mode": self.mode,
             "fusion": self.fusion,

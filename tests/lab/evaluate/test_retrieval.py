@@ -180,12 +180,12 @@ def test_a_single_query_is_compared_with_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"settings": ["dens"]}, "'dens' has no mode"),
+        ({"settings": ["dens"]}, "'dens' is not usable: The option 'mode' must be one of"),
         ({"settings": ["hybrid:sum"]}, "cannot have 'sum'"),
         ({"settings": ["dense:rrf"]}, "cannot have 'rrf'"),
         ({"settings": ["hybrid:rrf:min_max"]}, "cannot have 'min_max'"),
         ({"settings": ["hybrid:1.5"]}, "'hybrid:1.5' is not usable"),
-        ({"settings": ["dense:late=2"]}, "'dense:late=2' is not usable: late= must be from 0"),
+        ({"settings": ["dense:late=2"]}, "'dense:late=2' is not usable: The option 'late' must be"),
         ({"settings": ["hybrid:rrf:late=0"]}, "late= is for the mode dense and the fusion"),
         ({"settings": ["dense:late=some"]}, "cannot have 'late=some'"),
         ({"settings": ["lexical:late=0.5"]}, "cannot have 'late=0.5'"),
@@ -213,7 +213,7 @@ def test_a_missing_package_is_told_before_anything_is_done(folder, tmp_path, mon
 
 
 def test_a_setting_of_ones_own_is_checked_too():
-    with pytest.raises(EvaluationError, match="'mine' has no mode"):
+    with pytest.raises(EvaluationError, match="'mine' is not usable: The option 'mode'"):
         Setting("mine", "Hybrid")
     with pytest.raises(EvaluationError, match="'mine' is not usable"):
         Setting("mine", weight=2)
@@ -356,7 +356,7 @@ def test_the_verb_measures_run_files_alone(folder, place, tmp_path):
 
 def test_the_verb_says_what_is_wrong_in_one_sentence(folder, tmp_path):
     assert invoke(tmp_path, code=1).stderr.count("\n") == 1
-    assert "has no mode" in invoke(folder, "--setting", "fast", code=1).stderr
+    assert "'mode' must be one of" in invoke(folder, "--setting", "fast", code=1).stderr
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
