@@ -19,8 +19,10 @@ from slice_os.errors import ExportError
 from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint, replace_folder
 from slice_os.exporters.graph import (
     PRECISIONS,
+    check_judge,
     check_parity,
     fitted,
+    measure_judge,
     measure_parity,
     one_torch_thread,
     torch_words,
@@ -214,8 +216,13 @@ def export(
         )
         tell("comparing with torch")
         info.dump(folder)
-        if (judge := Path(checkpoint) / CALIBRATION).is_file():
+        if (judge := Path(checkpoint) / CALIBRATION).is_file():  # it gives no spans
             shutil.copy(judge, folder / CALIBRATION)
+            judged = measure_judge(loaded, folder)
+            check_judge(judged, precision)
+            replace(info, measured={"parity": judged}).dump(folder)
+            replace_folder(folder, out, work / "old")
+            return EncoderInfo.load(out)
         with OnnxEncoder(folder, "cpu") as encoder:
             measured = measure_parity(loaded, encoder, matrix)
         check_parity(measured, precision)

@@ -13,6 +13,8 @@ import numpy as np
 
 from slice_os.encoders import Encoder
 from slice_os.encoders.info import GRAPH, TOKENIZER, EncoderInfo, file_sha256
+from slice_os.encoders.judge import Placed
+from slice_os.encoders.model_judge import ModelJudge, opposed
 from slice_os.encoders.tokens import words_of
 from slice_os.errors import ExportError, needs
 from slice_os.exporters.checkpoint import Checkpoint, quiet
@@ -76,6 +78,8 @@ LENGTHS = (1, 3, 6, 20)
 _SENTENCES = Path(__file__).parent / "sentences.txt"
 
 
+JUDGE_BOUNDS = {"fp32": 0.001, "fp16": 0.01, "int8": 0.05}
+"""By how much a judge's probability of an opposite may differ from torch's, on average."""
 BOUNDS = {"fp32": (0.9999, 0.999), "fp16": (0.999, 0.99), "int8": (0.975, 0.85)}
 """The least mean and the least single cosine of span vectors with torch's (docs/encoder.md)."""
 
@@ -118,6 +122,41 @@ def measure_parity(
         for name, part in figures.items()
         if len(part)
     }
+
+
+def measure_judge(checkpoint: Checkpoint, folder: Path) -> dict[str, dict[str, float]]:
+    """Return by how much a judge's probability of an opposite differs from torch's.
+
+    Of passages with themselves, with a word left out, and with others.
+    """
+    import torch
+
+    from slice_os.exporters.pooled import PooledModel
+
+    texts = [" ".join(text.split()[:12]) for text in sentences()]
+    shorter = [" ".join(text.split()[1:]) for text in texts]
+    asked = [
+        (text, Placed(other))
+        for others in (texts, shorter, texts[1:])
+        for text, other in zip(texts, others, strict=False)
+    ]
+    with one_torch_thread(), torch.no_grad():
+        wanted = opposed(PooledModel(checkpoint).judge(asked).numpy())
+    with ModelJudge(folder) as judge:
+        apart = np.abs(opposed(judge.logits(asked)) - wanted)
+    figures = {"mean": round(float(apart.mean()), 5), "max": round(float(apart.max()), 5)}
+    return {"opposed": figures}
+
+
+def check_judge(measured: dict[str, dict[str, float]], precision: str) -> None:
+    """Raise `ExportError` where a judge differs on average by more than it may."""
+    mean, most = measured["opposed"]["mean"], JUDGE_BOUNDS[precision]
+    if not mean <= most:
+        raise ExportError(
+            f"The {precision} export differs from the checkpoint: its probabilities by {mean} on "
+            f"average, and at most {most} is allowed, so nothing was written; try another "
+            "precision."
+        )
 
 
 def check_parity(measured: dict[str, dict[str, float]], precision: str) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from slice_os.encoders import Encoder, EncoderInfo
 from slice_os.encoders.judge import Placed
-from slice_os.encoders.model_judge import joined
+from slice_os.encoders.model_judge import KINDS, SCALE, joined
 from slice_os.encoders.tokens import TextTokenizer, TokenizedText, Uint8
 from slice_os.errors import EncoderError
 from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint, weights_hash
@@ -119,17 +119,19 @@ class PooledModel:
         vectors = torch.stack(rows)
         return torch.nn.functional.normalize(vectors, dim=-1) if unit else vectors
 
-    def judge(self, pairs: Sequence[tuple[str, Placed]]) -> Tensor:
-        """Return what the model says of pairs read together, ``[n]``."""
+    def judge(
+        self, pairs: Sequence[tuple[str, Placed]], told: Sequence[bool] | None = None
+    ) -> Tensor:
+        """Return the logits of `KINDS` of pairs, ``[n, 8]``; `told` is as in `joined`."""
         import torch
 
-        rows = joined(self._tokenizer, pairs)
-        answers: list[Any] = [None] * len(rows)
-        for together in _by_length([ids for ids, _ in rows]):
-            ids, types = zip(*(rows[row] for row in together), strict=True)
-            for row, answer in zip(together, self._run(ids, types, EVEN)[:, 0, 0], strict=True):
-                answers[row] = answer
-        return torch.stack(answers).float()
+        rows = joined(self._tokenizer, pairs, told)
+        found: list[Any] = [None] * len(rows)
+        for some in _by_length([ids for ids, _ in rows]):
+            ids, types = zip(*(rows[row] for row in some), strict=True)
+            for row, one in zip(some, self._run(ids, types, EVEN)[:, 0], strict=True):
+                found[row] = one[: len(KINDS)]
+        return SCALE * torch.stack(found).float()
 
     def _hidden(self, ids: list[Any]) -> Tensor:
         """Return the vectors of the texts' own tokens, ``[B, T, d]``; padding has any value."""

@@ -55,6 +55,18 @@ class Sentences:
         }
         self._to_people, self._to_things = verbs[9], verbs[8]
 
+    def act(self) -> tuple[str, str]:
+        """Return a verb and a thing it may be done to."""
+        return self._rng.choice(self._to_things), self._rng.choice(self._things)
+
+    def person(self) -> str:
+        """Return somebody."""
+        return self._rng.choice(self._people)
+
+    def thing(self) -> str:
+        """Return something."""
+        return self._rng.choice(self._things)
+
     def _noun(self, word: str) -> str:
         return f"{self._rng.choice(['the', 'the', 'the', 'our', 'a'])} {word}"
 

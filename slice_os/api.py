@@ -17,7 +17,7 @@ from slice_os.corpus import Corpus
 from slice_os.corpus.addable import Addable, as_documents
 from slice_os.encoders import Encoder, EncoderLike, StandaloneVectors, load_encoder
 from slice_os.encoders.judge import Judge
-from slice_os.encoders.judges import WORDS, JudgeLike, load_judge
+from slice_os.encoders.judges import ENGLISH, JudgeLike, load_judge
 from slice_os.engine import Hits, mine_phrases, search_passages, select
 from slice_os.engine.document_text import get_document, show_document
 from slice_os.engine.phrases import Named, Texts, gather
@@ -81,7 +81,7 @@ class Index:
         cluster: Mapping[str, Any] | None = None,
         credentials: Mapping[str, str] | None = None,
         client: Any = None,
-        judge: JudgeLike = WORDS,
+        judge: JudgeLike = ENGLISH,
     ) -> None:
         self.location = os.fspath(location)  # TypeError, if it is none
         if passage_words is not None and passage_words < LEAST_PASSAGE_WORDS:
@@ -176,13 +176,10 @@ class Index:
 
     @property
     def judge(self) -> Judge | None:
-        """The judge, loaded and checked against the encoder at first use; None if there is none."""
-        encoder = self.encoder
+        """The judge, loaded at first use; None if there is none."""
         with self._loading:
             if self._judge is None:
                 self._judge = self._load_judge()
-        if self._judge:
-            self._judge.check(encoder)
         return self._judge
 
     def _opened(self, *, fresh: bool = False) -> Backend | None:

@@ -163,7 +163,7 @@ class Hit(Plain):
     def lowered(self) -> str:
         """Why a judge has lowered the degree, in brackets; empty if none has."""
         why = self.spans[0].opposition if self.spans else ()
-        return f"(lowered: {', '.join(why)})" if why else ""
+        return f"(opposite: {', '.join(why)})" if why else ""
 
     def _repr_html_(self) -> str:
         """Return the degree, the document and the text with its spans marked, for notebooks."""

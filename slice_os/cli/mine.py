@@ -21,7 +21,7 @@ from slice_os.cli.options import (
     record_options,
 )
 from slice_os.cli.output import REJECTED, as_cell, counted, echo_json, plain, progress_bar, shorten
-from slice_os.encoders.judges import WORDS
+from slice_os.encoders.judges import ENGLISH
 from slice_os.engine.phrases import Sought
 from slice_os.errors import QueryError, SliceOSError
 from slice_os.options import MineOptions
@@ -50,7 +50,7 @@ Examples:
     "NAME= may be left out if there is one name. May be repeated.",
 )
 @record_options(MineOptions)
-@judge_option("words")
+@judge_option("english")
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -100,7 +100,7 @@ def mine_command(
     unknown: list[str] = []
     with (
         open_index(
-            location, encoder=encoder, device=device, threads=threads, judge=judge or WORDS
+            location, encoder=encoder, device=device, threads=threads, judge=judge or ENGLISH
         ) as index,
         _matches_to(output, collected if as_json else None, as_lines) as write,
         progress_bar(1.0) as bar,

@@ -43,8 +43,9 @@ def judge_option(default: str) -> Decorator:
         envvar="SLICE_OS_JUDGE",
         show_envvar=True,
         metavar="LOCATION",
-        help="What compares a span with what is asked word by word, and lowers the degree of an "
-        f"opposite: words, the judge inside; the folder of another; or none.  [default: {default}]",
+        help="What reads a span and what is asked together, and lowers the degree of an "
+        "opposite: english, the judge inside; the folder of another; or none.  "
+        f"[default: {default}]",
     )
 
 

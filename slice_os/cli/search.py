@@ -16,7 +16,7 @@ from slice_os.cli.options import (
     record_options,
 )
 from slice_os.cli.output import echo_document, echo_hit, echo_json
-from slice_os.encoders.judges import WORDS
+from slice_os.encoders.judges import ENGLISH
 from slice_os.options import SearchOptions
 from slice_os.types import Excerpt, Hit
 
@@ -39,7 +39,7 @@ Examples:
 @record_options(SearchOptions)
 @click.option("--no-rescore", is_flag=True, help="The same as --rescore 0.")
 @context_option(0)
-@judge_option("words")
+@judge_option("english")
 @json_option
 @lines_option
 def search_command(
@@ -67,7 +67,7 @@ def search_command(
     from slice_os import open as open_index
 
     with open_index(
-        location, encoder=encoder, device=device, threads=threads, judge=judge or WORDS
+        location, encoder=encoder, device=device, threads=threads, judge=judge or ENGLISH
     ) as index:
         hits = index.search(query, **{**options, **({"rescore": 0} if no_rescore else {})})
         excerpts = [

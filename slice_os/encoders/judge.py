@@ -13,8 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.encoders.encoder import Encoder
-
 Floats = npt.NDArray[np.floating[Any]]
 Self = TypeVar("Self", bound="Judge")  # in typing since Python 3.11
 
@@ -35,9 +33,6 @@ class Judge(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def check(self, encoder: Encoder) -> None:  # noqa: B027
-        """Raise EncoderMismatchError if it judges the degrees of another encoder."""
 
     def close(self) -> None:  # noqa: B027
         """Stop what it has running."""

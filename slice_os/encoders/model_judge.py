@@ -1,12 +1,11 @@
 """A judge that is a model: an encoder's graph that reads the query and the span together.
 
-The first component of its first token says how far the degree is too high.
+The first components of its first token say whether one is the opposite of the other, and how.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -15,53 +14,61 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from slice_os.encoders.normal import marked
 from slice_os.encoders.batching import Pool
-from slice_os.encoders.encoder import Encoder
 from slice_os.encoders.info import GRAPH, TOKENIZER, EncoderInfo
 from slice_os.encoders.judge import Floats, Judge, Placed
 from slice_os.encoders.onnx import Graph, shared, usable_cores
+from slice_os.encoders.opposition import opposition
 from slice_os.encoders.tokens import TextTokenizer
-from slice_os.errors import EncoderError, EncoderMismatchError
+from slice_os.errors import EncoderError
 from slice_os.types import Float32
 
 Int64 = npt.NDArray[np.int64]
 CALIBRATION = "judge.json"
 _LONGEST, _BEFORE, _AFTER = 48, 16, 8
 """Tokens of a text, and of what stands before and after it; a span has at most 20 words."""
-SHIFT = 2.0
-"""Below this a judge's word hardly counts."""
+KINDS = ("same", "negation", "antonym", "number", "modal", "role", "other", "unrelated")
+"""What a judge tells apart: the first components of its first token, times `SCALE`."""
+OPPOSED = KINDS[1:-1]
+SCALE = 8.0
+_HINTS = {
+    "negation": "no",
+    "antonym": "opposite",
+    "number": "number",
+    "modal": "must",
+    "role": "turn",
+    "": "same",
+}
+"""By which word a judge is told what rules have against a pair."""
+MOST_KNOWN = 1000
+"""Pairs whose reading is kept, so that a reason is not read for twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How a judge's word is added to a verified degree.
+    """How a judge's word changes a verified degree.
 
-    With z the graph's output, the judged degree is
-    sigmoid(slope · degree + intercept - softplus(z - 2)): 0 for no likeness, 1 for the same, as
-    people rate pairs of sentences. A judge only lowers what the vectors say, and without a reason
-    to it changes next to nothing.
+    With d the degree and p how likely the two are opposed, the judged degree is
+    d - share(p) · max(d - level, 0), where share grows evenly from 0 at `doubt` to 1 at `sure`.
+    What surely says the opposite has `level` at most; what the judge has nothing against stays as
+    it is.
 
     Attributes:
-        weights_hash: Of the encoder whose degrees these are; a judge has no meaning for another's.
+        level: The highest degree of a sure opposite.
+        doubt: The probability from which on an opposite is lowered.
+        sure: The one from which on it is lowered wholly.
     """
 
-    weights_hash: str
-    slope: float
-    intercept: float
+    level: float = 0.6
+    doubt: float = 0.3
+    sure: float = 0.8
 
-    def degrees(self, verified: Float32, z: Float32 | float = -np.inf) -> Float32:
-        """Return judged degrees in [0, 1], float32 like `verified`, from verified ones.
-
-        Without `z`, those of what a judge has nothing to say against.
-        """
-        logits = self.slope * verified + self.intercept - np.logaddexp(0, z - SHIFT)
-        found: Float32 = (1 / (1 + np.exp(-logits))).astype(np.float32)
-        return found
-
-    def least(self, judged: float) -> float:
-        """Return the verified degree below which no judged degree reaches `judged`."""
-        within = min(max(judged, 1e-6), 1 - 1e-6)
-        return (math.log(within / (1 - within)) - self.intercept) / self.slope
+    def degrees(self, verified: Floats, p: Floats) -> Float32:
+        """Return judged degrees from verified ones and from how likely the two are opposed."""
+        share = np.clip((p - self.doubt) / (self.sure - self.doubt), 0, 1)
+        found: Float32 = verified - share * np.maximum(verified - self.level, 0)
+        return found.astype(np.float32)
 
     @classmethod
     def load(cls, folder: Path) -> Calibration:
@@ -73,7 +80,7 @@ class Calibration:
         path = folder / CALIBRATION
         try:
             said = json.loads(path.read_text(encoding="utf-8"))
-            return cls(str(said["weights_hash"]), float(said["slope"]), float(said["intercept"]))
+            return cls(float(said["level"]), float(said["doubt"]), float(said["sure"]))
         except OSError as exc:
             raise EncoderError(
                 f"{folder} holds no judge ({CALIBRATION} is missing): give the folder that "
@@ -89,12 +96,21 @@ class Calibration:
         (folder / CALIBRATION).write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
 
 
+def opposed(logits: Float32) -> Float32:
+    """Return how likely texts are opposed, float32 ``[n]``, from the logits of `KINDS`."""
+    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    found: Float32 = odds[:, 1:-1].sum(axis=1) / odds.sum(axis=1)
+    return found
+
+
 class ModelJudge(Judge):
     """The judge in a folder: an encoder folder, and `judge.json` beside its graph.
 
+    It judges whichever encoder's degrees.
+
     Attributes:
         info: Its name, licence and training data.
-        calibration: How its word is added to a degree.
+        calibration: How its word changes a degree.
     """
 
     def __init__(self, folder: Path, device: str = "cpu", threads: int | None = None) -> None:
@@ -106,17 +122,10 @@ class ModelJudge(Judge):
             Graph, folder / GRAPH, device, self.info.dimension, self.info.precision == "int8"
         )
         self._pool = Pool(2 if self._graph.on_gpu else threads or usable_cores())
+        self._known: dict[tuple[str, Placed], Float32] = {}
 
     def __repr__(self) -> str:
         return f"<ModelJudge {self.info.name} {self.info.precision} on {self._graph.device}>"
-
-    def check(self, encoder: Encoder) -> None:
-        """Raise EncoderMismatchError if it was trained on the degrees of another encoder."""
-        if self.calibration.weights_hash != encoder.info.weights_hash:
-            raise EncoderMismatchError(
-                f"The judge {self.info.name} judges degrees of another encoder than "
-                f"{encoder.info.name}: leave it out, or train one for it (docs/training.md)."
-            )
 
     def close(self) -> None:
         """Stop the threads."""
@@ -125,42 +134,69 @@ class ModelJudge(Judge):
     def degrees(self, pairs: Sequence[tuple[str, Placed]], verified: Floats) -> Float32:
         """Return the judged degrees, float32 ``[n]``, of pairs with these verified ones.
 
-        What a pair is given does not depend on its company: each is read alone, equal ones once.
+        What a pair is given does not depend on its company: each is read alone, equal ones once,
+        and none whose degree is too low to be lowered.
 
         Raises:
             EncoderError: The graph gave a number that is not finite.
         """
-        rows = dict.fromkeys(pairs)
+        found = np.asarray(verified, np.float32).copy()
+        high = np.flatnonzero(found > self.calibration.level)
+        logits = self.logits([pairs[n] for n in high.tolist()])
+        found[high] = self.calibration.degrees(found[high], opposed(logits))
+        return found
+
+    def reasons(self, pairs: Sequence[tuple[str, Placed]]) -> list[tuple[str, ...]]:
+        """Return the likeliest kind of opposition of each pair."""
+        best = self.logits(pairs)[:, 1:-1].argmax(axis=1)
+        return [(OPPOSED[n],) for n in best.tolist()]
+
+    def least(self, judged: float) -> float:
+        """Return the degree as it is."""
+        return judged
+
+    def logits(self, pairs: Sequence[tuple[str, Placed]]) -> Float32:
+        """Return the logits of `KINDS`, float32 ``[n, 8]``.
+
+        Raises:
+            EncoderError: The graph gave a number that is not finite.
+        """
+        known = self._known
+        rows = [pair for pair in dict.fromkeys(pairs) if pair not in known]
         running = [
             self._pool.submit(partial(self._said, ids, types))
-            for ids, types in joined(self._tokenizer, list(rows))
+            for ids, types in joined(self._tokenizer, rows)
         ]
         said = dict(zip(rows, (one.result() for one in running), strict=True))
-        z = np.array([said[pair] for pair in pairs], np.float32)
-        if not np.isfinite(z).all():
+        found = np.array(
+            [said[pair] if pair in said else known[pair] for pair in pairs], np.float32
+        )
+        if not np.isfinite(found).all():
             raise EncoderError(
                 f"The judge {self.info.name} gave a number that is not finite: export it again."
             )
-        return self.calibration.degrees(verified.astype(np.float32), z)
+        self._known = said if len(known) > MOST_KNOWN else {**known, **said}
+        return found.reshape(-1, len(KINDS))
 
-    def least(self, judged: float) -> float:
-        """Return the verified degree below which no judged degree reaches `judged`."""
-        return self.calibration.least(judged)
-
-    def _said(self, ids: Int64, types: Int64) -> float:
-        return float(self._graph.run(ids[None], np.ones_like(ids)[None], types[None])[0, 0, 0])
+    def _said(self, ids: Int64, types: Int64) -> Float32:
+        found = self._graph.run(ids[None], np.ones_like(ids)[None], types[None])
+        return SCALE * found[0, 0, : len(KINDS)]
 
 
 def joined(
-    tokenizer: TextTokenizer, pairs: Sequence[tuple[str, Placed]]
+    tokenizer: TextTokenizer,
+    pairs: Sequence[tuple[str, Placed]],
+    told: Sequence[bool] | None = None,
 ) -> list[tuple[Int64, Int64]]:
     """Return token ids and types, int64 ``[T]``, of pairs of a query and a placed span.
 
     The shorter of the two texts comes first, so that a judge says the same both ways round. What
-    stands around the span has type 1.
+    stands around the span has type 1, and so have, before all, the hints: what rules by words
+    have against the pair, which the judge may believe or not. Where `told` is false there is none.
     """
-    texts = [text for query, placed in pairs for text in (query, *placed)]
-    split = [one.ids for one in tokenizer.whole(texts)]
+    texts = [text for query, placed in pairs for text in marked(query, *placed)]
+    split = [one.ids for one in tokenizer.whole([*texts, *_HINTS.values()])]
+    words = dict(zip(_HINTS, split[len(texts) :], strict=True))
     rows = []
     for n, (query, placed) in enumerate(pairs):
         asked, span, before, after = split[4 * n : 4 * n + 4]
@@ -170,9 +206,15 @@ def joined(
         outside = np.ones_like(said)
         outside[len(before) : len(before) + len(span)] = 0
         parts = [(asked, np.zeros_like(asked)), (said, outside)]
-        if (len(query), query) > (len(placed.span), placed.span):
+        texts_as_read = query, placed.span
+        if (len(asked), asked.tolist()) > (len(span), span.tolist()):
             parts.reverse()
+            texts_as_read = placed.span, query
         ids, types = [tokenizer.prefix], [np.zeros_like(tokenizer.prefix)]
+        if told is None or told[n]:
+            for kind in opposition(*texts_as_read, placed.before).kinds or ("",):
+                ids.append(words[kind])
+                types.append(np.ones_like(words[kind]))
         for own, kinds in parts:
             ids += [own, tokenizer.suffix]
             types += [kinds, np.zeros_like(tokenizer.suffix)]

@@ -34,7 +34,7 @@ _ENDING = frozenset([
     "to", "under", "unless", "until", "upon", "via", "was", "we", "were", "whether", "which",
     "while", "who", "whose", "will", "with", "within", "without", "would", "your",
 ])  # fmt: skip
-AROUND = (4, 2)
+AROUND = (6, 4)
 """Words before and after a span that are read with it."""
 _NO_WORD = re.compile(r"\W+")
 

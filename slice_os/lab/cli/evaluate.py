@@ -247,7 +247,7 @@ def degrees_command(
     epilog="""\b
 Examples:
   slice-os evaluate opposites examples/minimal-pairs.tsv
-  slice-os evaluate opposites examples/minimal-pairs.tsv --judge words
+  slice-os evaluate opposites examples/minimal-pairs.tsv --judge english
   slice-os evaluate opposites pairs.csv --encoder my-encoder --json
 """,
 )

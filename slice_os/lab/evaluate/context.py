@@ -193,7 +193,7 @@ def evaluate_context(
     scores: dict[tuple[str, str], Sequence[float]] = {}
     shown: dict[tuple[str, str], tuple[float, float]] = {}
     for location in encoders:
-        with open_encoder(location, device) as loaded, open_judge(judge, loaded, device) as judging:
+        with open_encoder(location, device) as loaded, open_judge(judge, device) as judging:
             named = str(location) if isinstance(location, str | os.PathLike) else loaded.info.name
             names.append(named if named not in names else f"{named} ({len(names) + 1})")
             encoded = Encoded(

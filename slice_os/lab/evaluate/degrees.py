@@ -121,7 +121,7 @@ def evaluate_degrees(
     right = np.array(labels, bool)
     if right.all() or not right.any():
         raise EvaluationError(f"{file} needs right pairs and wrong ones, to tell them apart.")
-    with open_encoder(encoder, device) as loaded, open_judge(judge, loaded, device) as judging:
+    with open_encoder(encoder, device) as loaded, open_judge(judge, device) as judging:
         show = progress or (lambda name, done, count: None)
         encoded = Encoded(loaded, queries, passages, [""] * len(queries), show, judge=judging)
         results = [
@@ -201,7 +201,7 @@ def evaluate_opposites(
         EvaluationError: The file is not such a file, or holds no row.
     """
     texts, kinds = read_opposites(file)
-    with open_encoder(encoder, device) as loaded, open_judge(judge, loaded, device) as judging:
+    with open_encoder(encoder, device) as loaded, open_judge(judge, device) as judging:
         vectors = loaded.encode(texts)
         near, far = (
             degree(np.einsum("nd,nd->n", vectors[::3], vectors[which::3])) for which in (1, 2)

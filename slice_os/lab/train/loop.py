@@ -12,6 +12,7 @@ import torch
 from accelerate import Accelerator
 
 from slice_os.encoders import Encoder, load_encoder
+from slice_os.encoders.model_judge import Calibration
 from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.pooled import PooledModel
@@ -69,14 +70,13 @@ class Loop:
             accelerator.process_index,
             accelerator.num_processes,
         )
-        judging = next((part for part in self._objectives if isinstance(part, Judging)), None)
         self._checkpoints = Checkpoints(
             recipe,
             run,
             checkpoint,
             self._student,
-            _development(recipe, root, judging),
-            judging.calibration if judging else None,
+            _development(recipe, root),
+            Calibration() if recipe.judge else None,
         )
         self._step = 0
         self._unmeasured = False  # whether this step is to be measured and was not yet
@@ -232,8 +232,7 @@ def objectives_of(
     if recipe.triplets:
         objectives.append(PhraseTriplets(recipe.triplets, root, process, processes))
     if recipe.judge:
-        judged = _teacher(root, recipe.judge.encoder, device)
-        objectives.append(Judging(recipe.judge, root, judged))
+        objectives.append(Judging(recipe.judge, root))
     for pairs in recipe.pairs:
         rows = read_pairs(root / pairs.path, pairs.most)
         objectives.append(LabelledPairs(pairs, rows, passages))
@@ -245,16 +244,14 @@ def _teacher(root: Path, name: str, device: str) -> Encoder:
     return load_encoder(folder_of(root, name), "cpu" if device == "cpu" else "auto")
 
 
-def _development(
-    recipe: Recipe, root: Path, judging: Judging | None
-) -> DevelopmentSet | JudgeDevelopment | None:
+def _development(recipe: Recipe, root: Path) -> DevelopmentSet | JudgeDevelopment | None:
     wanted = recipe.development
     if not wanted:
         return None
-    if not judging:
+    if not recipe.judge:
         return DevelopmentSet(root / wanted.pairs, wanted.rows, recipe.seed)
     opposites = root / wanted.opposites if wanted.opposites else None
-    return JudgeDevelopment(judging, root / wanted.pairs, opposites, wanted.rows)
+    return JudgeDevelopment(root / wanted.pairs, opposites, wanted.rows)
 
 
 def _schedule(step: int, recipe: Recipe) -> float:

@@ -126,30 +126,14 @@ class Judge(Part, frozen=True):
     """A judge, which reads a query and a span together (`slice_os.encoders.model_judge`).
 
     Attributes:
-        rows: What `recipes/judge_rows.py` writes: a query, a positive and a negative.
-        pairs: A TSV file of rated pairs, like that of `Pairs`.
-        encoder: The encoder whose degrees it judges.
-        without: Kinds of rows that are left out.
-        batch: Rows a step.
-        rated: Rated pairs a step.
-        weight: Of the rated pairs' loss.
-        margin: By how much a positive's logit should be above its negative's.
-        kept: Weight of by how much positives are lowered.
-        highest: The judged degree that an opposite should stay below.
-        most: The maximum score.
+        pairs: What `recipes/judge_pairs.py` writes: a query, a span, and what is said of them.
+        without: Kinds of opposition that are left out.
+        batch: Pairs a step.
     """
 
-    rows: str
     pairs: str
-    encoder: str
     without: list[str] = field(default_factory=list)
-    batch: Positive = 48
-    rated: Positive = 32
-    weight: Weight = 2.0
-    margin: Amount = 1.0
-    kept: Amount = 0.3
-    highest: Share = 0.4
-    most: Weight = 5.0
+    batch: Positive = 64
 
 
 class Development(Part, frozen=True):
@@ -202,7 +186,7 @@ class Recipe(Part, frozen=True):
             yield from self.triplets.files.values()
         yield from (pairs.path for pairs in self.pairs)
         if self.judge:
-            yield from (self.judge.rows, self.judge.pairs)
+            yield self.judge.pairs
 
     def models(self) -> Iterator[str]:
         """Yield the folders of the base and the teachers."""
@@ -211,8 +195,6 @@ class Recipe(Part, frozen=True):
             yield from filter(None, (self.distillation.teacher, self.distillation.second))
         if self.ranking and self.ranking.teacher:
             yield self.ranking.teacher
-        if self.judge:
-            yield self.judge.encoder
 
     def paths(self) -> Iterator[str]:
         """Yield every path of data that the recipe names."""

@@ -11,14 +11,14 @@ import torch
 
 import slice_os
 from slice_os.encoders.judge import Placed
-from slice_os.encoders.model_judge import CALIBRATION, ModelJudge
+from slice_os.encoders.model_judge import CALIBRATION, KINDS, Calibration, ModelJudge, opposed
 from slice_os.errors import EncoderError, TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
-from slice_os.exporters.graph import sentences
-from slice_os.lab.train.judging import alone, calibrated, read_judge_rows
-from slice_os.lab.train.sampling import read_pairs
+from slice_os.exporters.parity import sentences
+from slice_os.lab.train.judging import read_judge_pairs
 from slice_os.lab.train.student import Student
 
+PAIRS = "judge-pairs.jsonl"
 RECIPE = """
 name = "tiny-judge"
 base = "base"
@@ -28,11 +28,8 @@ learning_rate = 1e-2
 licence = "Apache-2.0"
 
 [judge]
-rows = "rows.jsonl"
-pairs = "pairs.tsv"
-encoder = "package:slice_os/encoders/default"
+pairs = "judge-pairs.jsonl"
 batch = 8
-rated = 4
 {more}
 
 [development]
@@ -47,17 +44,17 @@ rows = 20
 def recipe(room, tmp_path):
     """Return a function that writes a recipe, with rows whose negatives say "never"."""
     room()
-    rows = []
+    rows, opposites = [], ["phrase\tparaphrase\topposite"]
     for n, line in enumerate(sentences()[:40]):
         words = re.findall(r"\w+", line)[:8]
-        said = {"span": " ".join(words[2:]), "before": " ".join(words[:2])}
-        against = {"span": " ".join(["never", *words])}
-        kind = ("negation", "contradiction")[n % 2]
-        rows.append({"kind": kind, "query": " ".join(words), "positive": said, "negative": against})
-    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    lines = ["phrase\tparaphrase\topposite"]
-    lines += [f"{r['query']}\t{r['positive']['span']}\t{r['negative']['span']}" for r in rows]
-    (tmp_path / "opposites.tsv").write_text("\n".join(lines), encoding="utf-8")
+        query, never = " ".join(words), " ".join(["never", *words])
+        placed = {"span": " ".join(words[2:]), "before": " ".join(words[:2])}
+        against = [["negation"], ["negation", "antonym"]][n % 2]
+        rows.append({"query": query, "placed": placed, "said": ["same"]})
+        rows.append({"query": query, "placed": {"span": never}, "said": against})
+        opposites.append(f"{query}\t{placed['span']}\t{never}")
+    (tmp_path / PAIRS).write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    (tmp_path / "opposites.tsv").write_text("\n".join(opposites), encoding="utf-8")
 
     def write(steps=15, more=""):
         text = RECIPE.format(steps=steps, more=more)
@@ -70,13 +67,12 @@ def recipe(room, tmp_path):
 def test_a_judge_learns_and_is_exported(recipe, tmp_path):
     seen = []
     report = slice_os.train(recipe(40), tmp_path / "run", progress=seen.append)
-    assert set(seen[0].losses) == {"order", "opposite", "kept", "rated"}
-    begun, ended = (np.mean([one.losses["order"] for one in seen[a:][:10]]) for a in (0, -10))
+    assert set(seen[0].losses) == {"judged"}
+    begun, ended = (np.mean([one.losses["judged"] for one in seen[a:][:10]]) for a in (0, -10))
     assert ended < begun - 0.1
-    assert set(report.measures) == {"rated", "above", "mean", "step"}
+    assert set(report.measures) == {"alike", "kept", "seen", "mean", "step"}
     slice_os.export(report.checkpoint, tmp_path / "judge")
-    kept = json.loads((tmp_path / "judge" / CALIBRATION).read_text("utf-8"))
-    assert kept["weights_hash"] == slice_os.encoder_info().weights_hash
+    assert Calibration.load(tmp_path / "judge") == Calibration()
 
     asked = [
         ("the Queen", Placed("the Queen of Hearts", "never the", "said")),
@@ -85,11 +81,13 @@ def test_a_judge_learns_and_is_exported(recipe, tmp_path):
     ]
     verified = np.array([0.9, 0.7, 0.5], np.float32)
     with torch.no_grad():
-        z = Student(load_checkpoint(report.checkpoint)).judge(asked).numpy()
+        logits = Student(load_checkpoint(report.checkpoint)).judge(asked).numpy()
     with slice_os.load_judge(tmp_path / "judge") as judge:
+        np.testing.assert_allclose(judge.logits(asked), logits, atol=2e-3)
         found = judge.degrees(asked, verified)
-        np.testing.assert_allclose(found, judge.calibration.degrees(verified, z), atol=1e-4)
-        assert (found <= judge.calibration.degrees(verified) + 1e-6).all()
+        wanted = judge.calibration.degrees(verified, opposed(logits))
+        np.testing.assert_allclose(found, wanted, atol=1e-3)
+        assert judge.reasons(asked[:1]) == [(KINDS[1 + logits[0, 1:-1].argmax()],)]
         for n, pair in enumerate(asked):
             assert judge.degrees([pair], verified[n : n + 1])[0] == found[n]
 
@@ -105,33 +103,23 @@ def test_a_killed_run_goes_on_to_the_same_judge(recipe, tmp_path):
     assert slice_os.train(recipe(5), tmp_path / "run").measures == whole.measures
 
 
-def test_its_calibration_is_that_of_rated_pairs(recipe, tmp_path):
+def test_kinds_can_be_held_back_and_bad_pairs_are_said(recipe, tmp_path):
     recipe()
-    pairs = read_pairs(tmp_path / "pairs.tsv")
-    with slice_os.load_encoder() as encoder:
-        degrees = alone(encoder, [(one.first, one.second) for one in pairs])
-        found = calibrated(pairs, degrees, encoder.info.weights_hash)
-    gold = np.array([one.likeness for one in pairs])
-
-    def loss(slope, intercept):
-        said = 1 / (1 + np.exp(-slope * degrees - intercept))
-        return -(gold * np.log(said) + (1 - gold) * np.log(1 - said)).mean()
-
-    best = loss(found.slope, found.intercept)
-    for slope, intercept in ((0.5, 0), (-0.5, 0), (0, 0.2), (0, -0.2)):
-        assert best <= loss(found.slope + slope, found.intercept + intercept) + 1e-6
-    assert found.degrees(np.float32([found.least(0.6)]))[0] == pytest.approx(0.6, abs=1e-4)
-
-
-def test_kinds_can_be_held_back_and_bad_rows_are_said(recipe, tmp_path):
-    recipe()
-    rows = tmp_path / "rows.jsonl"
-    assert {row.kind for row in read_judge_rows(rows, ["negation"])} == {"contradiction"}
-    with pytest.raises(TrainingError, match="holds no row of another kind"):
-        read_judge_rows(rows, ["negation", "contradiction"])
-    rows.write_text(rows.read_text() + '\n{"kind": "negation"}', encoding="utf-8")
-    with pytest.raises(TrainingError, match=re.escape("line 41, is no row of a judge")):
-        slice_os.train(tmp_path / "judge.toml", tmp_path / "run")
+    file = tmp_path / PAIRS
+    assert len(read_judge_pairs(file)) == 80
+    assert len(read_judge_pairs(file, ["negation"])) == 60
+    assert not any(pair.said[1:-1].any() for pair in read_judge_pairs(file, KINDS[1:]))
+    whole = file.read_text(encoding="utf-8")
+    for bad in (
+        '{"said": ["negation"]}',
+        '{"query": "a", "placed": {"span": "b"}, "said": ["no"]}',
+    ):
+        file.write_text(f"{whole}\n{bad}", encoding="utf-8")
+        with pytest.raises(TrainingError, match=re.escape("line 81, is no pair for a judge")):
+            slice_os.train(tmp_path / "judge.toml", tmp_path / "run")
+    file.write_text('{"query": "a", "placed": {"span": "b"}, "said": ["role"]}', encoding="utf-8")
+    with pytest.raises(TrainingError, match="holds no pair of another kind"):
+        read_judge_pairs(file, ["role"])
 
 
 def test_a_recipe_makes_a_judge_or_an_encoder(recipe, tmp_path):
@@ -144,6 +132,6 @@ def test_a_folder_that_is_no_judge_is_said(tmp_path, checkpoint):
     slice_os.export(checkpoint("bert"), tmp_path / "encoder")
     with pytest.raises(EncoderError, match=r"holds no judge \(judge.json is missing\)"):
         slice_os.load_judge(tmp_path / "encoder")
-    (tmp_path / "encoder" / CALIBRATION).write_text('{"weights_hash": "x"}')
+    (tmp_path / "encoder" / CALIBRATION).write_text('{"level": 0.6}')
     with pytest.raises(EncoderError, match="lacks or misstates a field"):
         ModelJudge(tmp_path / "encoder")

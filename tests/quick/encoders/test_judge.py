@@ -11,12 +11,14 @@ import re
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as some
 
 import slice_os
 from slice_os.cli.main import main
 from slice_os.encoders.judge import Placed
-from slice_os.encoders.model_judge import Calibration
-from slice_os.errors import EncoderMismatchError, EvaluationError
+from slice_os.encoders.model_judge import Calibration, ModelJudge
+from slice_os.errors import EvaluationError
 from slice_os.text import placed
 
 TEXTS = {
@@ -29,10 +31,10 @@ QUERY = "wants to cancel"
 
 @pytest.fixture(scope="module")
 def folder(checkpoint, tmp_path_factory):
-    """Return the folder of a judge of the packaged encoder's degrees."""
+    """Return the folder of a judge."""
     folder = tmp_path_factory.mktemp("judge") / "judge"
     slice_os.export(checkpoint("bert"), folder)
-    Calibration(slice_os.encoder_info().weights_hash, 11.0, -8.8).save(folder)
+    Calibration(0.5, 0.0, 1.0).save(folder)  # all is doubted, or nothing would be lowered
     return folder
 
 
@@ -56,7 +58,7 @@ def reads(location):
     return read
 
 
-def test_a_judge_reads_a_few_words_of_the_same_sentence():
+def test_a_judge_reads_the_words_around_it_of_the_same_sentence():
     text = "I called. The client really does not want to cancel it, ever.\nSo be it"
     words = [match.span() for match in re.finditer(r"\w+", text)]
     starts, ends = np.array(words).T
@@ -65,9 +67,10 @@ def test_a_judge_reads_a_few_words_of_the_same_sentence():
     def read(first, last):
         return placed(text, starts, ends, starts[said.index(first)], ends[said.index(last)])
 
-    assert read("want", "cancel") == ("want to cancel", "client really does not", "it, ever")
-    assert read("client", "client") == ("client", "The", "really does")
-    assert read("it", "ever") == ("it, ever", "not want to cancel", "")
+    before = "The client really does not"
+    assert read("want", "cancel") == ("want to cancel", before, "it, ever")
+    assert read("client", "client") == ("client", "The", "really does not want")
+    assert read("it", "ever") == ("it, ever", "really does not want to cancel", "")
     assert read("So", "be") == ("So be", "", "it")
     # A line end in hard-wrapped prose ends no sentence, nor does the full stop of an abbreviation.
     text = "Mr. Smith does not\nwant to cancel.\nThe lamp is on."
@@ -186,9 +189,9 @@ def test_context_is_measured_with_a_judge(folder, tmp_path):
     report = slice_os.evaluate_context(tmp_path / "pairs.jsonl", scorers=wanted, judge=folder)
     window, verified, judged = report.scorers
     assert (window.name, judged.name) == ("window", "judged")
-    with slice_os.load_judge(folder) as judge:
-        highest = judge.calibration.degrees(np.float32(verified.scores))
-    assert (np.array(judged.scores) < highest).all()
+    scores, highest = np.array(judged.scores), np.array(verified.scores)
+    assert (scores <= highest).all()
+    assert (scores < highest).any()
     with pytest.raises(EvaluationError, match="judged needs a judge: give one with --judge"):
         slice_os.evaluate_context(tmp_path / "pairs.jsonl", scorers=["judged"])
 
@@ -204,14 +207,32 @@ def test_a_judge_says_the_same_both_ways_round_and_in_any_company(folder):
         assert not len(judge.degrees([], np.float32([])))
 
 
-def test_it_judges_its_own_encoder_alone(folder, location, checkpoint, tmp_path):
-    slice_os.export(checkpoint("bert"), tmp_path / "judge")
-    Calibration("of another", 11.0, -8.8).save(tmp_path / "judge")
-    with (
-        slice_os.open(location, judge=tmp_path / "judge") as index,
-        pytest.raises(EncoderMismatchError, match="judges degrees of another encoder"),
-    ):
-        index.search(QUERY)
-    (tmp_path / "pairs.tsv").write_text("phrase\tparaphrase\topposite\nyes\tyes\tno\n")
-    with pytest.raises(EncoderMismatchError):
-        slice_os.evaluate_opposites(tmp_path / "pairs.tsv", judge=tmp_path / "judge")
+def test_a_pair_is_read_once_and_only_if_it_could_be_lowered(folder, monkeypatch):
+    read = []
+    said = ModelJudge._said
+
+    def count(self, ids, types):
+        read.append(len(ids))
+        return said(self, ids, types)
+
+    monkeypatch.setattr(ModelJudge, "_said", count)
+    pairs = [(QUERY, Placed("ends it")), (QUERY, Placed("keeps it")), (QUERY, Placed("ends it"))]
+    with slice_os.load_judge(folder) as judge:
+        low = judge.calibration.level
+        found = judge.degrees(pairs, np.float32([0.9, low, 0.8]))
+        assert len(read) == 1
+        assert found[1] == np.float32(low)
+        judge.reasons(pairs[:1])
+        judge.degrees(pairs[:1], np.float32([0.7]))
+        assert len(read) == 1
+        judge.reasons(pairs)
+        assert len(read) == 2
+
+
+@given(some.floats(0, 1), some.floats(0, 1), some.floats(0, 1))
+def test_a_judged_degree_grows_with_the_degree_and_falls_with_doubt(degree, more, p):
+    low, high = sorted([degree, more])
+    judged = Calibration().degrees(np.float32([low, high, high]), np.float32([p, p, 1]))
+    assert judged[0] <= judged[1] <= np.float32(high)
+    assert judged[2] <= judged[1]
+    assert (Calibration().degrees(np.float32([high]), np.float32([0])) == np.float32(high)).all()

@@ -1,4 +1,4 @@
-"""Opposites seen by their words, and what is none; and the judge that comes inside."""
+"""Opposites seen by their words, and what is none."""
 
 from __future__ import annotations
 
@@ -6,18 +6,12 @@ import csv
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as some
 
 import slice_os
-from slice_os.cli.main import main
-from slice_os.encoders.judge import Placed
-from slice_os.encoders.judges import ANOTHER_NUMBER, OPPOSITE
 from slice_os.encoders.opposition import opposition
-from slice_os.errors import EncoderError
 
 ROOT = Path(__file__).parents[3]
 PAIRS = ROOT / "examples" / "minimal-pairs.tsv"
@@ -135,89 +129,6 @@ def test_a_long_text_takes_no_longer_than_it_has_words():
     long = " ".join(f"word{n}" for n in range(50_000))
     assert opposition(long, long).strength == 0
     assert opposition(long, f"{long} more").strength == 0
-
-
-def test_the_judge_inside_lowers_opposites_and_nothing_else():
-    pairs = [
-        ("wants to cancel", Placed("wants to cancel")),
-        ("wants to cancel", Placed("want to cancel", "he does not")),
-        ("within 30 days", Placed("within 60 days")),
-        ("wants to cancel", Placed("will not cancel")),
-    ]
-    with slice_os.load_judge("words") as judge:
-        verified = np.float32([0.99, 0.95, 0.98, 0.5])
-        wanted = [0.99, OPPOSITE, ANOTHER_NUMBER, 0.5]
-        np.testing.assert_allclose(judge.degrees(pairs, verified), wanted, rtol=1e-6)
-        for n, pair in enumerate(pairs):
-            assert judge.degrees([pair], verified[[n]]) == judge.degrees(pairs, verified)[n]
-        assert len(judge.degrees([], np.float32([]))) == 0
-        assert judge.reasons(pairs) == [(), ("negation",), ("number",), ()]
-        assert judge.least(0.8) == 0.8
-    assert slice_os.load_judge("none") is slice_os.load_judge(None) is None
-    with pytest.raises(EncoderError, match="no judge wrods: give words, none, or the folder"):
-        slice_os.load_judge("wrods")
-
-
-@pytest.fixture(scope="module")
-def location(tmp_path_factory):
-    location = str(tmp_path_factory.mktemp("index") / "index.slice")
-    texts = ["The client wants to cancel the contract.", "The client does not want to cancel it."]
-    slice_os.index([slice_os.Document(str(n), text) for n, text in enumerate(texts)], location)
-    return location
-
-
-def test_a_search_judges_unless_told_not_to(location):
-    with slice_os.open(location) as index, slice_os.open(location, judge="none") as plain:
-        judged, verified = (
-            {hit.document: hit.degree for hit in one.search("the client wants to cancel")}
-            for one in (index, plain)
-        )
-        assert judged["0"] == verified["0"] > 0.9
-        assert verified["1"] > 0.9
-        assert judged["1"] <= 0.7
-        phrase = ["the client wants to cancel"]
-        for one, found in ((index, {"0"}), (plain, {"0", "1"})):
-            assert {m.document for m in one.mine(phrase, min_degree=0.8, rescore=True)} == found
-
-
-def test_a_hit_says_why_it_was_lowered(location):
-    query = "the client wants to cancel"
-    with slice_os.open(location) as index, slice_os.open(location, judge="none") as plain:
-        hits = {hit.document: hit for hit in index.search(query)}
-        assert hits["1"].spans[0].opposition == ("negation",)
-        assert hits["1"].lowered == "(lowered: negation)"
-        assert hits["1"].lowered in hits["1"]._repr_html_()
-        every = [hits["0"], *plain.search(query), *index.search(query, rescore=0)]
-        assert not any(hit.lowered or hit.spans[0].opposition for hit in every)
-    for more in ((), ("--group",)):
-        said = CliRunner().invoke(main, ["search", query, "--index", location, *more]).output
-        assert said.count("(lowered: negation)") == said.count("«") - 1 == 1
-
-
-def test_the_verbs_take_it_by_name(location, tmp_path):
-    def run(*arguments, **environment):
-        done = CliRunner().invoke(main, [str(one) for one in arguments], env=environment)
-        assert done.exit_code == 0, done.output
-        return done.output
-
-    query = "the client wants to cancel"
-    asked = ("search", query, "--index", location, "--min-degree", "0.8")
-    assert "does not" not in run(*asked)
-    assert "does not" in run(*asked, "--judge", "none")
-    phrases = tmp_path / "phrases.txt"
-    phrases.write_text(query)
-    mined = ("mine", phrases, "--index", location, "--min-degree", "0.8")
-    assert "1 match" in run(*mined, "--judge", "words")
-    assert "2 matches" in run(*mined, "--judge", "none")
-    plain = run(*mined)
-    assert plain == run(*mined, SLICE_OS_JUDGE="words") != run(*mined, "--judge", "none")
-    unjudged = (*mined, "--no-rescore")
-    assert plain != run(*unjudged) == run(*unjudged, "--judge", "none")
-    assert run(*mined, SLICE_OS_JUDGE="none") == run(*mined, "--judge", "none")
-    rows = tmp_path / "few.tsv"
-    rows.write_text("\n".join(PAIRS.read_text(encoding="utf-8").splitlines()[:11]))
-    lines = [run("evaluate", "opposites", rows, "--judge", one) for one in ("none", "words")]
-    assert lines[0] != lines[1]
 
 
 def test_the_antonyms_are_stems_and_go_both_ways():
