@@ -52,20 +52,27 @@ class Calibration:
     With d the degree and p how likely the two are opposed, the judged degree is
     d - share(p) · max(d - level, 0), where share grows evenly from 0 at `doubt` to 1 at `sure`.
     What surely says the opposite has `level` at most; what the judge has nothing against stays as
-    it is.
+    it is. The odds of p are those that the model gives, times exp(seen · strength) where rules by
+    words see an opposition of that strength, and exp(-unseen) where they see none.
 
     Attributes:
         level: The highest degree of a sure opposite.
         doubt: The probability from which on an opposite is lowered.
         sure: The one from which on it is lowered wholly.
+        seen: By how much rules that see an opposition are believed.
+        unseen: By how much rules that see none are.
     """
 
-    level: float = 0.6
-    doubt: float = 0.3
-    sure: float = 0.8
+    level: float = 0.55
+    doubt: float = 0.4
+    sure: float = 0.7
+    seen: float = 3.0
+    unseen: float = 4.0
 
-    def degrees(self, verified: Floats, p: Floats) -> Float32:
-        """Return judged degrees from verified ones and from how likely the two are opposed."""
+    def degrees(self, verified: Floats, odds: Floats, strength: Floats) -> Float32:
+        """Return judged degrees from verified ones, the model's log odds, and rules' strength."""
+        believed = odds + np.where(strength > 0, self.seen * strength, -self.unseen)
+        p = 1 / (1 + np.exp(-believed))
         share = np.clip((p - self.doubt) / (self.sure - self.doubt), 0, 1)
         found: Float32 = verified - share * np.maximum(verified - self.level, 0)
         return found.astype(np.float32)
@@ -80,7 +87,7 @@ class Calibration:
         path = folder / CALIBRATION
         try:
             said = json.loads(path.read_text(encoding="utf-8"))
-            return cls(float(said["level"]), float(said["doubt"]), float(said["sure"]))
+            return cls(**{field: float(said[field]) for field in cls.__slots__})
         except OSError as exc:
             raise EncoderError(
                 f"{folder} holds no judge ({CALIBRATION} is missing): give the folder that "
@@ -96,11 +103,23 @@ class Calibration:
         (folder / CALIBRATION).write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
 
 
-def opposed(logits: Float32) -> Float32:
-    """Return how likely texts are opposed, float32 ``[n]``, from the logits of `KINDS`."""
-    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-    found: Float32 = odds[:, 1:-1].sum(axis=1) / odds.sum(axis=1)
+def log_odds(logits: Float32) -> Float32:
+    """Return the log odds that texts are opposed, float32 ``[n]``, from the logits of `KINDS`."""
+    against = np.logaddexp.reduce(logits[:, 1:-1], axis=1)
+    found: Float32 = against - np.logaddexp(logits[:, 0], logits[:, -1])
     return found
+
+
+def opposed(logits: Float32) -> Float32:
+    """Return how likely the model holds it that texts are opposed, float32 ``[n]``."""
+    found: Float32 = 1 / (1 + np.exp(-log_odds(logits)))
+    return found
+
+
+def _rules(query: str, placed: Placed) -> float:
+    """Return how strong an opposition rules see, the shorter text first: it may be a topic."""
+    one, other = sorted((query, placed.span), key=lambda text: (len(text), text))
+    return opposition(one, other, placed.before).strength
 
 
 class ModelJudge(Judge):
@@ -142,8 +161,10 @@ class ModelJudge(Judge):
         """
         found = np.asarray(verified, np.float32).copy()
         high = np.flatnonzero(found > self.calibration.level)
-        logits = self.logits([pairs[n] for n in high.tolist()])
-        found[high] = self.calibration.degrees(found[high], opposed(logits))
+        asked = [pairs[n] for n in high.tolist()]
+        strength = np.array([_rules(*pair) for pair in asked], np.float32)
+        odds = log_odds(self.logits(asked))
+        found[high] = self.calibration.degrees(found[high], odds, strength)
         return found
 
     def reasons(self, pairs: Sequence[tuple[str, Placed]]) -> list[tuple[str, ...]]:

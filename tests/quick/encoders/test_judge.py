@@ -34,7 +34,7 @@ def folder(checkpoint, tmp_path_factory):
     """Return the folder of a judge."""
     folder = tmp_path_factory.mktemp("judge") / "judge"
     slice_os.export(checkpoint("bert"), folder)
-    Calibration(0.5, 0.0, 1.0).save(folder)  # all is doubted, or nothing would be lowered
+    Calibration(0.5, 0.0, 1.0, 0.0, 0.0).save(folder)  # all is doubted, or nothing would be lowered
     return folder
 
 
@@ -229,10 +229,14 @@ def test_a_pair_is_read_once_and_only_if_it_could_be_lowered(folder, monkeypatch
         assert len(read) == 2
 
 
-@given(some.floats(0, 1), some.floats(0, 1), some.floats(0, 1))
-def test_a_judged_degree_grows_with_the_degree_and_falls_with_doubt(degree, more, p):
-    low, high = sorted([degree, more])
-    judged = Calibration().degrees(np.float32([low, high, high]), np.float32([p, p, 1]))
-    assert judged[0] <= judged[1] <= np.float32(high)
-    assert judged[2] <= judged[1]
-    assert (Calibration().degrees(np.float32([high]), np.float32([0])) == np.float32(high)).all()
+@given(some.floats(0, 1), some.floats(0, 1), some.floats(-9, 9), some.floats(0, 1))
+def test_a_judged_degree_grows_with_the_degree_and_falls_with_doubt(one, other, odds, strength):
+    def judged(degree, odds, strength):
+        said = Calibration().degrees(*(np.float32([x]) for x in (degree, odds, strength)))
+        return float(said[0])
+
+    low, high = sorted([one, other])
+    found = judged(high, odds, strength)
+    assert judged(low, odds, strength) <= found <= np.float32(high)
+    assert judged(high, odds + 1, strength) <= found <= judged(high, odds, 0)
+    assert judged(high, -50, strength) == np.float32(high)
