@@ -21,6 +21,7 @@ from slice_os.engine.rescore import rescored
 from slice_os.query import hybrid_query, lexical_query, span_query
 from slice_os.storage.cluster.backend import ClusterBackend
 from slice_os.storage.cluster.candidates import COVERED, NEAREST, STORED, stored_passage
+from slice_os.storage.cluster.responses import decoded
 from slice_os.storage.contract import SearchQuery
 from slice_os.storage.fusion import LATE
 
@@ -146,9 +147,9 @@ def _recorded(ask: Any) -> Iterator[list[dict[str, Any]]]:
     answers: list[dict[str, Any]] = []
     search: Callable[..., dict[str, Any]] = ask.search
 
-    def recording(body: dict[str, Any], *rest: Any, **params: Any) -> dict[str, Any]:
-        answers.append(search(body, *rest, **params))
-        return answers[-1]
+    def recording(body: dict[str, Any], kind: Any, at: str = "hits/hits", **options: Any) -> Any:
+        answers.append(search(body, dict[str, Any], "", **options))
+        return decoded(answers[-1], kind, ask.url, at)
 
     ask.search = recording
     try:

@@ -13,7 +13,7 @@ import numpy as np
 
 import slice_os
 from slice_os.lab.topics.comparing import KNOWN, MODELS, Found
-from slice_os.lab.topics.modelling import Prepared
+from slice_os.lab.topics.vocabulary import Prepared
 
 TITLE = "Topics"
 NUMBERS = (6, 50)

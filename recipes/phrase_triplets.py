@@ -38,7 +38,7 @@ from slice_os.files import write_whole
 from slice_os.lab.evaluate.language_model import Answers, Endpoint, Row
 from slice_os.lab.evaluate.phrase_sets import read_ppdb
 from slice_os.lab.evaluate.phrases import split_paraphrases
-from slice_os.lab.train.labelled import MASK
+from slice_os.lab.train.objectives import MASK
 
 LONGEST, CONTEXT = 10, 120
 """Tokens of a phrase, and of a context."""

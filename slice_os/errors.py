@@ -6,7 +6,7 @@ the fix. Errors of other libraries are mapped at the border with ``raise ... fro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 
@@ -71,6 +71,14 @@ class IndexLockedError(LocationError):
 
 class MovedError(LocationError):
     """The location names a newer generation, or soon will; it holds all that was acknowledged."""
+
+
+class WritesLostError(LocationError):
+    """Going back would lose `documents`, ids of those that were written or deleted since."""
+
+    def __init__(self, message: str, documents: Sequence[str], *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.documents = documents
 
 
 class IndexDamagedError(LocationError):

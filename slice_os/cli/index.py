@@ -35,8 +35,6 @@ from slice_os.types import Reject
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from slice_os.corpus import Corpus
-    from slice_os.storage.cluster.source import IndexCorpus
 
 SHOWN = 5
 """Files of which the first reject is shown at once; all rejects are in the rejects file."""
@@ -178,7 +176,7 @@ def index_command(
         raise click.exceptions.Exit(REJECTED)
 
 
-def _say_left_out(corpus: Corpus | IndexCorpus) -> None:
+def _say_left_out(corpus: Any) -> None:
     """Say what of the folders was not read, and why."""
     if corpus.ignored:
         often = sorted(corpus.types.items(), key=lambda pair: -pair[1])[:TYPES]

@@ -195,10 +195,11 @@ Shell completion (bash; likewise zsh_source, fish_source):
 def main(context: click.Context) -> None:
     """Find the few words that matter inside long texts, however they are said."""
     from slice_os.cli.output import wanted_color
-    from slice_os.storage.cluster.credentials import ask_with
+    from slice_os.storage import module_for
 
     read_settings()
-    ask_with(_ask if sys.stdin is not None and sys.stdin.isatty() else None)
+    is_asked = sys.stdin is not None and sys.stdin.isatty()
+    module_for("https://", "credentials").ask_with(_ask if is_asked else None)
     # Remarks on styles and small defects of files, which are read all the same.
     warnings.filterwarnings("ignore", module=r"(openpyxl|pypdf)\b")
     logging.getLogger("pypdf").setLevel(logging.CRITICAL + 1)

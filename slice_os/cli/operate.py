@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,17 @@ from slice_os.cli.options import (
     run_options,
     threads_option,
 )
-from slice_os.cli.output import Run, counted, echo_columns, echo_json, is_json, progress_bar, say
+from slice_os.cli.output import (
+    Run,
+    counted,
+    echo_columns,
+    echo_json,
+    is_json,
+    plain,
+    progress_bar,
+    say,
+)
+from slice_os.errors import WritesLostError
 from slice_os.types import Reject
 
 if TYPE_CHECKING:
@@ -183,18 +194,38 @@ def swap_command(location: str, as_json: bool, **options: Any) -> None:
 
 
 @click.command(
-    "rollback", epilog="\b\nExample:\n  slice-os rollback --index https://host:9200/calls\n"
+    "rollback",
+    epilog="""\b
+Examples:
+  slice-os rollback --index https://host:9200/calls
+  slice-os rollback --index my.slice --drop-writes
+""",
 )
 @index_option
+@click.option(
+    "--keep-writes/--drop-writes",
+    default=None,
+    help="What becomes of documents that were written since: they are copied back, or left out.  "
+    "[default: copied, if the encoder is the same and no corpus was read; else it asks]",
+)
 @encoder_option
 @device_option
 @threads_option
 @json_option
-def rollback_command(location: str, as_json: bool, **options: Any) -> None:
-    """Make the former generation live again; what was written since the swap is not in it."""
-    from slice_os import rollback as go_back
+def rollback_command(
+    location: str, keep_writes: bool | None, as_json: bool, **options: Any
+) -> None:
+    """Make the former generation live again, with what was written since."""
+    from slice_os import rollback
 
-    _say(location, go_back(location, **options).number, as_json)
+    try:
+        generation = rollback(location, keep_writes=keep_writes, **options)
+    except WritesLostError as exc:
+        if not sys.stdin.isatty() or not sys.stderr.isatty():
+            raise
+        click.confirm(f"{plain(str(exc.args[0]))}. Go back without them?", abort=True, err=True)
+        generation = rollback(location, keep_writes=False, **options)
+    _say(location, generation.number, as_json)
 
 
 def _say(location: str, number: int, as_json: bool) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import click
 from msgspec.inspect import BoolType, Field, FloatType, IntType, LiteralType
 
+from slice_os import ClusterSettings
 from slice_os.cli.output import Run, json_log
 from slice_os.encoders.devices import DEVICES
 from slice_os.options import MOST, Options, WordingOptions, bare, described, fields
-from slice_os.storage.cluster.settings import ClusterSettings, Engine
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 POSITIVE = click.FloatRange(min=0, min_open=True)
@@ -240,7 +240,7 @@ _CLUSTER = _group(
     ),
     click.option(
         "--engine",
-        type=click.Choice(list(filter(None, get_args(Engine)))),
+        type=click.Choice(list(filter(None, get_args(get_type_hints(ClusterSettings)["engine"])))),
         help="What searches the span vectors: lucene or faiss of a knn_vector, the others of a "
         "dense_vector.  [default: lucene, hnsw]",
     ),

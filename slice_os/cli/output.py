@@ -87,22 +87,27 @@ def echo_hit(
     """
     score = click.style(f"score {hit.score:.3f}", dim=True) if with_score else ""
     place = f"{hit.document}#{hit.passage}"
-    _echo_head(number, hit.degree, place, hit.title, hit.lowered, score)
+    _echo_head(number, [hit], place, hit.title, hit.lowered, score)
     click.echo(textwrap.indent(_said(hit, around), INDENT))
 
 
 def echo_document(number: int, hits: Sequence[tuple[Hit, Excerpt | None]]) -> None:
     """Print a document and, below it, its hits."""
     first = hits[0][0]
-    _echo_head(number, max(hit.degree for hit, _ in hits), first.document, first.title)
+    _echo_head(number, [hit for hit, _ in hits], first.document, first.title)
     for hit, around in hits:
         text = textwrap.indent(_said(hit, around), INDENT).lstrip()
-        click.echo(f"       {' '.join(filter(None, (f'{hit.degree:.3f}', hit.lowered, text)))}")
+        click.echo(f"       {' '.join(filter(None, (_degree([hit]), hit.lowered, text)))}")
 
 
-def _echo_head(number: int, degree: float, place: str, title: str, *notes: str) -> None:
-    degrees = click.style(f"{degree:.3f}", fg="green", bold=True)
-    parts = (degrees, click.style(plain(place), bold=True), shorten(title, 60), *notes)
+def _degree(hits: Sequence[Hit]) -> str:
+    """Return the highest degree of some hits; a dash where no span was compared."""
+    return f"{max(hit.degree for hit in hits):.3f}" if any(hit.spans for hit in hits) else "  -  "
+
+
+def _echo_head(number: int, hits: Sequence[Hit], place: str, title: str, *notes: str) -> None:
+    degree = click.style(_degree(hits), fg="green", bold=True)
+    parts = (degree, click.style(plain(place), bold=True), shorten(title, 60), *notes)
     click.echo(f"{number:3d}.  {'  '.join(filter(None, parts))}")
 
 

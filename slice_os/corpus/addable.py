@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,32 +29,21 @@ def as_documents(given: Corpus | Iterable[Addable]) -> Corpus | Iterable[Documen
     if isinstance(given, Corpus):
         return given
     if isinstance(given, str | bytes | Mapping | Document) or not isinstance(given, Iterable):
-        raise CorpusError(f"{TAKEN}; this is {_kind(given)}.")
-    return _documents(given)
+        raise CorpusError(f"{TAKEN}; this is of type {type(given).__name__}.")
+    return (_document(number, item) for number, item in enumerate(given, start=1))
 
 
-def _documents(given: Iterable[Addable]) -> Iterator[Document]:
-    for number, one in enumerate(given, start=1):
-        yield _document(number, one)
-
-
-def _document(number: int, one: object) -> Document:
-    if isinstance(one, Document):
-        name: object = one.id  # callers without type checks have numbers
-        return replace(one, id=str(name)) if isinstance(name, int) else one
-    if isinstance(one, str):
-        return Document(f"text-{content_hash(one)}", one)
-    if isinstance(one, tuple | list) and len(one) == 2:
-        name, text = one
-        if isinstance(name, str | int) and isinstance(text, str):
+def _document(number: int, item: object) -> Document:
+    match item:
+        case Document():
+            return replace(item, id=str(item.id))  # callers without type checks have numbers
+        case str():
+            return Document(f"text-{content_hash(item)}", item)
+        case [str() | int() as name, str() as text]:
             return Document(str(name), text)
-    if isinstance(one, Mapping):
-        try:
-            return to_document(one, Fields(), f"text-{content_hash(dict(one))}")
-        except CorpusError as exc:
-            raise CorpusError(f"Document {number} of those given {exc}.") from exc
-    raise CorpusError(f"{TAKEN}; number {number} is {_kind(one)}.")
-
-
-def _kind(one: Any) -> str:
-    return f"of type {type(one).__name__}"
+        case Mapping():
+            try:
+                return to_document(item, Fields(), f"text-{content_hash(dict(item))}")
+            except CorpusError as exc:
+                raise CorpusError(f"Document {number} of those given {exc}.") from exc
+    raise CorpusError(f"{TAKEN}; number {number} is of type {type(item).__name__}.")

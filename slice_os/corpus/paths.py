@@ -94,7 +94,7 @@ def plan(
 
     A text of `exclude` that is no file or folder is a pattern as .gitignore has them.
     """
-    patterns = [one for one in exclude if isinstance(one, str) and not os.path.lexists(one)]
+    patterns = [name for name in exclude if isinstance(name, str) and not os.path.lexists(name)]
     made = Plan(
         frozenset(os.path.realpath(path) for path in exclude if path not in patterns),
         _spec(patterns) if patterns else None,
@@ -240,7 +240,7 @@ class Ignored:
     def __init__(self, folder: Path) -> None:
         real = Path(os.path.realpath(folder))
         above = (real, *real.parents)
-        self._top = next((one for one in above if (one / ".git").exists()), real)
+        self._top = next((folder for folder in above if (folder / ".git").exists()), real)
         self._specs: dict[Path, GitIgnoreSpec] = {}
 
     def leaves_out(self, path: Path, *, is_folder: bool) -> bool:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import gzip
 import logging
 import os
-import re
 import sys
-import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -26,13 +24,12 @@ from slice_os.corpus.roots import RootedPath, Roots, claim, locate, owner
 from slice_os.corpus.rows import Fields, clean, to_document
 from slice_os.errors import CorpusError, MissingExtraError
 from slice_os.text.filters import as_utc
+from slice_os.text.normal_form import without_typesetting
 from slice_os.types import Document, Reject, content_hash
 
 _log = logging.getLogger(__name__)
 
 OnReject = Callable[[Reject], None]
-_LIGATURE = re.compile("[\ufb00-\ufb06]")
-_NO_WIDTH = re.compile("[\u00ad\u200b\u2060\ufeff]")
 _ROWS_LOOKED_AT = 100
 """Rows by which it is told which field is the text,"""
 _CHARACTERS_LOOKED_AT = 1 << 21
@@ -82,10 +79,9 @@ class Corpus:
         given = self._plan.given
         roots = claim(known, given, self._reading.root, self._reading.id_prefix)
         self._roots = roots
-        self._given = [
-            (one, _cleaned(found)) for one in given if (found := locate(roots, one.path))
-        ]
-        paths = [one.path for one in given if not one.pattern]
+        located = [(path, locate(roots, path.path)) for path in given]
+        self._given = [(path, _cleaned(at)) for path, at in located if at is not None]
+        paths = [path.path for path in given if not path.pattern]
         paths += [source.path for source in self._plan.sources if source.path is not None]
         self._located = {path: self._locate(path) for path in paths}
         return roots
@@ -195,7 +191,8 @@ class Corpus:
         parse = (self._reading.whole_page and kind.whole_page) or kind.parse
         parsed = parse_apart(parse, data) if kind.apart else parse(data)
         check_text(parsed.text)
-        text = clean(_without_typesetting(parsed.text) if kind.apart else parsed.text)
+        # Of files whose source is the text it stays, so that offsets are those of the file.
+        text = clean(without_typesetting(parsed.text) if kind.apart else parsed.text)
         if not text.strip():
             raise CorpusError("no text")
         if parsed.guess:
@@ -270,19 +267,6 @@ def _raise(exc: Exception) -> Row:
     raise exc
 
 
-def _without_typesetting(text: str) -> str:
-    """Return a text without what only typesetting has: ligatures, soft hyphens, marks of no width.
-
-    Of files whose source is the text it stays, so that offsets are those of the file.
-    """
-    if text.isascii():
-        return text
-    written_out = _LIGATURE.sub(
-        lambda ligature: unicodedata.normalize("NFKC", ligature[0]), _NO_WIDTH.sub("", text)
-    )
-    return unicodedata.normalize("NFC", written_out)
-
-
 def _about(source: str, modified: float) -> dict[str, str]:
     """Return what a file's name and times say."""
     path = PurePosixPath(source)
@@ -329,37 +313,29 @@ def read(
 ) -> Corpus:
     """Return the documents of files, folders, globs and ``-`` (plain text on standard input).
 
-    >>> [document.id for document in slice_os.read("notes")]
-    ['notes/call-1.txt', 'notes/call-2.txt']
+    A file's id is its path under a root, with ``/`` between the parts. The root is the folder
+    `root`, or the one that all paths have in common (of a folder the one that it lies in); an index
+    remembers it. `id_prefix` stands before the ids. The id of standard input is `id`, or made of a
+    hash of its text.
 
-    A file's id is its path under a root, with ``/`` between the parts, behind `id_prefix`. An index
-    that the corpus is added to remembers its roots; where it has none, the root is the folder
-    `root`, or the one that all paths have in common (of a folder the one that it lies in). The id
-    of standard input is `id`, or made of a hash of its text.
+    Each row of a table, line of a .jsonl, member of a .json, message of an .mbox and some sentences
+    of .srt and .vtt are a document; docs/formats.md says which fields make its text. `text_fields`
+    names them (``*`` for all, ``messages[].content`` for a field of each object of a list),
+    `title_field` its title, and `id_field` its id, which begins with the id of its file unless
+    `id_global` is true. All other fields are metadata.
 
-    A row of a table (.csv, .tsv, .xlsx, .xls, .ods), a line of a .jsonl, a member of a .json, a
-    message of an .mbox and some sentences of .srt and .vtt are documents. A row's text is that of
-    `text_fields`, joined by line ends, ``*`` standing for all; else the first of text, content,
-    contents, body, passage, message that holds one; else that of the only field that holds texts,
-    or the one whose texts are clearly the longest, which is logged. Its title is that of
-    `title_field` (else title), its id ``<file>#`` and the value of `id_field` (else id or _id, else
-    the row's number), with `id_global` that value alone; these names in any case. Fields of objects
-    are named ``object.field``, and ``messages[].content`` is a field of each object of a list: a
-    list of messages is a text of a turn a line, with speakers and times as metadata. The fields
-    left over are metadata, as is the row's path. A title is also the first line of the text, unless
-    it is one of its fields.
+    The metadata of any other file are its path, folder, name, extension and when it was modified
+    (UTC, ``2026-01-31T12:00:00Z``); and, where it says so, its title, author and date, and the
+    front matter of a .md. Of web pages navigation and cookie banners are left out unless
+    `whole_page` is true. `encoding` is that of all texts that do not tell theirs.
 
-    The metadata of any other file are its path (below the root, like its id), folder, name,
-    extension (``pdf``) and when it was modified (UTC, ``2026-01-31T12:00:00Z``); and, where it says
-    so, its title, author and date, and what stands in the front matter of a .md. Of web pages what
-    is hidden, navigation and what asks about cookies is left out, but for `whole_page`. `encoding`
-    is that of all texts, where it is not told by themselves.
+    What cannot be read is handed to `on_reject` when it is met. Of folders and globs, `exclude`
+    leaves out files, folders and patterns as in a .gitignore, and `include` all that fit none of
+    its patterns; what .gitignore names is left out unless `gitignore` is false, links out of the
+    folder unless `follow` is true, and what slice-os wrote always.
 
-    What cannot be read is handed to `on_reject` when it is met; a path that does not exist, or lies
-    outside of the root, is a `CorpusError` at once. In folders and globs, files of `exclude` are
-    passed over, which may be patterns as in a .gitignore, and with `include` all that fit none of
-    its patterns; as are what .gitignore names (unless `gitignore` is false), links out of the
-    folder (unless `follow` is true), and what slice-os wrote: indexes, rejects and matches.
+    Raises:
+        CorpusError: a path does not exist or lies outside of the root.
     """
     names = (text_fields,) if isinstance(text_fields, str) else text_fields
     reading = Reading(

@@ -47,10 +47,10 @@ def claim(
     if root is not None:
         folder = os.path.realpath(root)
     elif prefix is not None or not known:
-        folder = known.get(prefix or "") or _common(one.folder for one in given)
+        folder = known.get(prefix or "") or _common(path.folder for path in given)
     else:
-        outside = [one for one in given if locate(known, one.path) is None]
-        folder = _common(one.path if one.path.is_dir() else one.folder for one in outside)
+        outside = [path for path in given if locate(known, path.path) is None]
+        folder = _common(path.path if path.path.is_dir() else path.folder for path in outside)
         prefix = f"{PurePath(folder).name}/" if folder else None
         gone = [at for at in known.values() if not Path(at).is_dir()]
         if folder and gone:

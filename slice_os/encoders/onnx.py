@@ -37,15 +37,15 @@ def shared(load: Callable[..., Loaded], path: Path, *settings: object) -> Loaded
     anew; so does a forked process, to which what its parent has on a device is of no use.
     """
     try:
-        own = path.stat()
+        status = path.stat()
     except OSError:
         return load(path, *settings)  # it says what is missing
-    file = (path.resolve(), own.st_ino, own.st_size, own.st_mtime_ns)
+    file = (path.resolve(), status.st_ino, status.st_size, status.st_mtime_ns)
     key = (os.getpid(), load, *file, *settings)
-    found: Loaded | None = _loaded.get(key)
-    if found is None:
-        found = _loaded[key] = load(path, *settings)
-    return found
+    loaded: Loaded | None = _loaded.get(key)
+    if loaded is None:
+        loaded = _loaded[key] = load(path, *settings)
+    return loaded
 
 
 def usable_cores() -> int:
@@ -77,19 +77,19 @@ class Graph:
         self._session, self.device = open_session(path, device, quantized)
         self.on_gpu = self.device != "cpu" and PROVIDERS[self.device].on_gpu
         self._one_at_a_time = threading.Lock()
-        self._inputs = {one.name: _int_type(path, one) for one in self._session.get_inputs()}
+        self._inputs = {entry.name: _int_type(path, entry) for entry in self._session.get_inputs()}
         self._output = self._vectors_output(path, dimension)
         self._process = os.getpid()
 
     def _vectors_output(self, path: Path, dimension: int) -> str:
         outputs = self._session.get_outputs()
-        ranked = sorted(outputs, key=lambda one: one.name != "last_hidden_state")
-        for one in ranked:
-            if len(one.shape) == 3 and one.shape[2] in (dimension, None):
-                return str(one.name)
-            if len(one.shape) == 3 and isinstance(one.shape[2], str):
-                return str(one.name)
-        shapes = ", ".join(f"{one.name} {one.shape}" for one in outputs)
+        ranked = sorted(outputs, key=lambda output: output.name != "last_hidden_state")
+        for output in ranked:
+            if len(output.shape) == 3 and output.shape[2] in (dimension, None):
+                return str(output.name)
+            if len(output.shape) == 3 and isinstance(output.shape[2], str):
+                return str(output.name)
+        shapes = ", ".join(f"{output.name} {output.shape}" for output in outputs)
         raise EncoderError(
             f"{path} gives {shapes} and not vectors of dimension {dimension}: export the encoder "
             "again with slice-os export."

@@ -85,13 +85,9 @@ class PhraseHead:
             pieces: The wordpieces of all of them, int ``[T]``.
             counts: How many of these are each word's, int ``[N]``; they sum to T.
         """
-        found: Float32 = vectors @ self.context
-        if len(pieces):
-            static = self.codes[pieces] * self.scales[pieces, None]
-            held = np.flatnonzero(counts)
-            first = np.cumsum(counts[held], dtype=np.int64) - counts[held]
-            found[held] += np.add.reduceat(static, first, axis=0)
-        return found
+        static = self.codes[pieces] * self.scales[pieces, None]
+        head_vectors: Float32 = vectors @ self.context + sum_by_word(static, counts)
+        return head_vectors
 
     def project(self, queries: Float32) -> tuple[Float32, Float32]:
         """Return what unit `queries` ``[m, d]`` are for the vectors in context and for wordpieces.
@@ -108,6 +104,19 @@ class PhraseHead:
         table *= scales[:, None] * self.scales
         # A row at a time: what a query gives does not depend on its company.
         return (queries[:, None] @ self.context.T)[:, 0], table
+
+
+def sum_by_word(of_pieces: npt.NDArray[Any], counts: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Return the sums of what wordpieces have, ``[T, ...]``, by word: ``[N, ...]``.
+
+    `counts` ``[N]`` says how many are each word's; they sum to T.
+    """
+    sums = np.zeros((len(counts), *of_pieces.shape[1:]), np.float32)
+    held = np.flatnonzero(counts)
+    if len(held):
+        sizes = counts[held].astype(np.int64)
+        sums[held] = np.add.reduceat(of_pieces, np.cumsum(sizes) - sizes, axis=0)
+    return sums
 
 
 def quantized(context: Float32, table: Float32) -> PhraseHead:

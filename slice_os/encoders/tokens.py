@@ -111,8 +111,8 @@ def _split_dense(text: str, runs: Int32, starts: Int32, ends: Int32) -> Int32:
     bounds: list[tuple[int, int]] = []
     ordered = np.array(sorted(cuts), np.int32)
     for low, high in runs.tolist():
-        own = ordered[slice(*ordered.searchsorted([low, high]))].tolist()
-        bounds.extend(pairwise([*own, high]))
+        inside = ordered[slice(*ordered.searchsorted([low, high]))].tolist()
+        bounds.extend(pairwise([*inside, high]))
     return np.array(bounds, np.int32).reshape(-1, 2)
 
 
@@ -162,42 +162,42 @@ class TextTokenizer:
         model = self._tokenizer.model
         names = (getattr(model, "unk_token", None), "[UNK]", "<unk>")
         ids_of = (self._tokenizer.token_to_id(name) for name in names if name)
-        self._unknown: int | None = next((one for one in ids_of if one is not None), None)
+        self._unknown: int | None = next((id_ for id_ in ids_of if id_ is not None), None)
         special = np.array(probe.special_tokens_mask, np.int64)
-        own = np.flatnonzero(special == 0)
+        ordinary = np.flatnonzero(special == 0)
         ids = np.array(probe.ids, np.int64)
-        if not len(own):
+        if not len(ordinary):
             raise EncoderError(
                 f"{path} makes no token of the letter a, so it is not a usable tokenizer: export "
                 "the encoder again with slice-os export."
             )
-        self.prefix: Int64 = ids[: own[0]]
-        self.suffix: Int64 = ids[own[-1] + 1 :]
+        self.prefix: Int64 = ids[: ordinary[0]]
+        self.suffix: Int64 = ids[ordinary[-1] + 1 :]
 
     def knows(self, text: str) -> bool:
         """Tell whether any token of a text is one of the vocabulary's."""
         (encoded,) = self._batch([text], offsets=False)
-        return any(one != self._unknown for one in encoded.ids)
+        return any(token != self._unknown for token in encoded.ids)
 
     def split(self, texts: Sequence[str], *, by_token: bool = False) -> list[TokenizedText]:
         """Tokenize `texts` and find their words, or take each token for one."""
-        done = []
-        for text, one in zip(texts, self._batch(texts, offsets=True), strict=True):
-            words = words_of(text, _offsets(one))
+        tokenized = []
+        for text, encoding in zip(texts, self._batch(texts, offsets=True), strict=True):
+            words = words_of(text, _offsets(encoding))
             words = words.by_token if by_token else words
-            done.append(TokenizedText(text, np.array(one.ids, np.int64), words))
-        return done
+            tokenized.append(TokenizedText(text, np.array(encoding.ids, np.int64), words))
+        return tokenized
 
     def whole(self, texts: Sequence[str]) -> list[TokenizedText]:
         """Tokenize `texts`, each as one word (none where it has no token); offsets are not told."""
         encoded = self._batch([text.strip() for text in texts], offsets=False)
-        done = []
-        for text, one in zip(texts, encoded, strict=True):
-            ids = np.array(one.ids, np.int64)
+        tokenized = []
+        for text, encoding in zip(texts, encoded, strict=True):
+            ids = np.array(encoding.ids, np.int64)
             first = np.zeros(min(1, len(ids)), np.int64)
             words = WordMap(first, first.astype(np.int32), first.astype(np.int32), len(ids))
-            done.append(TokenizedText(text, ids, words))
-        return done
+            tokenized.append(TokenizedText(text, ids, words))
+        return tokenized
 
     @cached_property
     def _marks(self) -> npt.NDArray[np.bool_]:
@@ -227,10 +227,10 @@ class TextTokenizer:
             return ids.astype(np.int32), np.zeros(0, np.uint8)
         place = np.arange(first[0], owned)
         ids = ids[first[0] :]
-        said = ~self._marks[ids]
+        speaks = ~self._marks[ids]
         begins = first - first[0]
-        low = np.minimum.reduceat(np.where(said, place, owned), begins)
-        high = np.maximum.reduceat(np.where(said, place, -1), begins)
+        low = np.minimum.reduceat(np.where(speaks, place, owned), begins)
+        high = np.maximum.reduceat(np.where(speaks, place, -1), begins)
         sizes = np.diff(first, append=owned)
         low = np.repeat(low, sizes)
         kept = (place >= low) & (place <= np.repeat(high, sizes)) & (place < low + 255)

@@ -33,9 +33,9 @@ def show_document(
         QueryError: there is no such document, or no such character or passage in it.
     """
     if passage is not None:
-        some = range(max(passage - context, 0), max(passage, 0) + context + 1)
-        _, passages = backend.read(document, some)
-        if not any(one.number == passage for one in passages):
+        numbers = range(max(passage - context, 0), max(passage, 0) + context + 1)
+        _, passages = backend.read(document, numbers)
+        if not any(near.number == passage for near in passages):
             raise QueryError(f"There is no passage {passage} of a document {document!r}.")
         return join(passages)
     _, passages = backend.read(document)
@@ -51,7 +51,7 @@ def show_document(
                 f"The document {document!r} has no character {at}: its text ends at {end}."
             )
         # Between two passages there is only white space, which counts to the first.
-        here = max((n for n, one in enumerate(passages) if one.start <= at), default=0)
+        here = max((n for n, each in enumerate(passages) if each.start <= at), default=0)
         passages = passages[max(here - context, 0) : here + context + 1]
     return join(passages)
 

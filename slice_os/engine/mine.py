@@ -90,16 +90,16 @@ def mine_phrases(
     sought = _known(sought, encoder, options.literal, on_unknown)
     queries = [
         (name, text, parse_query(text, literal=options.literal))
-        for name, own in sought.items()
-        for text in own.phrases
+        for name, texts in sought.items()
+        for text in texts.phrases
     ]
-    against = [(name, text) for name, own in sought.items() for text in own.counter_examples]
-    texts = [query.text for *_, query in queries] + [text for _, text in against]
-    encoded = _encode(encoder, texts, backend.meta.max_words, options.all_lengths)
-    phrases = [Phrase(*query, own) for query, own in zip(queries, encoded, strict=False)]
+    against = [(name, text) for name, texts in sought.items() for text in texts.counter_examples]
+    all_texts = [query.text for *_, query in queries] + [text for _, text in against]
+    encoded = _encode(encoder, all_texts, backend.meta.max_words, options.all_lengths)
+    phrases = [Phrase(*query, vectors) for query, vectors in zip(queries, encoded, strict=False)]
     counters: dict[str, list[EncodedQuery]] = {}
-    for (name, _), own in zip(against, encoded[len(phrases) :], strict=True):
-        counters.setdefault(name, []).append(own)
+    for (name, _), counter in zip(against, encoded[len(phrases) :], strict=True):
+        counters.setdefault(name, []).append(counter)
     judge = judge if options.rescore else None
     least = cosine(judge.least(threshold) if judge else threshold)
     wanted = MiningQuery(_phrase_batch(phrases, least, options.rescore), filters, options.graph)
@@ -113,9 +113,9 @@ def mine_phrases(
                     by_name.setdefault(phrases[k].name, []).append(phrases[k])
             if by_name:
                 tables = _tables(stored, encoder)
-                for name, own in by_name.items():
-                    compared = [*(phrase.encoded for phrase in own), *counters.get(name, ())]
-                    yield _Candidate(PassageSpans(stored, tables, compared, len(own)), own)
+                for name, likely in by_name.items():
+                    compared = [*(phrase.encoded for phrase in likely), *counters.get(name, ())]
+                    yield _Candidate(PassageSpans(stored, tables, compared, len(likely)), likely)
 
     def matches() -> Iterator[Match]:
         waiting = candidates()
@@ -124,14 +124,14 @@ def mine_phrases(
             if options.rescore:
                 encode_spans(passages, lambda spans: spans.likely(least), standalone)
                 encode_spans(passages, lambda spans: spans.further(least), standalone)
-                found = [spans.rescored(least) for spans in passages]
+                best = [spans.rescored(least) for spans in passages]
             else:
-                found = [spans.in_context(least) for spans in passages]
+                best = [spans.in_context(least) for spans in passages]
             if judge:
-                found = _judged(passages, found, judge, threshold)
-            for candidate, own in zip(batch, found, strict=True):
+                best = _judged(passages, best, judge, threshold)
+            for candidate, spans in zip(batch, best, strict=True):
                 norms = candidate.spans.stored.packed.norms
-                for span in own:
+                for span in spans:
                     if norms[span.j - span.i - 1, span.i]:  # else a neighbour's
                         yield _match(candidate.phrases[span.query], candidate.spans.stored, span)
         on_progress(1.0)
@@ -161,7 +161,10 @@ def _phrase_batch(phrases: Sequence[Phrase], least: float, rescore: bool) -> Phr
         [query.weights for query in encoded],
         np.array([margin(q.n_words, least) if rescore else 0.0 for q in encoded], np.float32),
         [query.pieces for query in encoded],
-        (np.array([one for one, _ in head_queries]), np.array([one for _, one in head_queries]))
+        (
+            np.array([vector for vector, _ in head_queries]),
+            np.array([row for _, row in head_queries]),
+        )
         if head_queries
         else None,
     )
@@ -175,7 +178,7 @@ def _tables(stored: StoredPassage, encoder: Encoder) -> SpanTables:
 
 def _judged(
     passages: Sequence[PassageSpans],
-    found: Sequence[Sequence[RescoredSpan]],
+    best: Sequence[Sequence[RescoredSpan]],
     judge: Judge,
     threshold: float,
 ) -> list[list[RescoredSpan]]:
@@ -184,7 +187,7 @@ def _judged(
     They are those that were chosen by their degrees: a part of what the judge speaks against is no
     match in its place.
     """
-    flat = [(own, span) for own, spans in zip(passages, found, strict=True) for span in spans]
+    flat = [(one, span) for one, spans in zip(passages, best, strict=True) for span in spans]
     degrees = np.array([degree(span.cosine) for _, span in flat])
     judged = iter(judge.degrees([judge_pair(*pair) for pair in flat], degrees).tolist())
     return [
@@ -193,7 +196,7 @@ def _judged(
             for span, judged_degree in zip(spans, judged)  # noqa: B905 - goes on with the next
             if judged_degree >= threshold - ROUNDING
         ]
-        for spans in found
+        for spans in best
     ]
 
 
@@ -213,17 +216,17 @@ def _known(
         return tuple(text for text in texts if text not in unknown)
 
     known = {
-        name: Sought(kept(one.phrases, literal), kept(one.counter_examples, True))
-        for name, one in sought.items()
+        name: Sought(kept(texts.phrases, literal), kept(texts.counter_examples, True))
+        for name, texts in sought.items()
     }
-    if sought and not any(one.phrases for one in known.values()):
-        first, *others = (text for one in sought.values() for text in one.phrases)
+    if sought and not any(texts.phrases for texts in known.values()):
+        first, *others = (text for texts in sought.values() for text in texts.phrases)
         raise QueryError(
             f"The phrase {first[:60]!r} holds no word that the encoder knows"
             f"{', nor do the others' if others else ''}: mine with an encoder of their language, "
             "and an index made by it."
         )
-    return {name: one for name, one in known.items() if one.phrases}
+    return {name: texts for name, texts in known.items() if texts.phrases}
 
 
 def _match(phrase: Phrase, stored: StoredPassage, span: RescoredSpan) -> Match:
@@ -273,9 +276,9 @@ def _best(
     """Yield the best so many of the matches of each key; of equal degrees the first stay."""
     best: dict[Hashable, list[Match]] = {}
     for match in matches:
-        own = best.setdefault(key(match), [])
-        own.append(match)
-        if len(own) >= 2 * count + 100:
-            own[:] = sorted(own, key=_worst_last)[:count]
-    for own in best.values():
-        yield from sorted(own, key=_worst_last)[:count]
+        group = best.setdefault(key(match), [])
+        group.append(match)
+        if len(group) >= 2 * count + 100:
+            group[:] = sorted(group, key=_worst_last)[:count]
+    for group in best.values():
+        yield from sorted(group, key=_worst_last)[:count]

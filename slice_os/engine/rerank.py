@@ -7,16 +7,16 @@ overlap.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from math import ceil
 
 import numpy as np
 import numpy.typing as npt
 
 from slice_os.spans import best_of_each, degree, late_interactions, word_scores
-from slice_os.storage.contract import Backend, Candidate, Mode, SearchQuery, StoredPassage
+from slice_os.storage.contract import Backend, Mode, SearchQuery, StoredPassage
 from slice_os.storage.fusion import FUSIONS, get_fusion
 from slice_os.types import Float32
 
@@ -64,13 +64,6 @@ def ranked_passages(
     backend: Backend, queries: Sequence[SearchQuery], ranks: range
 ) -> list[list[Ranked]]:
     """Return some ranks of each query, best first: candidates, reranked."""
-    return [list(ranked) for ranked in rank_lazily(backend, queries, ranks)]
-
-
-def rank_lazily(
-    backend: Backend, queries: Sequence[SearchQuery], ranks: range
-) -> list[Iterator[Ranked]]:
-    """Return `ranked_passages` of one reading of the index; a block is reranked when it is met."""
     blocks = [_block(backend, query) for query in queries]
     whole = [
         replace(
@@ -81,26 +74,17 @@ def rank_lazily(
         )
         for query, block in zip(queries, blocks, strict=True)
     ]
-
-    def reranked(
-        query: SearchQuery, block: int, candidates: Sequence[Candidate]
-    ) -> Iterator[Ranked]:
-        for first in range(0, len(candidates), block):
-            passages = [
-                Ranked(found.score, found.stored, found.bm25, query.vector, query.lengths)
-                for found in candidates[first : first + block]
-            ]
-            is_exact = is_reranked(query.mode, query.fusion)
-            yield from _rerank(query, passages) if is_exact else passages
-
-    return [
-        islice(
-            reranked(query, block, found),
-            ranks.start - query.ranks.start,
-            ranks.stop - query.ranks.start,
-        )
-        for query, block, found in zip(whole, blocks, backend.candidates(whole), strict=True)
-    ]
+    pages = []
+    for query, block, candidates in zip(whole, blocks, backend.candidates(whole), strict=True):
+        ranked = [
+            Ranked(candidate.score, candidate.stored, candidate.bm25, query.vector, query.lengths)
+            for candidate in candidates
+        ]
+        if is_reranked(query.mode, query.fusion):
+            for first in range(0, len(ranked), block):
+                ranked[first : first + block] = _rerank(query, ranked[first : first + block])
+        pages.append(ranked[ranks.start - query.ranks.start :][: len(ranks)])
+    return pages
 
 
 def _block(backend: Backend, query: SearchQuery) -> int:
@@ -135,18 +119,18 @@ def dense_scores(query: SearchQuery, passages: Sequence[Ranked]) -> Float64:
     the passage's; the degree alone where the query has no words.
     """
     words = query.words if query.late else None
-    wanted = query.vector[None] if words is None else np.vstack((query.vector, words.vectors))
+    vectors = query.vector[None] if words is None else np.vstack((query.vector, words.vectors))
     packed = [passage.stored.packed for passage in passages]
     bounds = np.cumsum([0, *map(len, packed)])
-    products = np.empty((bounds[-1], len(wanted)), np.float32)
+    products = np.empty((bounds[-1], len(vectors)), np.float32)
     squares = np.empty(bounds[-1], np.float32)
     for passage, (start, end) in zip(packed, pairwise(bounds.tolist()), strict=True):
         # What the cache holds at a time. A cosine has no need of the scales.
         codes = passage.codes.astype(np.float32)
-        np.matmul(codes, wanted.T, out=products[start:end])
+        np.matmul(codes, vectors.T, out=products[start:end])
         np.einsum("nd,nd->n", codes, codes, out=squares[start:end])
-    for ranked, own in zip(passages, np.split(products[:, 0], bounds[1:-1]), strict=True):
-        ranked.scores = own * ranked.stored.packed.scales
+    for ranked, scores in zip(passages, np.split(products[:, 0], bounds[1:-1]), strict=True):
+        ranked.scores = scores * ranked.stored.packed.scales
     best = best_of_each(packed, [passage.word_scores for passage in passages], query.lengths)
     degrees = degree(best.astype(np.float64))
     if words is None:

@@ -90,10 +90,10 @@ class PassageSpans:
         self.query_vectors: Sequence[npt.NDArray[Any]] = [query.vector for query in queries]
         self._cosines = [tables.cosines(query) for query in queries]
         if phrases < len(queries):  # counter-examples count for the lengths that a phrase does
-            meant = np.maximum.reduce([own.context for own in self._cosines[:phrases]]) > -np.inf
+            near = np.maximum.reduce([table.context for table in self._cosines[:phrases]])
             self._cosines[phrases:] = [
-                SpanCosines(*(np.where(meant, table, -np.inf) for table in own))
-                for own in self._cosines[phrases:]
+                SpanCosines(*(np.where(near > -np.inf, cosines, -np.inf) for cosines in both))
+                for both in self._cosines[phrases:]
             ]
         self.costs = tables.costs.copy()
         self.verbatim: dict[Place, list[int]] = {}
@@ -110,9 +110,12 @@ class PassageSpans:
         The phrase head stands for what they say alone.
         """
         shown = self._by_head()
-        found = spans_above(np.maximum.reduce(shown), self.tables.lengths, threshold, self.costs)
+        best = spans_above(np.maximum.reduce(shown), self.tables.lengths, threshold, self.costs)
         return self._apart(
-            [self._nearest((i, j), [own[j - i - 1, i] for own in shown]) for i, j, _ in found]
+            [
+                self._nearest((i, j), [cosines[j - i - 1, i] for cosines in shown])
+                for i, j, _ in best
+            ]
         )
 
     def best(self, count: int) -> list[Place]:
@@ -124,14 +127,14 @@ class PassageSpans:
         """Return the best span of each place that may reach a cosine: those to encode first."""
         # Of what is not near to a phrase no counter-example has to be known.
         hoped = []
-        for query, own in zip(self.queries[: self.phrases], self._cosines, strict=False):
+        for query, table in zip(self.queries[: self.phrases], self._cosines, strict=False):
             room = np.float32(margin(query.n_words, threshold))
-            hoped.append(query.weights.combine(own.context, np.minimum(own.head + room, 1)))
+            hoped.append(query.weights.combine(table.context, np.minimum(table.head + room, 1)))
         self._hoped = np.maximum.reduce(hoped)
         for i, j in self.verbatim:
             self._hoped[j - i - 1, i] = 1
-        found = spans_above(self._hoped, self.tables.lengths, threshold, self.costs)
-        return [(i, j) for i, j, _ in found]
+        peaks = spans_above(self._hoped, self.tables.lengths, threshold, self.costs)
+        return [(i, j) for i, j, _ in peaks]
 
     def further(self, threshold: float) -> list[Place]:
         """Return the spans to encode next, now that those of `likely` are known."""
@@ -140,9 +143,9 @@ class PassageSpans:
         for place in [place for place in self.chosen if place not in self.verbatim]:
             i, j = place
             above = [
-                max(0.0, self._by_words(k, place) - float(own.head[j - i - 1, i]))
-                for k, own in enumerate(self._cosines[: self.phrases])
-                if own.head[j - i - 1, i] > -np.inf
+                max(0.0, self._by_words(k, place) - float(table.head[j - i - 1, i]))
+                for k, table in enumerate(self._cosines[: self.phrases])
+                if table.head[j - i - 1, i] > -np.inf
             ]
             room = np.float32(max(above, default=0.0)) + SLACK
             fits = self._known(place).cosine >= threshold
@@ -168,8 +171,8 @@ class PassageSpans:
     def _by_head(self) -> list[npt.NDArray[Any]]:
         """Return the cosines that are shown where the phrase head stands for the words alone."""
         shown = [
-            query.weights.combine(own.context, own.head)
-            for query, own in zip(self.queries, self._cosines, strict=True)
+            query.weights.combine(table.context, table.head)
+            for query, table in zip(self.queries, self._cosines, strict=True)
         ]
         for (i, j), same in self.verbatim.items():
             for k in same:
@@ -189,9 +192,9 @@ class PassageSpans:
 
     def _may_reach(self, row: int, start: int, room: np.float32, threshold: float) -> bool:
         return any(
-            float(query.weights.combine(own.context[row, start], own.head[row, start] + room))
+            float(query.weights.combine(table.context[row, start], table.head[row, start] + room))
             >= threshold
-            for query, own in zip(self.queries, self._cosines, strict=True)
+            for query, table in zip(self.queries, self._cosines, strict=True)
         )
 
     def _by_words(self, k: int, place: Place) -> float:
@@ -205,14 +208,14 @@ class PassageSpans:
         """Return a chosen span with its cosine."""
         i, j = place
         values = []
-        for k, (query, own) in enumerate(zip(self.queries, self._cosines, strict=True)):
+        for k, (query, table) in enumerate(zip(self.queries, self._cosines, strict=True)):
             if k in self.verbatim.get(place, ()):
                 values.append(1.0)
-            elif own.context[j - i - 1, i] == -np.inf:
+            elif table.context[j - i - 1, i] == -np.inf:
                 values.append(-np.inf)
             else:
                 by_words = np.float64(self._by_words(k, place))
-                context = np.float64(own.context[j - i - 1, i])
+                context = np.float64(table.context[j - i - 1, i])
                 values.append(float(query.weights.combine(context, by_words)))
         return self._nearest(place, values)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from slice_os.encoders import Encoder, StandaloneVectors
 from slice_os.encoders.judge import Judge
-from slice_os.engine.rerank import Ranked, rank_lazily, ranked_passages
+from slice_os.engine.rerank import Ranked, ranked_passages
 from slice_os.engine.rescore import (
     ROUNDING,
     PassageSpans,
@@ -124,15 +124,16 @@ def search_passages(
             _marked, standalone=standalone, rescore=options.rescore, judge=judge, meta=backend.meta
         )
         if not onward:
-            found = mark(ranked_passages(backend, wanted, range(options.offset, last)), prepared)
+            ranked = ranked_passages(backend, wanted, range(options.offset, last))
+            pages = mark(ranked, prepared)
         else:
-            found = []
-            for query, own in zip(wanted, prepared, strict=True):
-                hits = _through_ranks(backend, query, own, mark, options)
+            pages = []
+            for query, encoded in zip(wanted, prepared, strict=True):
+                hits = _through_ranks(backend, query, encoded, mark, options)
                 documents = _by_document(hits, last) if options.group else ([hit] for hit in hits)
                 page = islice(documents, options.offset, last)
-                found.append(Hits(chain.from_iterable(page)))
-        return [_by_degree(hits, options.group) for hits in found] if options.sort else found
+                pages.append(Hits(chain.from_iterable(page)))
+        return [_by_degree(hits, options.group) for hits in pages] if options.sort else pages
 
 
 def _search_queries(
@@ -156,13 +157,13 @@ def _search_queries(
     texts = [query.text for query, is_known in zip(queries, known, strict=True) if is_known]
     encoded = encode_with_words(encoder, texts) if encoder and texts else iter(())
     onward = options.min_degree > 0 or options.group
-    found = []
+    search_queries = []
     for query, is_known in zip(queries, known, strict=True):
-        vector, words = next(encoded) if is_known else (np.zeros(0, np.float32), None)
-        lengths = range(1, 1)
+        vector, words, lengths = np.zeros(0, np.float32), None, range(1, 1)
         if is_known:
+            vector, words = next(encoded)
             lengths = query_lengths(query.text, backend.meta.max_words, options.all_lengths)
-        found.append(
+        search_queries.append(
             SearchQuery(
                 query.text,
                 vector,
@@ -177,7 +178,7 @@ def _search_queries(
                 late=options.late,
             )
         )
-    return found
+    return search_queries
 
 
 def _prepared(encoder: Encoder | None, queries: Sequence[SearchQuery]) -> list[EncodedQuery | None]:
@@ -210,7 +211,7 @@ def _marked(
     The best by the phrase head are rescored, `rescore` of each passage. A `judge` has the last word
     on their degrees. With 0 the best are shown as they are in context and by the phrase head.
     """
-    spans = {
+    compared = {
         passage: PassageSpans(
             passage.stored,
             SpanTables(passage.stored.packed, passage.stored.passage.text),
@@ -221,36 +222,35 @@ def _marked(
         if query
         for passage in passages
     }
-    if rescore and standalone and spans:
+    if rescore and standalone and compared:
         known = [query for query in queries if query]
         texts = [query.text for query in known]
-        vectors = encode_spans([*spans.values()], lambda own: own.best(rescore), standalone, texts)
-        by_query = dict(zip(known, vectors.astype(np.float64), strict=True))
-        for own in spans.values():
-            own.query_vectors = [by_query[own.queries[0]]]
-    best = {
-        passage: (own.rescored() if rescore else own.in_context(-1.0))[:SHOWN_SPANS]
-        for passage, own in spans.items()
-    }
-    flat = [(spans[passage], span) for passage, chosen in best.items() for span in chosen]
-    degrees = np.array([degree(span.cosine) for _, span in flat])
+        vectors = encode_spans(
+            [*compared.values()], lambda spans: spans.best(rescore), standalone, texts
+        )
+        query_vectors = dict(zip(known, vectors.astype(np.float64), strict=True))
+        for spans in compared.values():
+            spans.query_vectors = [query_vectors[spans.queries[0]]]
+    shown = [
+        (passage, spans, span)
+        for passage, spans in compared.items()
+        for span in (spans.rescored() if rescore else spans.in_context(-1.0))[:SHOWN_SPANS]
+    ]
+    degrees = np.array([degree(span.cosine) for *_, span in shown])
     reasons: dict[int, tuple[str, ...]] = {}
-    if judge and rescore and flat:
-        pairs = [judge_pair(*pair) for pair in flat]
+    if judge and rescore and shown:
+        pairs = [judge_pair(spans, span) for _, spans, span in shown]
         judged = judge.degrees(pairs, degrees)
         lowered = np.flatnonzero(judged < degrees).tolist()
         reasons = dict(zip(lowered, judge.reasons([pairs[n] for n in lowered]), strict=True))
         degrees = judged
-    numbered = iter(enumerate(degrees.tolist()))
-    shown: dict[Ranked, tuple[SpanMatch, ...]] = {}
-    for passage, chosen in best.items():
-        own, matches = spans[passage], []
-        for span, (number, final) in zip(chosen, numbered):  # noqa: B905 - the rest is of others
-            match = _span_match(passage, own, span, final, reasons.get(number, ()))
-            matches.append((own.cost(span) / 2 - final, match))
-        shown[passage] = tuple(match for _, match in sorted(matches, key=itemgetter(0)))
+    matches: dict[Ranked, list[tuple[float, SpanMatch]]] = {}
+    for n, (passage, spans, span) in enumerate(shown):
+        match = _span_match(passage, spans, span, float(degrees[n]), reasons.get(n, ()))
+        preference = spans.cost(span) / 2 - match.degree
+        matches.setdefault(passage, []).append((preference, match))
     return [
-        Hits(_hit(passage, shown.get(passage, ()), meta) for passage in passages)
+        Hits(_hit(passage, matches.get(passage, ()), meta) for passage in passages)
         for passages in ranked
     ]
 
@@ -268,8 +268,9 @@ def _span_match(
     return SpanMatch(start, end, text, final_degree, in_context, tuple(shares.tolist()), opposition)
 
 
-def _hit(ranked: Ranked, spans: tuple[SpanMatch, ...], meta: IndexMeta) -> Hit:
+def _hit(ranked: Ranked, matches: Sequence[tuple[float, SpanMatch]], meta: IndexMeta) -> Hit:
     passage = ranked.stored.passage
+    spans = tuple(match for _, match in sorted(matches, key=itemgetter(0)))
     return Hit(
         passage.document,
         passage.number,
@@ -292,32 +293,32 @@ def _through_ranks(
     options: SearchOptions,
 ) -> Iterator[Hit]:
     """Yield the hits of at least a degree, of the best DEPTH, until PATIENCE in a row are below."""
-    ranked = chain.from_iterable(
-        rank_lazily(backend, [query], range(first, first + backend.ranks_at_once))[0]
-        for first in range(0, DEPTH, backend.ranks_at_once)
-    )
-    step, missed = min(options.offset + options.size, LOOKED_THROUGH), 0
-    while page := list(islice(ranked, step)):
-        (hits,) = mark([page], [prepared])
+    first, step, missed = 0, min(options.offset + options.size, LOOKED_THROUGH), 0
+    while first < DEPTH:
+        step = min(step, DEPTH - first)
+        ranked = ranked_passages(backend, [query], range(first, first + step))
+        (hits,) = mark(ranked, [prepared])
         for hit in hits:
             if hit.degree >= options.min_degree - ROUNDING:
                 missed = 0
                 yield hit
             elif (missed := missed + 1) == PATIENCE:
                 return
-        step = min(2 * step, LOOKED_THROUGH)
+        if len(hits) < step:
+            return
+        first, step = first + step, min(2 * step, LOOKED_THROUGH)
 
 
 def _by_document(hits: Iterator[Hit], count: int) -> list[list[Hit]]:
     """Return the hits of the first `count` documents, and of no other."""
-    found: dict[str, list[Hit]] = {}
+    documents: dict[str, list[Hit]] = {}
     since = 0
     for hit in hits:
-        since = since + 1 if hit.document in found else 0
-        if since == PATIENCE or (not since and len(found) == count):
+        since = since + 1 if hit.document in documents else 0
+        if since == PATIENCE or (not since and len(documents) == count):
             break
-        found.setdefault(hit.document, []).append(hit)
-    return list(found.values())
+        documents.setdefault(hit.document, []).append(hit)
+    return list(documents.values())
 
 
 def _by_degree(hits: Hits, group: bool) -> Hits:

@@ -44,6 +44,7 @@ class Copier:
         on_done: Told how many documents have been looked at.
         on_reject: Handed what cannot be indexed.
         head: The phrase head of `target`, where it is another than that of `live`.
+        spared: Documents that `target` keeps although `live` has not taken them.
 
     Raises:
         EncoderMismatchError: the encoder is not that of `target`.
@@ -58,12 +59,14 @@ class Copier:
         on_done: Callable[[int], object] = lambda documents: None,
         on_reject: Callable[[Reject], None] = lambda reject: None,
         head: PhraseHead | None = None,
+        spared: Iterable[str] = (),
     ) -> None:
         if encoder is not None:
             target.meta.check_encoder(target.location, encoder.info)
         self._live, self._target, self._encoder, self._head = live, target, encoder, head
         self._max_rate, self._on_done, self._on_reject = max_rate, on_done, on_reject
         self._throttle = Throttle(max_rate)
+        self._spared = frozenset(spared)
         self._taken: _Taken | None = None
         self._claimed: Mapping[str, str] = {}
         self.refused: list[str] = []
@@ -71,6 +74,26 @@ class Copier:
         self.half: list[str] = []
         """Those of all documents of `live` that were not whole when they were last copied."""
         self._never_whole: set[str] | None = None
+
+    @property
+    def took_corpus(self) -> bool:
+        """Whether documents of `target` are those of a corpus, not of `live`."""
+        return self._taken is not None
+
+    def differing(self) -> list[str]:
+        """Return the ids of the documents that one of the two has otherwise, or alone."""
+        different, sources = [], self._live.sources()
+        while names := [name for name, _ in islice(sources, LOOKED_UP)]:
+            held, has = self._live.stored(names), self._target.stored(names)
+            different += [
+                name for name, stored in held.items()
+                if stored.hash is not None and (name not in has or has[name].hash != stored.hash)
+            ]  # fmt: skip
+        sources = self._target.sources()
+        while names := [name for name, _ in islice(sources, LOOKED_UP)]:
+            held = self._live.stored(names)
+            different += [name for name in names if not (name in held or name in self._spared)]
+        return different
 
     def take(
         self, corpus: Iterable[Document], encoder: Encoder, roots: Mapping[str, str] | None
@@ -196,7 +219,10 @@ class Copier:
         sources = self._target.sources()
         while names := [name for name, _ in islice(sources, LOOKED_UP)]:
             held, taken = self._live.stored(names), self._taken_hashes(names)
-            gone += [name for name in names if name not in held and taken.get(name, "") is not None]
+            gone += [
+                name for name in names
+                if not (name in held or name in self._spared or taken.get(name, "") is None)
+            ]  # fmt: skip
         if gone:
             with self._target.writer() as writer:
                 writer.delete(gone)

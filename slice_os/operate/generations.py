@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from slice_os.encoders import EncoderLike, open_encoder
-from slice_os.errors import LocationError
+from slice_os.errors import LocationError, WritesLostError
 from slice_os.operate.copying import Copier
 from slice_os.operate.lease import Lease, find_build
-from slice_os.operate.swap import make_live, open_live, words_suffice
+from slice_os.operate.swap import catch_up, make_live, open_live, words_suffice
 from slice_os.storage import connection
 from slice_os.storage.contract import Backend, Generation
 
@@ -80,6 +80,7 @@ def swap(
 def rollback(
     location: str | Path,
     *,
+    keep_writes: bool | None = None,
     encoder: EncoderLike = None,
     device: str = "auto",
     threads: int | None = None,
@@ -88,36 +89,59 @@ def rollback(
 ) -> Generation:
     """Make the generation live again that was live before this one; return it.
 
-    What was written since the swap is not in it, but for documents that were just being written
-    to it then: they are made what they are now. If the stored words do not suffice for that, the
-    encoder is needed that it was made by.
+    With `keep_writes` the documents that differ by now are copied back, and those that were deleted
+    are deleted there; with False they stay as they were, but for those that were just being written
+    at the swap. By default they are kept if both generations are of one encoder and this one was
+    not read from a corpus; else it is an error if there are any. Where the stored words do not
+    suffice, the encoder is needed that the former generation was made by.
 
     Raises:
         LocationError: there is no index, or no retired generation.
+        WritesLostError: documents were written since, and `keep_writes` is None.
         EncoderMismatchError: another encoder is needed.
         IndexLockedError: somebody is writing to an index in a folder.
     """
     with closing(open_live(location, connection(credentials, client))) as live:
-        listed = live.generations()
-        now = next(one.number for one in listed if one.state == "live")
-        before = [one for one in listed if one.state == "retired" and one.number < now]
+        known = live.generations()
+        now = next(generation.number for generation in known if generation.state == "live")
+        before = [g for g in known if g.state == "retired" and g.number < now]
         if not before:
             raise LocationError(f"The index {live.location} has no generation to go back to.")
         former = before[-1]
         target, half = live.generation(former.number), former.build.get("half", [])
-        by_text = bool(half) and not words_suffice(live.meta, target.meta)
+        keep = keep_writes
+        if keep is None:
+            same = live.meta.weights_hash == target.meta.weights_hash
+            keep = same and not former.build.get("corpus", False)
+        by_text = (keep or bool(half)) and not words_suffice(live.meta, target.meta)
         with (
             closing(target),
             open_encoder(encoder, device, threads) if by_text else nullcontext() as opened,
         ):
-            copier = Copier(live, target, opened)
+            copier = Copier(live, target, opened, spared=former.build.get("refused", ()))
+            if keep:
+                catch_up(live, copier)
+            elif keep_writes is None and (lost := copier.differing()):
+                _refuse(live.location, lost)
             with live.hold(wait=False):
-                if half:
+                if keep:
+                    copier.copy()
+                elif half:
                     _complete(live, target, half, copier)
                 live.note_build({"state": "rolled back"})
                 live.swap(former.number)
             target.note_build(None)
         return former
+
+
+def _refuse(location: str, lost: Sequence[str]) -> NoReturn:
+    named = ", ".join(map(repr, lost[:5])) + (", ..." if len(lost) > 5 else "")
+    raise WritesLostError(
+        f"{len(lost):,} documents of {location} differ from those of the generation before and "
+        f"would be lost ({named})",
+        lost,
+        hint="carry them over with --keep-writes, or leave them out with --drop-writes.",
+    )
 
 
 def _complete(live: Backend, target: Backend, half: Sequence[str], copier: Copier) -> None:

@@ -90,7 +90,8 @@ def make_live(
                 f"{len(left):,} ({left[0]!r} for one): run that again, or delete them, then run "
                 "this again."
             )
-        live.note_build({"state": "retired", "half": copier.half})
+        note = {"state": "retired", "half": copier.half, "refused": copier.refused}
+        live.note_build({**note, "corpus": copier.took_corpus})
         live.swap(lease.number)
         try:
             with closing(open_live(live.location, live.connection)) as now:

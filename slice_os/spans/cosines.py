@@ -202,11 +202,11 @@ def _sum_again(squares: Float64, cells: Bools, vectors: npt.NDArray[Any]) -> Non
     for row in np.flatnonzero(cells.any(axis=1)):
         starts = np.flatnonzero(cells[row])
         for begin in range(0, len(starts), BLOCK):
-            some = starts[begin : begin + BLOCK]
-            total = vectors[some].astype(np.float64)
+            rows = starts[begin : begin + BLOCK]
+            total = vectors[rows].astype(np.float64)
             for word in range(1, row + 1):
-                total += vectors[some + word]
-            squares[row, some] = np.einsum("nd,nd->n", total, total)
+                total += vectors[rows + word]
+            squares[row, rows] = np.einsum("nd,nd->n", total, total)
 
 
 def word_scores(vectors: npt.NDArray[Any], query: npt.NDArray[Any]) -> Float32:
@@ -364,9 +364,9 @@ def late_interactions(
     ``[N, m]`` are theirs with the query's, `squares` ``[N]`` those of each with itself.
     """
     cosines = products / np.maximum(np.sqrt(squares), TINY)[:, None]
-    found = np.full(len(bounds) - 1, -1, cosines.dtype)
+    interactions = np.full(len(bounds) - 1, -1, cosines.dtype)
     if (held := np.diff(bounds) > 0).any():
         nearest = np.maximum.reduceat(cosines, bounds[:-1][held])
         # OpenBLAS was seen to warn of an invalid value in a product of so few, where there is none.
-        found[held] = np.einsum("pm,m->p", nearest, query.shares)
-    return found
+        interactions[held] = np.einsum("pm,m->p", nearest, query.shares)
+    return interactions

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from slice_os.encoders.phrase_head import sum_by_word
 from slice_os.host import one_blas_thread
 from slice_os.spans.packed import PackedPassage, Uint8, present_norms
 from slice_os.spans.selection import Int64, Weights, piece_runs
@@ -42,13 +43,19 @@ class PassageBlock(NamedTuple):
     def of(cls, passages: Sequence[PackedPassage]) -> PassageBlock:
         """Return the words of some packed passages."""
         return cls(
-            np.concatenate([one.vectors for one in passages]),
-            np.concatenate([present_norms(one.norms, one.exponent) for one in passages], axis=1),
+            np.concatenate([passage.vectors for passage in passages]),
             np.concatenate(
-                [present_norms(one.phrase_norms, one.phrase_exponent) for one in passages], axis=1
+                [present_norms(passage.norms, passage.exponent) for passage in passages], axis=1
             ),
-            np.concatenate([one.pieces for one in passages]),
-            np.concatenate([one.counts for one in passages]),
+            np.concatenate(
+                [
+                    present_norms(passage.phrase_norms, passage.phrase_exponent)
+                    for passage in passages
+                ],
+                axis=1,
+            ),
+            np.concatenate([passage.pieces for passage in passages]),
+            np.concatenate([passage.counts for passage in passages]),
         )
 
 
@@ -109,7 +116,9 @@ def scan_passages(
         block = read(first, last)
         starts = bounds[first : last + 1] - bounds[first]
         reached = _verbatim(block, starts, phrases.pieces, len(phrases.vectors))
-        static = None if piece_products is None else _static(block, piece_products)
+        static = None
+        if piece_products is not None:  # the products of the phrases with the words' static vectors
+            static = sum_by_word(piece_products.T[block.pieces], block.counts).T
         with one_blas_thread():
             for window, share, margin, members in parts:
                 context = phrases.vectors[members] @ block.vectors.T, block.inverse
@@ -122,18 +131,6 @@ def scan_passages(
                 reached[members] |= best >= thresholds[members, None]
         for passage in np.flatnonzero(reached.any(axis=0)).tolist():
             yield first + passage, np.flatnonzero(reached[:, passage]).tolist()
-
-
-def _static(block: PassageBlock, piece_products: Float32) -> Float32:
-    """Return the products of the phrases with the words' static vectors, ``[m, N]``."""
-    found = np.zeros((len(piece_products), len(block.counts)), np.float32)
-    held = np.flatnonzero(block.counts)
-    if len(held):
-        counts = block.counts[held].astype(np.int64)
-        found[:, held] = np.add.reduceat(
-            piece_products[:, block.pieces], np.cumsum(counts) - counts, axis=1
-        )
-    return found
 
 
 ScoresAndNorms = tuple[Float32, Float32]
@@ -168,7 +165,7 @@ def _best(
         # What leaves its passage has a cosine of 0 here, which would be lifted.
         spans[:, context[1][length - 1, :first] == 0] = -np.inf
         np.maximum(best[:, :first], spans, out=best[:, :first])
-    found: Float32 = np.maximum.reduceat(best, starts[:-1], axis=1)
+    of_passages: Float32 = np.maximum.reduceat(best, starts[:-1], axis=1)
     sizes = np.diff(starts)
     (short,) = np.nonzero(sizes < lengths.start)
     if len(short):
@@ -177,8 +174,8 @@ def _best(
             (total[:, starts[short + 1]] - total[:, starts[short]]) * inverse[at]
             for total, (_, inverse) in zip(sums, (context, head), strict=True)
         ]
-        found[:, short] = likely(*whole)
-    return found
+        of_passages[:, short] = likely(*whole)
+    return of_passages
 
 
 def _prefix(scores: Float32) -> Float32:
@@ -191,14 +188,14 @@ def _verbatim(
     block: PassageBlock, starts: Int64, phrases: Sequence[Int32], count: int
 ) -> npt.NDArray[np.bool_]:
     """Tell which passages hold the wordpieces of which phrases, bool ``[count, passages]``."""
-    found = np.zeros((count, len(starts) - 1), bool)
+    holds = np.zeros((count, len(starts) - 1), bool)
     if not len(block.pieces):
-        return found
+        return holds
     owner = np.repeat(np.arange(len(block.counts)), block.counts)
     for k, pieces in enumerate(phrases):
         words = owner[piece_runs(block.pieces, pieces)]
-        found[k, starts.searchsorted(words, side="right") - 1] = True
-    return found
+        holds[k, starts.searchsorted(words, side="right") - 1] = True
+    return holds
 
 
 def _blocks(bounds: Int64) -> Iterator[tuple[int, int]]:

@@ -73,8 +73,9 @@ class PackedPassage:
             EncoderError: a value is NaN or infinite.
         """
         codes, scales = quantize(words.vectors)
-        own = own_norms(span_norms(words.vectors, max_words), words, passage)
-        norms, exponent = pack_norms(own)
+        norms, exponent = pack_norms(
+            own_norms(span_norms(words.vectors, max_words), words, passage)
+        )
         pieces = np.zeros(0, np.int32) if words.pieces is None else words.pieces
         counts = np.zeros(len(words), np.uint8) if words.counts is None else words.counts
         none = np.zeros((0, len(words)), np.uint16)
@@ -211,13 +212,13 @@ def best_of_each(
     `word_scores` are those of each, as `PackedPassage.scored` takes them. Spans of `lengths` count,
     of a passage that is shorter the whole, as `spans.fit_window` says.
     """
-    counts = np.array([len(one) for one in passages], np.int64)
+    counts = np.array([len(passage) for passage in passages], np.int64)
     best = np.full(len(passages), -np.inf, np.float32)
     if not counts.any():
         return best
     first = np.cumsum(counts) - counts
-    norms = np.concatenate([one.norms[: lengths.stop - 1] for one in passages], axis=1)
-    exponents = np.repeat([one.exponent for one in passages], counts)
+    norms = np.concatenate([passage.norms[: lengths.stop - 1] for passage in passages], axis=1)
+    exponents = np.repeat([passage.exponent for passage in passages], counts)
     inverse = unpack_inverse_norms(norms, exponents)
     scores = np.concatenate(word_scores)
     cosines = stored_cosines(scores, inverse, lengths)

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from slice_os.encoders.phrase_head import sum_by_word
 from slice_os.spans.cosines import fit_window, full_range, span_cosines, span_norms, word_scores
 from slice_os.spans.packed import PackedPassage
 from slice_os.text.normal_form import plain, same_words
@@ -175,11 +176,7 @@ class SpanTables:
             return SpanCosines(context, context)
         vector, products = query.head_query
         by_head = word_scores(self.vectors, vector)
-        held = np.flatnonzero(self.packed.counts)
-        if len(held):
-            counts = self.packed.counts[held].astype(np.int64)
-            static = products[self.packed.pieces]
-            by_head[held] += np.add.reduceat(static, np.cumsum(counts) - counts)
+        by_head += sum_by_word(products[self.packed.pieces], self.packed.counts)
         head = span_cosines(by_head, self.head_norms, self.lengths)
         return SpanCosines(context, self.phrasing.within(head, window))
 
@@ -203,10 +200,10 @@ def piece_runs(pieces: Int32, sought: Int32) -> Int64:
     """Return where a run of wordpieces begins in others, int64 ``[n]``."""
     if not len(sought) or len(pieces) < len(sought):
         return np.zeros(0, np.int64)
-    found = np.flatnonzero(pieces[: len(pieces) - len(sought) + 1] == sought[0])
+    starts = np.flatnonzero(pieces[: len(pieces) - len(sought) + 1] == sought[0])
     for place, piece in enumerate(sought[1:].tolist(), start=1):
-        found = found[pieces[found + place] == piece]
-    return found
+        starts = starts[pieces[starts + place] == piece]
+    return starts
 
 
 class ScoredSpan(NamedTuple):
@@ -282,14 +279,14 @@ def spans_above(
     taken = bytearray(count)
     matches = []
     for begin in range(0, len(cells), CHUNK):
-        some = cells[begin : begin + CHUNK]
-        rows, starts = np.divmod(some, count)
+        chunk = cells[begin : begin + CHUNK]
+        rows, starts = np.divmod(chunk, count)
         ends = starts + rows + lengths.start
         before = np.zeros(count + 1, np.int64)
         np.cumsum(np.frombuffer(taken, np.uint8), dtype=np.int64, out=before[1:])
         free = before[ends] == before[starts]
         for i, j, value in zip(
-            starts[free].tolist(), ends[free].tolist(), flat[some[free]].tolist(), strict=True
+            starts[free].tolist(), ends[free].tolist(), flat[chunk[free]].tolist(), strict=True
         ):
             if taken.find(1, i, j) < 0:
                 taken[i:j] = b"\1" * (j - i)

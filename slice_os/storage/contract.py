@@ -97,8 +97,6 @@ class Reader(ABC):
 
     location: str
     meta: IndexMeta
-    ranks_at_once: int = 100
-    """Candidates whose words are read at once where a search goes on through the ranks: 20 MB."""
 
     @abstractmethod
     def status(self) -> IndexStatus:
@@ -241,8 +239,8 @@ class Generations(ABC):
         """Keep writers of this generation off; all that was acknowledged is there then.
 
         In a folder one that is under way ends first, or, with `wait` false, is an
-        `IndexLockedError`; in a cluster it waits, and ends with a `MovedError` if another
-        generation is live afterwards. A generation that is no longer live takes nothing more.
+        `IndexLockedError`; in a cluster it ends with a `MovedError`, and is run again. A generation
+        that is no longer live takes nothing more.
         """
 
     @abstractmethod

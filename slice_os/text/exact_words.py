@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import regex
 
 from slice_os.errors import QueryError
+from slice_os.text.normal_form import without_typesetting
 
 LONGEST = 200
 """Characters of a word; what is longer is taken for several."""
@@ -46,7 +47,7 @@ _OPERATOR = regex.compile(
 
 def check_characters(text: str) -> None:
     """Raise QueryError if a text holds half a character: none that is stored does."""
-    if not text.isascii() and any("\ud800" <= one <= "\udfff" for one in text):
+    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
         raise QueryError(
             f"{text[:60]!r} holds half a character (a lone surrogate): leave it out, or see to how "
             "it was decoded."
@@ -112,20 +113,21 @@ def parse_query(
     Raises:
         QueryError: the text is only what must not be there, or `must` or `must_not` holds no word.
     """
-    found: list[Wording] = []
+    text = without_typesetting(text)
+    wording: list[Wording] = []
 
-    def said(operator: regex.Match[str]) -> str:
-        phrase, word = operator["phrase"], operator["word"]
-        if not exact_words(phrase or word or ""):
+    def without_operator(operator: regex.Match[str]) -> str:
+        phrase = operator["phrase"] or operator["word"] or ""
+        if not exact_words(phrase):
             return operator[0]
-        found.append(Wording(phrase or word, wanted=not (word or operator["no"])))
-        return phrase if found[-1].wanted else ""
+        is_wanted = not (operator["word"] or operator["no"])
+        wording.append(Wording(phrase, is_wanted))
+        return phrase if is_wanted else ""
 
-    rest = text if literal else _OPERATOR.sub(said, text)
-    rest = rest.strip() if found else text
-    if found and not rest:
+    rest = text if literal else _OPERATOR.sub(without_operator, text)
+    if wording and not rest.strip():
         raise QueryError(f"{text[:60]!r} only says what must not be there: say what to look for.")
-    for phrases, wanted in ((must, True), (must_not, False)):
-        some = (phrases,) if isinstance(phrases, str) else phrases
-        found += [Wording(phrase, wanted) for phrase in some]
-    return Query(rest, tuple(dict.fromkeys(found)))
+    for phrases, is_wanted in ((must, True), (must_not, False)):
+        phrases = (phrases,) if isinstance(phrases, str) else phrases
+        wording += [Wording(without_typesetting(phrase), is_wanted) for phrase in phrases]
+    return Query(rest.strip() if rest != text else text, tuple(dict.fromkeys(wording)))

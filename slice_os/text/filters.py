@@ -60,7 +60,7 @@ class Filter:
     @property
     def fields(self) -> list[str]:
         """The names of all fields that the condition is on."""
-        return list(dict.fromkeys([self.field, *(one.field for one in self.others)]))
+        return list(dict.fromkeys([self.field, *(other.field for other in self.others)]))
 
     def __str__(self) -> str:
         between = " " if self.operator.isalpha() else ""
@@ -100,7 +100,7 @@ def parse_filters(filters: Mapping[str, object] | Iterable[str | Filter] | None)
         filters = [filters]
     if isinstance(filters, Mapping):
         return [_any_of(name, value) for name, value in filters.items()]
-    return [one if isinstance(one, Filter) else _parse(one) for one in filters]
+    return [_parse(text) if isinstance(text, str) else text for text in filters]
 
 
 def _text(value: object) -> str:
@@ -224,7 +224,7 @@ def as_utc(value: Any) -> Any:
     zone = f"{sign}{hours}:{minutes}" if sign else "+00:00"
     try:
         then = datetime.fromisoformat(f"{day}T{clock}{seconds or ':00'}{zone}")
-        told = then.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+        utc = then.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
     except (ValueError, OverflowError):
         return value
-    return f"{told}{fraction or ''}Z"
+    return f"{utc}{fraction or ''}Z"

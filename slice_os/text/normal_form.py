@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 from typing import Any
@@ -14,6 +15,21 @@ _AS_TYPED = {
 """Typographic quotes and dashes, by code point."""
 _SIGNS = "#$%&@+*=<>|~^`\\\\/"
 """What stands at a word's edge and is part of what it says: "#5", "50%", "c++"."""
+
+
+_LIGATURE = re.compile("[\ufb00-\ufb06]")
+_NO_WIDTH = re.compile("[\u00ad\u200b\u2060\ufeff]")
+
+
+def without_typesetting(text: str) -> str:
+    """Return a text in NFC without ligatures, soft hyphens and marks of no width."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", _LIGATURE.sub(_letters, _NO_WIDTH.sub("", text)))
+
+
+def _letters(ligature: re.Match[str]) -> str:
+    return unicodedata.normalize("NFKC", ligature[0])
 
 
 def as_typed(text: str) -> str:
@@ -48,7 +64,7 @@ def plain(text: str) -> str:
     shown = text
     if not text.isascii():
         composed = unicodedata.normalize("NFKC", as_typed(text))
-        shown = "".join(one for one in as_typed(composed) if unicodedata.category(one) != "Cf")
+        shown = "".join(c for c in as_typed(composed) if unicodedata.category(c) != "Cf")
     bare = " ".join(_edges().sub(" ", shown).split())
     return bare or " ".join(shown.split())
 

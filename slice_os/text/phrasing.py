@@ -72,8 +72,8 @@ def phrasing(text: str, starts: npt.NDArray[Any], ends: npt.NDArray[Any], longes
     """
     count = len(starts)
     ending = sentence_ends(text, ends)
-    said = [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-    words = [(one if one.isalpha() else _NO_WORD.sub("", one)).lower() for one in said]
+    words = [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    words = [(word if word.isalpha() else _NO_WORD.sub("", word)).lower() for word in words]
     first = np.arange(count)
     last = np.minimum(first + np.arange(1, longest + 1)[:, None], count)  # half-open
     passed = np.cumsum(ending)

@@ -103,19 +103,19 @@ def sentence_ends(text: str, ends: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """
     flowing = flow(text)
     cased = is_cased(flowing)
-    last, former = [], _BLANK
+    last, before = [], _BLANK
     for (start, end), (following, _) in pairwise(_runs(flowing)):
         # Most words are letters before a space, and end no sentence.
         inside = flowing[end - 1].isalpha() and flowing[end:following] == " "
-        former = _WORD if inside else _ending(flowing, (start, end), following, former, cased)
-        if former >= _SENTENCE:
+        before = _WORD if inside else _ending(flowing, (start, end), following, before, cased)
+        if before >= _SENTENCE:
             last.append(end)
-    last += [one.start() for one in _BEGUN.finditer(text)]
-    last += [one.start() for one in _JOINS.finditer(flowing)]
-    found = np.zeros(len(ends) + 1, bool)
-    found[np.searchsorted(ends, last, side="right")] = True
-    found[[0, -1]] = True
-    return found
+    last += [mark.start() for mark in _BEGUN.finditer(text)]
+    last += [join.start() for join in _JOINS.finditer(flowing)]
+    is_end = np.zeros(len(ends) + 1, bool)
+    is_end[np.searchsorted(ends, last, side="right")] = True
+    is_end[[0, -1]] = True
+    return is_end
 
 
 def joined(passages: Sequence[Passage]) -> str:
@@ -132,10 +132,10 @@ def joined(passages: Sequence[Passage]) -> str:
 
 def with_neighbours(passages: Sequence[Passage]) -> list[Passage]:
     """Return the passages of a document, in order, with the characters that they share."""
-    shared = [max(0, one.end - two.start) for one, two in pairwise(passages)]
+    shared = [max(0, first.end - second.start) for first, second in pairwise(passages)]
     return [
-        replace(one, before=before, after=after)
-        for one, before, after in zip(passages, [0, *shared], [*shared, 0], strict=False)
+        replace(passage, before=before, after=after)
+        for passage, before, after in zip(passages, [0, *shared], [*shared, 0], strict=False)
     ]
 
 
@@ -177,13 +177,13 @@ def _words(text: str) -> Iterator[_Word]:
 def _runs(text: str) -> Iterator[tuple[int, int]]:
     """Yield where words are: runs without a space and, of scripts without spaces, characters."""
     plain = text.isascii() or not _UNSPACED.search(text)
-    for found in _RUN.finditer(text):
-        start, end = found.span()
-        if plain or not (alone := [one.start() for one in _UNSPACED.finditer(found[0])]):
+    for run in _RUN.finditer(text):
+        start, end = run.span()
+        if plain or not (alone := [mark.start() for mark in _UNSPACED.finditer(run[0])]):
             yield start, end
             continue
         for place in alone:
-            if start < (here := found.start() + place):
+            if start < (here := run.start() + place):
                 yield start, here
             yield here, here + 1
             start = here + 1
@@ -200,8 +200,8 @@ def _ending(text: str, word: tuple[int, int], following: int, former: int, cased
             return _JOINED
         if (lines := gap.count("\n")) or "\f" in gap:
             return _BLANK if lines != 1 else _LINE
-    said = text[start:end]
-    mark = said.rstrip(_CLOSING)[-1:]
+    shown = text[start:end]
+    mark = shown.rstrip(_CLOSING)[-1:]
     if mark in "。！？" and mark:
         return _SENTENCE
     if not gap:
@@ -210,10 +210,10 @@ def _ending(text: str, word: tuple[int, int], following: int, former: int, cased
     if mark and mark in "!?":
         return _CLAUSE if goes_on else _SENTENCE
     if mark and mark in ".…":
-        if former >= _SENTENCE and _NUMBER.fullmatch(said):
+        if former >= _SENTENCE and _NUMBER.fullmatch(shown):
             return _JOINED
-        return _WORD if goes_on or _is_abbreviated(said, text[following]) else _SENTENCE
-    if (mark and mark in ",;:–—") or said[-1] in ")]":
+        return _WORD if goes_on or _is_abbreviated(shown, text[following]) else _SENTENCE
+    if (mark and mark in ",;:–—") or shown[-1] in ")]":
         return _CLAUSE
     return _CLAUSE if _next_word(text, following) in _BEGINNING_CLAUSES else _WORD
 
@@ -226,5 +226,5 @@ def _is_abbreviated(word: str, following: str) -> bool:
 
 
 def _next_word(text: str, start: int) -> str:
-    found = _RUN.match(text, start, start + 12)
-    return found[0].lower() if found else ""
+    word = _RUN.match(text, start, start + 12)
+    return word[0].lower() if word else ""

@@ -10,7 +10,7 @@ from opensearchpy import ConnectionError as NoConnection
 from opensearchpy import NotFoundError, SSLError
 
 import slice_os
-from slice_os.errors import ClusterError, LocationError
+from slice_os.errors import ClusterError, LocationError, MovedError
 from slice_os.storage.cluster import bulk
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT, with_retries
@@ -76,6 +76,24 @@ def test_a_run_notices_an_alias_that_is_moved_and_what_is_open_follows_it(client
         client.indices.delete(index=f"{name}-000002")
         with pytest.raises(LocationError, match="There is no index"):
             index.search("subscription")
+
+
+def test_a_run_ends_with_one_sentence_where_the_index_moves(place):
+    is_moving = pytest.raises(MovedError, match=r"is moving .* what is done is kept\.$")
+    with slice_os.open(place) as index, index._backend.hold(), is_moving:
+        index.add(documents(2))
+    moved = []
+
+    def move(report):
+        if report.documents and not moved:
+            moved.append(slice_os.reindex(place))
+
+    with slice_os.open(place) as index:
+        with pytest.raises(MovedError, match=r"moved to generation 2: run this again; what"):
+            index.add(documents(), on_progress=move)
+        report = index.add(documents())
+        assert report.documents + report.unchanged == 60
+        assert index.search("Order 59", mode="lexical")[0].document == "d59"
 
 
 def test_an_alias_with_a_filter_is_refused(client, place, name):

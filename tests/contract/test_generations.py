@@ -7,7 +7,11 @@ from dataclasses import replace
 import pytest
 
 import slice_os
-from slice_os.errors import IndexDamagedError, LocationError
+from slice_os.errors import (
+    IndexDamagedError,
+    LocationError,
+    WritesLostError,
+)
 from slice_os.operate import reindex as reindexing
 from slice_os.operate import sample_checks as checks
 from slice_os.spans import PackedPassage
@@ -49,6 +53,28 @@ def test_words_are_handed_over_without_an_encoder_and_one_goes_back(location, mo
             slice_os.rollback(location)
         assert [one.number for one in slice_os.prune_generations(location, 0)] == [2]
         assert states(location) == [(1, "live")]
+
+
+def test_going_back_keeps_what_was_written_since_or_says_what_is_lost(location):
+    slice_os.reindex(location)
+    with slice_os.open(location) as index:
+        index.add([("late", "Written after the swap."), ("d0", "Changed after the swap.")])
+        index.delete(["d1"])
+    assert slice_os.rollback(location).number == 1
+    with slice_os.open(location) as index:
+        assert index.get("late").text == "Written after the swap."
+        assert index.get("d0").text == "Changed after the swap."
+        assert index.get("d1") is None
+        corpus = [*documents(), slice_os.Document("new", "Only in the corpus.")]
+    slice_os.reindex(location, corpus=corpus)
+    with pytest.raises(WritesLostError, match="would be lost") as caught:
+        slice_os.rollback(location)
+    assert "new" in caught.value.documents
+    assert "--keep-writes" in caught.value.hint
+    slice_os.rollback(location, keep_writes=False)
+    with slice_os.open(location) as index:
+        assert index.get("new") is None
+        assert index.get("late") is not None
 
 
 def test_text_is_encoded_where_passages_change(location):

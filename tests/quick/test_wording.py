@@ -80,12 +80,18 @@ def test_whole_words_whatever_their_case_and_what_stands_between(phrase, text, s
     assert Wording(phrase, wanted=False).holds(text) is not stands
 
 
+@pytest.mark.parametrize("typed", ["cafe\u0301 o\ufb03ce", "caf\u00e9 of\u00adfice"])
+def test_queries_are_written_as_texts_are(typed):
+    assert parse_query(f'"{typed}"') == parse_query('"caf\u00e9 office"')
+    assert parse_query("a", must=typed) == parse_query("a", must="caf\u00e9 office")
+
+
 def test_no_words_across_title_and_text():
     assert not Wording("late fee").holds("It is late", "fee of ten")
     assert exact_words("3.14 a_b") == ["3", "14", "a", "b"]
 
 
 def test_a_cluster_cuts_words_by_the_same_pattern():
-    template = files("slice_os").joinpath("index_templates/opensearch/passages.json").read_text()
+    template = files("slice_os.index_templates").joinpath("opensearch/passages.json").read_text()
     analysis = json.loads(template)["template"]["settings"]["index"]["analysis"]
     assert analysis["tokenizer"]["exact"]["pattern"] == WORD

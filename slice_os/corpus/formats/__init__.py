@@ -25,51 +25,36 @@ from slice_os.corpus.limits import PACKED_BYTES
 
 __all__ = ["FORMATS", "Format", "Parsed", "Row", "Rows", "Whole", "format_of", "is_compressed"]
 
-_page = Whole(html.parse, apart=True, encoded=True, whole_page=html.parse_whole_page)
-_asciidoc = Whole(text.parse_asciidoc, encoded=True)
-_word = Whole(office.parse_docx, PACKED_BYTES, apart=True)
-_slides = Whole(office.parse_pptx, PACKED_BYTES, apart=True)
-_open = Whole(office.parse_open, PACKED_BYTES, apart=True)
-_sheets = Rows(xlsx.parse, columns=True, apart=True)
-_json_lines = Rows(json.parse_lines, encoded=True)
-FORMATS: dict[str, Format] = {
-    ".txt": Whole(text.parse_plain, encoded=True),
-    ".md": Whole(text.parse_markdown, encoded=True),
-    ".markdown": Whole(text.parse_markdown, encoded=True),
-    ".rst": Whole(text.parse_rst, encoded=True),
-    ".adoc": _asciidoc,
-    ".asciidoc": _asciidoc,
-    ".org": Whole(text.parse_org, encoded=True),
-    ".html": _page,
-    ".htm": _page,
-    ".xhtml": _page,
-    ".pdf": Whole(pdf.parse, PACKED_BYTES, apart=True),
-    ".docx": _word,
-    ".docm": _word,
-    ".doc": Whole(office.parse_doc, PACKED_BYTES, apart=True),
-    ".rtf": Whole(office.parse_rtf, PACKED_BYTES, apart=True),
-    ".odt": _open,
-    ".odp": _open,
-    ".pptx": _slides,
-    ".pptm": _slides,
-    ".ppt": Whole(office.parse_ppt, PACKED_BYTES, apart=True),
-    ".epub": Whole(epub.parse, PACKED_BYTES, apart=True),
-    ".ipynb": Whole(notebook.parse, apart=True, encoded=True),
-    ".eml": Whole(mail.parse, apart=True),
-    ".msg": Whole(office.parse_msg, PACKED_BYTES, apart=True),
-    ".mbox": Rows(mail.parse_mbox),
-    ".srt": Rows(subtitles.parse, encoded=True),
-    ".vtt": Rows(subtitles.parse, encoded=True),
-    ".xlsx": _sheets,
-    ".xlsm": _sheets,
-    ".xls": _sheets,
-    ".ods": _sheets,
-    ".json": Rows(json.parse, encoded=True),
-    ".jsonl": _json_lines,
-    ".ndjson": _json_lines,
-    ".csv": Rows(delimited.parse_csv, columns=True, encoded=True),
-    ".tsv": Rows(delimited.parse_tsv, columns=True, encoded=True),
-}
+_FORMATS: list[tuple[str, Format]] = [
+    (".txt", Whole(text.parse_plain, encoded=True)),
+    (".md .markdown", Whole(text.parse_markdown, encoded=True)),
+    (".rst", Whole(text.parse_rst, encoded=True)),
+    (".adoc .asciidoc", Whole(text.parse_asciidoc, encoded=True)),
+    (".org", Whole(text.parse_org, encoded=True)),
+    (
+        ".html .htm .xhtml",
+        Whole(html.parse, apart=True, encoded=True, whole_page=html.parse_whole_page),
+    ),
+    (".pdf", Whole(pdf.parse, PACKED_BYTES, apart=True)),
+    (".docx .docm", Whole(office.parse_docx, PACKED_BYTES, apart=True)),
+    (".doc", Whole(office.parse_doc, PACKED_BYTES, apart=True)),
+    (".rtf", Whole(office.parse_rtf, PACKED_BYTES, apart=True)),
+    (".odt .odp", Whole(office.parse_open, PACKED_BYTES, apart=True)),
+    (".pptx .pptm", Whole(office.parse_pptx, PACKED_BYTES, apart=True)),
+    (".ppt", Whole(office.parse_ppt, PACKED_BYTES, apart=True)),
+    (".epub", Whole(epub.parse, PACKED_BYTES, apart=True)),
+    (".ipynb", Whole(notebook.parse, apart=True, encoded=True)),
+    (".eml", Whole(mail.parse, apart=True)),
+    (".msg", Whole(office.parse_msg, PACKED_BYTES, apart=True)),
+    (".mbox", Rows(mail.parse_mbox)),
+    (".srt .vtt", Rows(subtitles.parse, encoded=True)),
+    (".xlsx .xlsm .xls .ods", Rows(xlsx.parse, columns=True, apart=True)),
+    (".json", Rows(json.parse, encoded=True)),
+    (".jsonl .ndjson", Rows(json.parse_lines, encoded=True)),
+    (".csv", Rows(delimited.parse_csv, columns=True, encoded=True)),
+    (".tsv", Rows(delimited.parse_tsv, columns=True, encoded=True)),
+]
+FORMATS = {ending: kind for endings, kind in _FORMATS for ending in endings.split()}
 
 
 def format_of(name: str) -> Format | None:

@@ -59,7 +59,7 @@ def parts(data: bytes, *patterns: str) -> Iterator[tuple[str, bytes]]:
     """
     with zipfile.ZipFile(io.BytesIO(data)) as packed:
         # What a zip file says of a part's size is what zipfile reads of it at most.
-        if sum(one.file_size for one in packed.infolist()) > UNPACKED_BYTES:
+        if sum(part.file_size for part in packed.infolist()) > UNPACKED_BYTES:
             raise CorpusError(f"unpacks to more than {megabytes(UNPACKED_BYTES)}")
         for pattern in patterns:
             found = [name for name in packed.namelist() if re.fullmatch(pattern, name)]
@@ -68,7 +68,7 @@ def parts(data: bytes, *patterns: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _numbered(name: str) -> list[str]:
-    return [one.zfill(9) if one.isdigit() else one for one in re.split(r"(\d+)", name)]
+    return [piece.zfill(9) if piece.isdigit() else piece for piece in re.split(r"(\d+)", name)]
 
 
 def lines(xml: bytes, markup: Markup) -> list[str]:
@@ -141,14 +141,14 @@ def completed(text: str, lines: Sequence[str]) -> list[str]:
     """Return those of some lines that a text does not say, however it is spaced."""
     letters, place, lacking = _letters(text), 0, []
     for line in lines:
-        wanted = _letters(line)
-        at = letters.find(wanted, place)
+        sought = _letters(line)
+        at = letters.find(sought, place)
         if at < 0:
-            at = letters.find(wanted)
+            at = letters.find(sought)
         if at < 0:
             lacking.append(line)
         else:
-            place = at + len(wanted)
+            place = at + len(sought)
     return lacking
 
 

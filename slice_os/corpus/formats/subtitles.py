@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from html import unescape
+from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
 from slice_os.corpus.encodings import open_text
@@ -43,38 +44,37 @@ def parse(stream: BinaryIO) -> Iterator[Row]:
 
 def _cues(lines: Iterable[str]) -> Iterator[_Cue]:
     times: tuple[str, str] | None = None
-    said: list[str] = []
-    for line in (*_limited(lines), ""):
-        if found := _TIMES.match(line):
-            if times:  # no blank line between two cues: the last one said is a number
-                yield from _cue(times, said[:-1] if said and said[-1].strip().isdigit() else said)
-            times, said = (_time(found[1]), _time(found[2])), []
-        elif times and line.strip():
-            said.append(line.strip())
-        elif times:
-            yield from _cue(times, said)
-            times, said = None, []
-
-
-def _limited(lines: Iterable[str]) -> Iterator[str]:
-    for line in lines:
+    texts: list[str] = []
+    for line in chain(lines, [""]):
         if len(line) > ROW_CHARACTERS >> 4:
             raise CorpusError("has a line too long for a subtitle")
-        yield line
+        if found := _TIMES.match(line):
+            if texts and texts[-1].isdigit():  # the number of this cue: no blank line before it
+                texts.pop()
+            yield from _cue(times, texts)
+            times, texts = (_time(found[1]), _time(found[2])), []
+        elif line.strip():
+            texts.append(line.strip())
+        else:
+            yield from _cue(times, texts)
+            times, texts = None, []
 
 
-def _cue(times: tuple[str, str], said: list[str]) -> Iterator[_Cue]:
+def _cue(times: tuple[str, str] | None, texts: list[str]) -> Iterator[_Cue]:
+    """Yield what each speaker of a cue says; nothing of a text without times."""
+    if times is None:
+        return
     speaker = ""
-    for piece in re.split(r"(?=<v[\s.])", " ".join(said)):
-        if found := _VOICE.match(piece):
-            speaker = found[1].strip()
+    for piece in re.split(r"(?=<v[\s.])", " ".join(texts)):
+        if voice := _VOICE.match(piece):
+            speaker = voice[1].strip()
         if text := " ".join(unescape(_TAG.sub("", piece)).split()):
             yield _Cue(*times, speaker, text)
 
 
-def _time(said: str) -> str:
+def _time(text: str) -> str:
     """Return ``00:01:02.500``, which sorts as times do."""
-    clock, _, rest = said.replace(",", ".").partition(".")
+    clock, _, rest = text.replace(",", ".").partition(".")
     hours, minutes, seconds = (["0", *clock.split(":")])[-3:]
     return f"{int(hours):02}:{int(minutes):02}:{int(seconds):02}.{rest[:3]:0<3}"
 
@@ -96,12 +96,13 @@ def _values(cues: list[_Cue]) -> dict[str, Any]:
     lines: list[str] = []
     speaker = ""
     for cue in cues:
-        named = f"{cue.speaker}: " if cue.speaker and cue.speaker != speaker else ""
-        if lines and not named and not _ENDED.search(lines[-1]):
+        name = f"{cue.speaker}: " if cue.speaker and cue.speaker != speaker else ""
+        if lines and not name and not _ENDED.search(lines[-1]):
             lines[-1] += f" {cue.text}"
         elif not lines or lines[-1] != cue.text:  # captions of live speech come twice
-            lines.append(named + cue.text)
+            lines.append(name + cue.text)
         speaker = cue.speaker
-    said = {"id": cues[0].start, "text": "\n".join(lines), "start": cues[0].start}
+    start, end = cues[0].start, cues[-1].end
+    values = {"id": start, "text": "\n".join(lines), "start": start, "end": end}
     speakers = [*dict.fromkeys(cue.speaker for cue in cues if cue.speaker)]
-    return {**said, "end": cues[-1].end, **({"speakers": speakers} if speakers else {})}
+    return {**values, "speakers": speakers} if speakers else values

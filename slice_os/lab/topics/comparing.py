@@ -15,7 +15,6 @@ import regex
 from slice_os.encoders import Encoder, EncoderLike, open_encoder
 from slice_os.errors import EvaluationError, needs
 from slice_os.lab.topics.modelling import (
-    Prepared,
     Progress,
     State,
     largest_topics,
@@ -23,7 +22,7 @@ from slice_os.lab.topics.modelling import (
     prepare,
     read_passages,
 )
-from slice_os.lab.topics.vocabulary import LEAST, MOST, Vocabulary, occurrences
+from slice_os.lab.topics.vocabulary import LEAST, MOST, Prepared, Vocabulary, occurrences
 from slice_os.types import Document, Float32, Plain
 
 Ints = npt.NDArray[Any]

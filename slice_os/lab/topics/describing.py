@@ -13,8 +13,7 @@ import regex
 
 from slice_os.encoders import Encoder
 from slice_os.lab.topics.learning import TopicMatrix
-from slice_os.lab.topics.modelling import Prepared
-from slice_os.lab.topics.vocabulary import LONGEST, Vocabulary, is_content
+from slice_os.lab.topics.vocabulary import LONGEST, Prepared, Vocabulary, is_content
 from slice_os.spans import full_range, span_cosines, span_norms, spans_above, word_scores
 from slice_os.text import phrasing, sentence_ends
 from slice_os.text.phrasing import CROSSING

@@ -16,8 +16,7 @@ from slice_os.errors import CorpusError, TrainingError, needs
 from slice_os.lab.topics.vocabulary import (
     LEAST,
     MOST,
-    Texts,
-    Vocabulary,
+    Prepared,
     mine_vocabulary,
     read_texts,
 )
@@ -37,25 +36,6 @@ BLOCK = 512
 
 Progress = Callable[[str, int, int], object]
 """Told what is done, how much of it, and of how much."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
-    """What topics are learnt from and described with.
-
-    Attributes:
-        passages: Those of which the encoder knows a word.
-        texts: Their words.
-        vocabulary: What topics are described with.
-        vectors: float32 ``[n, d]``, the passages' unit vectors.
-        items: float32 ``[V, d]``, the vocabulary's.
-    """
-
-    passages: list[Passage]
-    texts: Texts
-    vocabulary: Vocabulary
-    vectors: Float32
-    items: Float32
 
 
 class State:

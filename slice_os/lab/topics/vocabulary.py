@@ -18,6 +18,7 @@ import numpy.typing as npt
 import regex
 
 from slice_os.text import sentence_ends
+from slice_os.types import Float32, Passage
 
 Int64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -92,6 +93,25 @@ class Vocabulary:
     def words(self) -> int:
         """How many of the items are words."""
         return next((k for k, item in enumerate(self.items) if " " in item), len(self.items))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """What topics are learnt from and described with.
+
+    Attributes:
+        passages: Those of which the encoder knows a word.
+        texts: Their words.
+        vocabulary: What topics are described with.
+        vectors: float32 ``[n, d]``, the passages' unit vectors.
+        items: float32 ``[V, d]``, the vocabulary's.
+    """
+
+    passages: list[Passage]
+    texts: Texts
+    vocabulary: Vocabulary
+    vectors: Float32
+    items: Float32
 
 
 def read_texts(texts: Iterable[str]) -> Texts:

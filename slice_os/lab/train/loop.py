@@ -16,9 +16,14 @@ from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.pooled import PooledModel
 from slice_os.lab.train.checkpoints import Checkpoints, DevelopmentSet
-from slice_os.lab.train.distillation import RankingDistillation, SpanDistillation
 from slice_os.lab.train.judging import JudgeDevelopment, Judging
-from slice_os.lab.train.labelled import LabelledPairs, PhraseTriplets, Triples
+from slice_os.lab.train.objectives import (
+    LabelledPairs,
+    PhraseTriplets,
+    RankingDistillation,
+    SpanDistillation,
+    Triples,
+)
 from slice_os.lab.train.recipe import Recipe, folder_of
 from slice_os.lab.train.run import BEST, RunFolder, TrainingProgress, TrainingReport
 from slice_os.lab.train.sampling import Passages, read_pairs

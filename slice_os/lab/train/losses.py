@@ -71,12 +71,7 @@ def matrix_loss(student: Tensor, teacher: Tensor, temperature: float = 0.05) -> 
 
     KL(softmax(T / t) || softmax(S / t)) of each row, as Hinton et al. (2015), Distilling the
     Knowledge in a Neural Network, section 2, soften both: it says which texts are nearer than
-    others, whatever the cosines are.
-
-    Args:
-        student: Float ``[m, n]``, with a gradient.
-        teacher: Float ``[m, n]``.
-        temperature: The t of the formula.
+    others, whatever the cosines are. Both are float ``[m, n]``; the student's have a gradient.
     """
     return functional.kl_div(
         functional.log_softmax(student / temperature, dim=1),
@@ -91,12 +86,7 @@ def row_loss(student: Tensor, teacher: Tensor, temperature: float = 0.05) -> Ten
 
     Wada et al. (2025), section 2.3: -1/K sum_i sum_(j != i) q_ij log p_ij, with q and p the softmax
     of row i of teacher and student over j != i, at the temperature. The diagonal, 1 in both, would
-    take nearly all of a row.
-
-    Args:
-        student: Float ``[K, K]``, with a gradient.
-        teacher: Float ``[K, K]``.
-        temperature: The tau of the formula.
+    take nearly all of a row. Both are float ``[K, K]``; the student's have a gradient.
     """
     own = torch.eye(len(student), dtype=torch.bool, device=student.device)
     wanted = functional.softmax((teacher / temperature).masked_fill(own, -torch.inf), dim=1)

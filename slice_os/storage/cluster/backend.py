@@ -12,7 +12,7 @@ from slice_os.storage.cluster import generations
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import dialect_of
 from slice_os.storage.cluster.load_settings import put_replicas
-from slice_os.storage.cluster.mapping import GENERATION, read_meta, render_template, why_no_alias
+from slice_os.storage.cluster.mapping import GENERATION, named_index, read_meta, render_template
 from slice_os.storage.cluster.read import ClusterReader
 from slice_os.storage.cluster.requests import FREE, Cluster
 from slice_os.storage.cluster.responses import IndexDescription, decoded, nested
@@ -39,20 +39,7 @@ class ClusterBackend(ClusterReader, Backend):
             )
             if not indexes:
                 return None
-            if len(indexes) > 1:
-                raise LocationError(
-                    f"The alias {address.name} names {len(indexes)} indexes "
-                    f"({', '.join(sorted(indexes))}): let it name one."
-                )
-            ((index, description),) = indexes.items()
-            if index == address.name:
-                raise LocationError(why_no_alias(index, description))
-            alias = description["aliases"].get(address.name, {})
-            if narrow := set(alias) - {"is_write_index", "is_hidden"}:
-                raise LocationError(
-                    f"The alias {address.name} has a setting that slice-os does not go by "
-                    f"({', '.join(sorted(narrow))}): make it again without."
-                )
+            index, description = named_index(address.name, indexes)
             meta, layout = read_meta(index, description, dialect)
             uuid = str(description["settings"]["index"].get("uuid"))
             opened = cls(Cluster(client, dialect, index), meta, layout, uuid)

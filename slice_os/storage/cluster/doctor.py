@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,13 @@ from slice_os.storage.cluster.check import add_complaints, check_documents, repa
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import JSON, Asker, dialect_of
 from slice_os.storage.cluster.generations import full_beside
-from slice_os.storage.cluster.mapping import read_meta, why_no_alias
+from slice_os.storage.cluster.mapping import named_index, read_meta
 from slice_os.storage.cluster.requests import Cluster
 from slice_os.storage.cluster.responses import (
+    Amount,
     Count,
-    Examined,
-    Health,
     IndexDescription,
-    Segments,
+    IndexSettings,
     Shards,
     decoded,
     nested,
@@ -98,24 +97,15 @@ def _examine_index(
     if not indexes:
         diagnosis.add_error(nothing_at(str(asker.address)))
         return
-    if name in indexes:
-        diagnosis.add_error(LocationError(why_no_alias(name, indexes[name])))
-        return
-    if len(indexes) > 1:
-        names = ", ".join(sorted(indexes))
-        diagnosis.add(
-            "error", f"{name} is an alias of several indexes: {names}", "let it name one."
-        )
-        return
-    ((index, description),) = indexes.items()
-    settings = description["settings"]["index"]
-    diagnosis.facts["generation"] = index
-    cluster = Cluster(asker.client, dialect_of(asker.client), index)
     try:
+        index, description = named_index(name, indexes)
+        diagnosis.facts["generation"] = index
+        cluster = Cluster(asker.client, dialect_of(asker.client), index)
         meta, layout = read_meta(index, description, cluster.dialect)
     except LocationError as exc:
         diagnosis.add_error(exc)
         return
+    settings = description["settings"]["index"]
     diagnosis.compare_encoder(meta, info)
     diagnosis.facts |= {
         "tolerance": layout.tolerance,
@@ -153,7 +143,7 @@ def _examine_index(
             diagnosis.add("notice", f"The stored spans could not be looked at ({reason})")
 
 
-def _check_blocks(diagnosis: Diagnosis, settings: Mapping[str, Any], put: str) -> None:
+def _check_blocks(diagnosis: Diagnosis, settings: IndexSettings, put: str) -> None:
     """Add which blocks keep documents or searches from an index, and what lifts them."""
     for block, value in (settings.get("blocks") or {}).items():
         if str(value) == "true":
@@ -169,20 +159,22 @@ def _check_blocks(diagnosis: Diagnosis, settings: Mapping[str, Any], put: str) -
 
 def _check_shards(asker: Asker, diagnosis: Diagnosis, index: str) -> None:
     """Add whether a part of the index cannot be searched, or goes through too many graphs."""
-    health = asker.get(f"/_cluster/health/{index}", Health)
-    if health and health.status == "red":
+    health = asker.get(f"/_cluster/health/{index}", dict[str, Any])
+    if health and health.get("status") == "red":
         explain = asker.client.curl("/_cluster/allocation/explain?pretty")
         diagnosis.add(
             "error",
-            f"Shards of the index on no node: {health.unassigned_shards}; part of it cannot be "
-            "searched",
+            f"Shards of the index on no node: {health.get('unassigned_shards')}; part of it cannot "
+            "be searched",
             f"ask why with: {explain}",
         )
     elif health:
         diagnosis.add("ok", "Every shard of the index is on a node.")
-    path, copies = f"indices/{index}/shards", dict[str, list[Segments]]
-    shards = asker.get(f"/{index}/_stats/segments", copies, at=path, level="shards") or {}
-    most = max((copy.segments.count for shard in shards.values() for copy in shard), default=0)
+    path, kind = f"indices/{index}/shards", dict[str, list[dict[str, Any]]]
+    shards = asker.get(f"/{index}/_stats/segments", kind, at=path, level="shards") or {}
+    copies = [copy for shard in shards.values() for copy in shard]
+    url = asker.client.url
+    most = max((decoded(copy, Count, url, "segments/count") for copy in copies), default=0)
     if most > SEGMENTS:
         path = f"/{index}/_forcemerge?max_num_segments=1&wait_for_completion=false"
         diagnosis.add(
@@ -212,14 +204,15 @@ def _count_documents(asker: Asker, diagnosis: Diagnosis, cluster: Cluster) -> bo
     answer = asker.get(path, dict[str, Any], body, **options)
     if answer is None or decoded(answer, Shards, cluster.url, "_shards").missing:
         return False
-    counts = decoded(answer, Examined, cluster.url, "aggregations")
-    passages = decoded(answer, Count, cluster.url, "hits/total/value")
-    documents, begun = counts.complete.doc_count, counts.begun.doc_count
-    words = int(counts.words.value)
+    paths = ("hits/total/value", "aggregations/words/value", "aggregations/complete/doc_count",
+             "aggregations/complete/before/value", "aggregations/begun/doc_count")  # fmt: skip
+    passages, words, documents, before, begun = (
+        int(decoded(answer, Amount, cluster.url, path)) for path in paths
+    )
     diagnosis.facts |= {"documents": documents, "passages": passages, "words": words}
     diagnosis.count_incomplete(documents, abs(begun - documents))
     # The last passage of each says how many there are.
-    expected = documents + int(counts.complete.before.value)
+    expected = documents + before
     if begun == documents and expected != passages:
         diagnosis.add(
             "error",

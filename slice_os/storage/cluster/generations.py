@@ -23,11 +23,7 @@ from slice_os.host import is_gone, this_process
 from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT
 from slice_os.storage.cluster.mapping import GENERATION, read_meta, render_template
 from slice_os.storage.cluster.requests import FREE, Cluster
-from slice_os.storage.cluster.responses import (
-    Amount,
-    IndexDescription,
-    Operations,
-)
+from slice_os.storage.cluster.responses import Count, IndexDescription, decoded
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import BEGUN, Generation, IndexMeta
 
@@ -49,7 +45,7 @@ def list_generations(cluster: Cluster) -> list[Generation]:
             continue
         build = description["mappings"]["_meta"]["slice_os"].get("build") or {}
         is_live = name in description["aliases"]
-        made = int(description["settings"]["index"].get("creation_date", 0)) / 1000
+        seconds = int(description["settings"]["index"].get("creation_date", 0)) / 1000
         documents, size = _size(Cluster(cluster.client, cluster.dialect, index))
         generations.append(
             Generation(
@@ -59,7 +55,7 @@ def list_generations(cluster: Cluster) -> list[Generation]:
                 asdict(layout),
                 documents,
                 size,
-                datetime.fromtimestamp(made, tz=timezone.utc).isoformat(timespec="seconds"),
+                datetime.fromtimestamp(seconds, tz=timezone.utc).isoformat(timespec="seconds"),
                 build,
             )
         )
@@ -68,13 +64,13 @@ def list_generations(cluster: Cluster) -> list[Generation]:
 
 def _size(cluster: Cluster) -> tuple[int, int]:
     """Return the documents and the bytes of a generation."""
-    body = {"size": 0, "aggs": {"complete": {"value_count": {"field": "document_hash"}}}}
+    complete = {"complete": {"value_count": {"field": "document_hash"}}}
     try:
-        documents = cluster.search(body, Amount, "aggregations/complete/value")
-        size = cluster.stats().store.size_in_bytes
+        (documents,) = cluster.aggregate(complete, "complete/value")
+        size = cluster.statistic("store/size_in_bytes")
     except GoneError:  # deleted meanwhile, or closed
         return 0, 0
-    return int(documents), size
+    return documents, size
 
 
 def full_beside(cluster: Cluster) -> str | None:
@@ -208,5 +204,6 @@ def move_alias(cluster: Cluster, number: int) -> None:
 def changes(cluster: Cluster) -> object:
     """Return how much has been written to a generation and deleted from it."""
     path = "_all/primaries/indexing"
-    written = cluster.ask("GET", "_stats/indexing", None, Operations, path)
-    return cluster.generations(), written.index_total, written.delete_total
+    written = cluster.ask("GET", "_stats/indexing", None, dict[str, Any], path)
+    totals = [decoded(written, Count, cluster.url, f"{kind}_total") for kind in ("index", "delete")]
+    return cluster.generations(), *totals

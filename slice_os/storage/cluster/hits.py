@@ -103,15 +103,6 @@ def named_score(row: Mapping[str, Any]) -> float | None:
     return named.get(LEXICAL) if isinstance(named, Mapping) else None
 
 
-def missing_shards(response: Mapping[str, Any]) -> int:
-    """Return how many shards have failed or have not answered."""
-    shards = response.get("_shards", {})
-    total = shards.get("total", 0)
-    # One whose node is away is not among "failed": it is only missing in "successful".
-    missing: int = max(shards.get("failed", 0), total - shards.get("successful", total))
-    return missing
-
-
 def _holds_hybrid(part: object) -> bool:
     if isinstance(part, Mapping):
         return "hybrid" in part or _holds_hybrid(list(part.values()))
@@ -137,10 +128,12 @@ def _rows(response: Mapping[str, Any]) -> list[dict[str, Any]]:
             f"{shards['failed']} of {shards.get('total')} shards failed, so hits are missing: "
             f"{reason.get('reason', reason) if isinstance(reason, Mapping) else reason}."
         )
-    if absent := missing_shards(response):
+    total = shards.get("total", 0)
+    # One whose node is away is not among "failed": it is only missing in "successful".
+    if absent := total - shards.get("successful", total):
         raise QueryError(
-            f"{absent} of {shards['total']} shards did not answer, so hits are missing: try again "
-            "when the cluster is whole."
+            f"{absent} of {total} shards did not answer, so hits are missing: try again when the "
+            "cluster is whole."
         )
     rows: list[dict[str, Any]] = hits["hits"]
     if any((row.get("_score") or 0.0) < _DELIMITER for row in rows):

@@ -279,13 +279,33 @@ def _difference(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") 
     return ""
 
 
-def why_no_alias(index: str, description: IndexDescription) -> str:
-    """Return what to say of an index that is named where its alias should be."""
+def named_index(name: str, indexes: Mapping[str, IndexDescription]) -> tuple[str, IndexDescription]:
+    """Return the index that an alias names, of what a cluster describes by that name.
+
+    Raises:
+        LocationError: it is no alias, of several, or with a filter or the like.
+    """
+    if len(indexes) > 1:
+        raise LocationError(
+            f"The alias {name} names {len(indexes)} indexes ({', '.join(sorted(indexes))}): let it "
+            "name one."
+        )
+    ((index, description),) = indexes.items()
+    if index != name:
+        alias = description["aliases"].get(name, {})
+        if narrow := set(alias) - {"is_write_index", "is_hidden"}:
+            raise LocationError(
+                f"The alias {name} has a setting that slice-os does not go by "
+                f"({', '.join(sorted(narrow))}): make it again without."
+            )
+        return index, description
     if "slice_os" not in description["mappings"].get("_meta", {}):
-        return str(_foreign(index))
+        raise _foreign(index)
     if aliases := description["aliases"]:
-        return f"{index} is one generation of an index: name its alias, {min(aliases)}."
-    return (
+        raise LocationError(
+            f"{index} is one generation of an index: name its alias, {min(aliases)}."
+        )
+    raise LocationError(
         f"{index} is an index, and slice-os needs an alias of that name on {index}-000001: give "
         "another name."
     )

@@ -9,7 +9,7 @@ from slice_os.errors import ClusterError, LocationError
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import Asker, Dialect, dotted, rewritten
 from slice_os.storage.cluster.queries import BM25_BOOST, TEXT
-from slice_os.storage.cluster.responses import GraphStats, NodePlugins, PluginRow
+from slice_os.storage.cluster.responses import NodePlugins, PluginRow, nested
 from slice_os.storage.cluster.settings import Engine, Layout
 from slice_os.storage.findings import Diagnosis
 
@@ -74,7 +74,7 @@ class OpenSearch(Dialect):
         self.check_version(diagnosis)
         if answer := asker.get("/_nodes/plugins", dict[str, NodePlugins], at="nodes"):
             check_plugins(answer.values(), diagnosis)
-        if stats := asker.get("/_plugins/_knn/stats", GraphStats):
+        if stats := asker.get("/_plugins/_knn/stats", dict[str, Any]):
             check_graph_memory(stats, diagnosis)
 
     def check_version(self, diagnosis: Diagnosis) -> None:
@@ -128,11 +128,14 @@ def check_plugins(nodes: Iterable[NodePlugins], diagnosis: Diagnosis) -> None:
         )
 
 
-def check_graph_memory(stats: GraphStats, diagnosis: Diagnosis) -> None:
+def check_graph_memory(stats: Mapping[str, Any], diagnosis: Diagnosis) -> None:
     """Add whether k-NN's cache of Faiss graphs is full, and whether its breaker has tripped."""
-    tripped = stats["circuit_breaker_triggered"]
+    tripped = bool(stats.get("circuit_breaker_triggered"))
     diagnosis.facts["knn_breaker"] = "triggered" if tripped else "ok"
-    if tripped or any(node.get("cache_capacity_reached") for node in stats["nodes"].values()):
+    if tripped or any(
+        nested(stats, "nodes", node, "cache_capacity_reached")
+        for node in nested(stats, "nodes") or ()
+    ):
         diagnosis.add(
             "warning",
             "k-NN's memory for Faiss graphs is full; the Lucene engine does not use it",

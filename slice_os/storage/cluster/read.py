@@ -26,12 +26,10 @@ from slice_os.storage.cluster.mining_scan import Scan
 from slice_os.storage.cluster.passages import Entry, stored_document, stored_metadata
 from slice_os.storage.cluster.requests import LONGEST_TERM, PAGE, WORDS_PAGE, Cluster
 from slice_os.storage.cluster.responses import (
-    Amount,
     Count,
     DocumentHit,
     DocumentSource,
     PassageHit,
-    Sizes,
 )
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import (
@@ -75,30 +73,27 @@ class ClusterReader(Reader):
         self._fields: set[str] = set()
 
     def status(self) -> IndexStatus:
-        body = {
-            "size": 0,
-            "aggs": {
-                "passages": {"value_count": {"field": "passage"}},
-                "words": {"sum": {"field": "word_count"}},
-                "begun": {"filter": {"term": {"passage": 0}}},
-                "complete": {"value_count": {"field": "document_hash"}},
-            },
+        aggregations = {
+            "passages": {"value_count": {"field": "passage"}},
+            "words": {"sum": {"field": "word_count"}},
+            "complete": {"value_count": {"field": "document_hash"}},
+            "begun": {"filter": {"term": {"passage": 0}}},
         }
         self.cluster.refresh()
-        counts, stats = self.cluster.search(body, Sizes, "aggregations"), self.cluster.stats()
-        passages, complete = int(counts.passages.value), int(counts.complete.value)
+        paths = ("passages/value", "words/value", "complete/value", "begun/doc_count")
+        passages, words, complete, begun = self.cluster.aggregate(aggregations, *paths)
         return IndexStatus(
             self.location,
             self.cluster.dialect.name,
             self.meta,
             complete,
             passages,
-            int(counts.words.value),
-            stats.store.size_in_bytes,
+            words,
+            self.cluster.statistic("store/size_in_bytes"),
             {
-                "incomplete_documents": max(counts.begun.doc_count - complete, 0),
+                "incomplete_documents": max(begun - complete, 0),
                 "generation": self.cluster.index,
-                "spans": stats.docs.count - passages,
+                "spans": self.cluster.statistic("docs/count") - passages,
                 "tolerance": self.layout.tolerance,
                 "vectors": f"{self.layout.vector_type}, "
                 f"{self.layout.dimensions or self.meta.dimension} dimensions",
@@ -108,8 +103,8 @@ class ClusterReader(Reader):
         )
 
     def count(self) -> int:
-        body = {"size": 0, "aggs": {"complete": {"value_count": {"field": "document_hash"}}}}
-        return int(self.cluster.search(body, Amount, "aggregations/complete/value"))
+        complete = {"complete": {"value_count": {"field": "document_hash"}}}
+        return self.cluster.aggregate(complete, "complete/value")[0]
 
     def roots(self) -> dict[str, str]:
         return self.cluster.notes().get("roots") or {}

@@ -22,13 +22,14 @@ from slice_os.storage.cluster.dialect import Dialect
 from slice_os.storage.cluster.filters import field_name, last_token
 from slice_os.storage.cluster.passages import Entry
 from slice_os.storage.cluster.responses import (
+    Amount,
     BulkResult,
     Count,
     DocumentBucket,
+    EntryFields,
     EntryHit,
     IndexDescription,
     IndexNotes,
-    PrimaryStats,
     Shards,
     decoded,
     nested,
@@ -50,10 +51,6 @@ LARGEST_SEGMENT = 5_000_000_000
 """index.merge.policy.max_merged_segment: larger segments are merged only when asked for."""
 DONE = (200, 201, 404)
 """What _bulk says of an operation that is done; what is to be deleted may be gone."""
-ENTRY_FIELDS = (
-    "document", "passage", "content_hash", "stamp", "document_hash", "document_digest",
-    "word_count",
-)  # fmt: skip
 
 
 class Cluster:
@@ -79,10 +76,7 @@ class Cluster:
     def search(
         self, body: dict[str, Any], kind: type[T], at: str = "hits/hits", **options: Any
     ) -> T:
-        """Return the hits of _search, or what else is at a path, as a type.
-
-        A partial answer is an error.
-        """
+        """Return the hits of _search, or what else is at a path; a partial answer is an error."""
         path = "/_search" if "pit" in body else f"/{self.index}/_search"
         body = self.dialect.adapt(body)
         return self.client.request("POST", path, body, kind, at, check=self._check_whole, **options)
@@ -130,10 +124,7 @@ class Cluster:
         size: int = PAGE,
         after: Sequence[Any] | None = None,
     ) -> Generator[list[P], None, None]:
-        """Yield all hits of a query, or those after some sort values, page by page.
-
-        They are from one state of the index, and of one type.
-        """
+        """Yield the hits of a query, or those after sort values, from one state of the index."""
         pit = self._open_pit()
         body = {"sort": ["_shard_doc"], **body, "pit": {"id": pit, "keep_alive": KEEP_ALIVE}}
         try:
@@ -196,11 +187,12 @@ class Cluster:
         """Return what is stored of some documents, passage by passage."""
         ids = {document for document in documents if len(document.encode()) <= LONGEST_TERM}
         query = {"bool": {"filter": [{"terms": {"document": list(ids)}}]}}
-        body = {"query": query, "_source": False, "docvalue_fields": list(ENTRY_FIELDS)}
+        names = list(EntryFields.__annotations__)
+        body = {"query": query, "_source": False, "docvalue_fields": names}
         entries: dict[str, list[Entry]] = {}
         for hit in self.in_order(body, EntryHit, WRITE_RETRY_TIMEOUT):
             values: Mapping[str, Any] = hit["fields"]
-            document, *rest = (values.get(name, (None,))[0] for name in ENTRY_FIELDS)
+            document, *rest = (values.get(name, (None,))[0] for name in names)
             entries.setdefault(document, []).append(Entry(hit["_id"], *rest))
         return entries
 
@@ -219,11 +211,9 @@ class Cluster:
             page = list(ids[first : first + WORDS_PAGE])
             query = {"ids": {"values": page}}
             body = {"query": query, "size": len(page), "_source": ["words"]}
-            hits = self.search(body, list[dict[str, Any]])
-            words |= {
-                decoded(hit, str, self.url, "_id"): decoded(hit, str, self.url, "_source/words")
-                for hit in hits
-            }
+            for hit in self.search(body, list[dict[str, Any]]):
+                id_ = decoded(hit, str, self.url, "_id")
+                words[id_] = decoded(hit, str, self.url, "_source/words")
         return words
 
     def sources(self, filters: Sequence[dict[str, Any]] = ()) -> Iterator[tuple[str, str]]:
@@ -281,15 +271,19 @@ class Cluster:
             filter_path="*.settings.index.uuid",
             **{"retry_timeout": WRITE_RETRY_TIMEOUT, **options},
         )
-        return {
-            name: decoded(index, str, self.url, "settings/index/uuid")
-            for name, index in answer.items()
-        }
+        path = "settings/index/uuid"
+        return {name: decoded(index, str, self.url, path) for name, index in answer.items()}
 
     def count(self, retry_timeout: float = RETRY_TIMEOUT) -> int:
         """Return how many passages the index holds."""
         options = {"check": self._check_whole, "retry_timeout": retry_timeout}
         return self.ask("GET", "_count", None, Count, "count", **options)
+
+    def aggregate(self, aggregations: dict[str, Any], *paths: str) -> list[int]:
+        """Return numbers of aggregations of all passages, by their paths: ``words/value``."""
+        body = {"size": 0, "aggs": aggregations}
+        answer = self.search(body, dict[str, Any], "aggregations")
+        return [int(decoded(answer, Amount, self.url, path)) for path in paths]
 
     def total(self, query: Mapping[str, Any]) -> int:
         """Return how many passages a query finds."""
@@ -318,29 +312,27 @@ class Cluster:
     def alone(self) -> Iterator[None]:
         """Keep others from changing the notes of the index in a block.
 
-        The alias `FREE` is there while nobody changes them: taking an alias away that has to be
-        there is what a cluster does for one of several that ask. One that was killed has left it
-        away; who has waited `ABANDONED` seconds for it puts it back.
+        The alias `FREE` is there while nobody changes them; of several that remove an alias that
+        must exist, one succeeds. Who was killed has left it away: after `ABANDONED` seconds
+        whoever waits puts it back.
         """
-        token = FREE.format(self.address.name)
-        waited = time.monotonic()
-        while not self._alias("remove", token, must_exist=True):
-            if time.monotonic() - waited > ABANDONED:
-                self._alias("add", token)
-                waited = time.monotonic()
+        began = time.monotonic()
+        while not self._free("remove", must_exist=True):
+            if time.monotonic() - began > ABANDONED:
+                self._free("add")
+                began = time.monotonic()
             time.sleep(random.uniform(0.05, 0.3))
         try:
             yield
         finally:
-            self._alias("add", token)
+            self._free("add")
 
-    def _alias(self, action: str, alias: str, **options: bool) -> bool:
-        """Add an alias to the index, or remove it; False if it has to be there and is not."""
-        actions = [{action: {"index": self.index, "alias": alias, **options}}]
+    def _free(self, action: str, **options: bool) -> bool:
+        """Add the alias `FREE`, or remove it; False if it has to be there and is not."""
+        alias = {"index": self.index, "alias": FREE.format(self.address.name), **options}
+        body, timeout = {"actions": [{action: alias}]}, WRITE_RETRY_TIMEOUT
         try:
-            self.client.request(
-                "POST", "/_aliases", {"actions": actions}, retry_timeout=WRITE_RETRY_TIMEOUT
-            )
+            self.client.request("POST", "/_aliases", body, retry_timeout=timeout)
         except (GoneError, RefusedError) as exc:
             if action == "remove" and exc.kind != "index_not_found_exception":
                 return False
@@ -355,11 +347,8 @@ class Cluster:
         """
         meta = self.meta()
         before = meta["slice_os"]
-        ours = {
-            name: value
-            for name, value in {**before, **values}.items()
-            if value is not None or name == "store"
-        }
+        ours = {**before, **values}
+        ours = {name: value for name, value in ours.items() if value is not None or name == "store"}
         if ours != before:
             self.put_mapping({"_meta": {**meta, "slice_os": ours}})
 
@@ -385,9 +374,10 @@ class Cluster:
                 raise foreign_error(self.url, f"the status {result['status']} of an operation")
         return results
 
-    def stats(self) -> PrimaryStats:
-        """Return what the primary shards hold."""
-        return self.ask("GET", "_stats/docs,store,segments", None, PrimaryStats, "_all/primaries")
+    def statistic(self, path: str) -> int:
+        """Return one of the statistics of the primary shards: ``store/size_in_bytes``."""
+        kind = path.partition("/")[0]
+        return self.ask("GET", f"_stats/{kind}", None, Count, f"_all/primaries/{path}")
 
     def merge(self) -> None:
         """Have the cluster merge the segments of each shard, and do not wait for it.
@@ -395,10 +385,10 @@ class Cluster:
         A search goes through a graph a segment; but one of more than 5 GB is too large to take part
         in what a cluster merges by itself later on.
         """
-        stats = self.stats()
+        size, segments = self.statistic("store/size_in_bytes"), self.statistic("segments/count")
         shards = max(int(self.describe()["settings"]["index"].get("number_of_shards", 1)), 1)
-        most = 1 + stats.store.size_in_bytes // (shards * LARGEST_SEGMENT)
-        if stats.segments.count > shards * most:
+        most = 1 + size // (shards * LARGEST_SEGMENT)
+        if segments > shards * most:
             self.ask("POST", "_forcemerge", wait_for_completion="false", max_num_segments=most)
 
     def refresh(self, retry_timeout: float = RETRY_TIMEOUT) -> None:

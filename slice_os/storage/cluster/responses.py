@@ -18,6 +18,7 @@ Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Amount = Annotated[float, Meta(ge=0, le=2.0**63)]
 """A number of things that was computed as a float."""
 Score = Annotated[float, Meta(ge=-(2.0**63), le=2.0**63)]
+Digits = Annotated[str, Meta(pattern="^[0-9]+$")]
 Nonempty = Annotated[list[T], Meta(min_length=1)]
 
 
@@ -159,7 +160,10 @@ class KeyHit(_Named):
     _score: Score
 
 
-class _EntryFields(TypedDict, total=False):
+class EntryFields(TypedDict, total=False):
+    """The doc values of a passage; of one that somebody else has put there some are missing."""
+
+    document: Nonempty[str]
     passage: Nonempty[int]
     content_hash: Nonempty[str]
     stamp: Nonempty[str]
@@ -168,29 +172,13 @@ class _EntryFields(TypedDict, total=False):
     word_count: Nonempty[int]
 
 
-class _Entry(_EntryFields):
-    document: Nonempty[str]
-
-
 class EntryHit(IdHit):
     """What the cluster knows of a passage, by its doc values."""
 
-    fields: _Entry
+    fields: EntryFields
 
 
 # Aggregations
-
-
-class Value(Struct):
-    """A number that is computed of all passages."""
-
-    value: Amount
-
-
-class DocCount(Struct):
-    """How many passages meet a filter."""
-
-    doc_count: Count
 
 
 class DocumentKey(Struct):
@@ -200,34 +188,16 @@ class DocumentKey(Struct):
     source: str | None
 
 
-class DocumentBucket(DocCount):
+class _Words(Struct):
+    value: Amount
+
+
+class DocumentBucket(Struct):
     """A document: its passages are counted, their words summed up."""
 
     key: DocumentKey
-    words: Value
-
-
-class Sizes(Struct):
-    """How many passages, words and complete documents there are; and documents that are begun."""
-
-    passages: Value
-    words: Value
-    complete: Value
-    begun: DocCount
-
-
-class LastPassages(DocCount):
-    """The last passages of documents, and how many passages come before them."""
-
-    before: Value
-
-
-class Examined(Struct):
-    """Whether documents are whole."""
-
-    words: Value
-    begun: DocCount
-    complete: LastPassages
+    doc_count: Count
+    words: _Words
 
 
 # Other answers
@@ -256,37 +226,21 @@ class BulkResult(_Refused):
     status: int
 
 
-class Operations(Struct):
-    """How much has been written, and deleted."""
-
-    index_total: Count
-    delete_total: Count
-
-
-class Number(Struct):
-    """How many there are."""
-
-    count: Count
-
-
-class Store(Struct):
-    """What an index takes on disks."""
-
-    size_in_bytes: Count
-
-
-class PrimaryStats(Struct):
-    """What the primary shards of an index hold; documents count with their nested ones."""
-
-    docs: Number
-    store: Store
-    segments: Number
-
-
-class IndexSettings(TypedDict):
+class IndexSettings(TypedDict, total=False):
     """The settings of an index."""
 
-    index: dict[str, Any]
+    uuid: str
+    creation_date: Digits
+    number_of_shards: Digits
+    number_of_replicas: Digits
+    refresh_interval: str
+    verified_before_close: str
+    blocks: dict[str, str]
+    dense_vector: dict[str, Any]
+
+
+class _Settings(TypedDict):
+    index: IndexSettings
 
 
 class IndexDescription(TypedDict):
@@ -294,7 +248,7 @@ class IndexDescription(TypedDict):
 
     aliases: dict[str, dict[str, Any]]
     mappings: dict[str, Any]
-    settings: IndexSettings
+    settings: _Settings
 
 
 class EncoderNotes(Struct):
@@ -345,29 +299,3 @@ class PluginRow(Name):
     """A node, by its name, and a plugin that it has."""
 
     component: str
-
-
-class GraphCache(TypedDict, total=False):
-    """Whether a node's cache of Faiss graphs is full."""
-
-    cache_capacity_reached: bool
-
-
-class GraphStats(TypedDict):
-    """The answer of _plugins/_knn/stats."""
-
-    circuit_breaker_triggered: bool
-    nodes: dict[str, GraphCache]
-
-
-class Health(Struct):
-    """The answer of _cluster/health."""
-
-    status: str
-    unassigned_shards: Count
-
-
-class Segments(Struct):
-    """Of one copy of a shard."""
-
-    segments: Number

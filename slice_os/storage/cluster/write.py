@@ -15,7 +15,7 @@ from typing import Any
 
 from slice_os.errors import ClusterError, GoneError, IndexDamagedError, RefusedError
 from slice_os.spans import PackedPassage
-from slice_os.storage.cluster import passages as made
+from slice_os.storage.cluster import passages
 from slice_os.storage.cluster.bulk import BulkSender, Operation
 from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT
 from slice_os.storage.cluster.generations import check_live, lift_block
@@ -35,7 +35,7 @@ class ClusterWriter(Writer):
         self,
         cluster: Cluster,
         layout: Layout,
-        known: dict[str, list[made.Entry]],
+        known: dict[str, list[passages.Entry]],
         on_reject: Callable[[Reject], None],
         *,
         is_live: bool = True,
@@ -81,7 +81,7 @@ class ClusterWriter(Writer):
         if known is None:
             known = self._cluster.entries([document.id]).get(document.id, [])
         self._document = document
-        self._stored: dict[str, list[made.Entry]] = defaultdict(list)
+        self._stored: dict[str, list[passages.Entry]] = defaultdict(list)
         for entry in sorted(known, key=lambda entry: (entry.number, entry.id), reverse=True):
             self._stored[entry.content].append(entry)
         self._ids = {entry.id for entry in known}
@@ -89,7 +89,7 @@ class ClusterWriter(Writer):
         self._occurrences: Counter[str] = Counter()
         self._fingerprints: list[str] = []
         self._words = 0
-        self._held: tuple[Passage, PackedPassage | made.Entry] | None = None
+        self._held: tuple[Passage, PackedPassage | passages.Entry] | None = None
         return True
 
     def put(self, passage: Passage, packed: PackedPassage) -> None:
@@ -98,7 +98,7 @@ class ClusterWriter(Writer):
     def keep(self, passage: Passage) -> None:
         self._take(passage, self._stored[passage.hash].pop())
 
-    def _take(self, passage: Passage, source: PackedPassage | made.Entry) -> None:
+    def _take(self, passage: Passage, source: PackedPassage | passages.Entry) -> None:
         """Hold a passage back until the next comes: the last one says that all are there."""
         if self._held is not None:
             self._put_held({})
@@ -109,7 +109,7 @@ class ClusterWriter(Writer):
         if self._held is not None:
             end = {
                 "document_hash": self._document.hash,
-                "document_digest": made.digest(self._fingerprints),
+                "document_digest": passages.digest(self._fingerprints),
             }
             self._put_held(end)
         self._stale += [(self._document.id, id_) for id_ in sorted(self._dropped)]
@@ -124,10 +124,10 @@ class ClusterWriter(Writer):
         assert self._held is not None
         passage, source = self._held
         document, declared = self._document, self._layout.fields
-        body = {**made.fields(passage, document.metadata, document.source, declared), **end}
-        body["stamp"] = made.fingerprint(body)
+        body = {**passages.fields(passage, document.metadata, document.source, declared), **end}
+        body["stamp"] = passages.fingerprint(body)
         self._fingerprints.append(body["stamp"])
-        if isinstance(source, made.Entry):
+        if isinstance(source, passages.Entry):
             id_, self._words = source.id, self._words + source.words
             self._dropped.discard(id_)
             if source.fingerprint == body["stamp"]:
@@ -142,23 +142,23 @@ class ClusterWriter(Writer):
 
     def _send_moved(self) -> None:
         """Send kept passages of which something else has changed, with the vectors they have."""
-        found = self._cluster.words(list(self._moved))
+        words = self._cluster.words(list(self._moved))
         for id_, (passage, body) in self._moved.items():
-            if id_ not in found:
+            if id_ not in words:
                 raise IndexDamagedError(
                     f"A passage of {passage.document} vanished from {self._cluster.address} while "
                     "it was read: is another run writing to it? Run this again."
                 )
-            self._send(passage, id_, body, made.packed_passage(found[id_]))
+            self._send(passage, id_, body, passages.packed_passage(words[id_]))
         self._moved.clear()
 
     def _send(
         self, passage: Passage, id_: str, body: dict[str, Any], packed: PackedPassage
     ) -> None:
-        vectors = made.vector_fields(packed, self._layout, passage)
+        vectors = passages.vector_fields(packed, self._layout, passage)
         self._cluster.client.effort.add(spans=len(vectors["spans"]))
         place = f"{passage.document}#{passage.number}"
-        operation = made.index_operation(id_, {**body, **vectors})
+        operation = passages.index_operation(id_, {**body, **vectors})
         self._sender.send(Operation(passage.document, place, operation))
 
     def _free_id(self, passage: Passage) -> str:
@@ -166,7 +166,7 @@ class ClusterWriter(Writer):
         while True:
             occurrence = self._occurrences[passage.hash]
             self._occurrences[passage.hash] += 1
-            id_ = made.passage_id(passage.document, passage.hash, occurrence)
+            id_ = passages.passage_id(passage.document, passage.hash, occurrence)
             if id_ not in self._ids:
                 return id_
 
@@ -182,7 +182,7 @@ class ClusterWriter(Writer):
             self._sender.flush()
             for document, id_ in self._stale:
                 if document not in self._unfit:
-                    self._sender.send(Operation(document, document, made.delete_operation(id_)))
+                    self._sender.send(Operation(document, document, passages.delete_operation(id_)))
             self._stale.clear()
 
     def delete(self, documents: Sequence[str]) -> int:
@@ -190,15 +190,13 @@ class ClusterWriter(Writer):
         deleted = 0
         for first in range(0, len(documents), DELETED_AT_ONCE):
             # Half a character cannot be stored, so no document has such an id.
-            some = [
-                d.encode("utf-8", "replace").decode() for d in documents[first:][:DELETED_AT_ONCE]
-            ]
-            there = self._cluster.entries(some)
-            for document, entries in there.items():
+            names = documents[first : first + DELETED_AT_ONCE]
+            stored = self._cluster.entries([d.encode("utf-8", "replace").decode() for d in names])
+            for document, entries in stored.items():
                 for entry in entries:
-                    operation = made.delete_operation(entry.id)
+                    operation = passages.delete_operation(entry.id)
                     self._sender.send(Operation(document, document, operation))
-            deleted += len(there)
+            deleted += len(stored)
         self._sender.flush()
         self._cluster.refresh(WRITE_RETRY_TIMEOUT)
         return deleted

@@ -8,8 +8,8 @@ import torch
 
 import slice_os
 from slice_os.exporters.checkpoint import load_checkpoint
-from slice_os.lab.train.distillation import RankingDistillation, SpanDistillation
 from slice_os.lab.train.losses import blended
+from slice_os.lab.train.objectives import RankingDistillation, SpanDistillation
 from slice_os.lab.train.recipe import Distillation, Ranking
 from slice_os.lab.train.sampling import Passages
 from slice_os.lab.train.student import Student

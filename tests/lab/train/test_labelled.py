@@ -19,7 +19,7 @@ from slice_os.errors import EvaluationError, TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.graph import sentences
 from slice_os.lab.train import Triple, read_triples
-from slice_os.lab.train.labelled import PhraseTriplets
+from slice_os.lab.train.objectives import PhraseTriplets
 from slice_os.lab.train.recipe import Triplets, read_recipe
 from slice_os.lab.train.student import Student
 

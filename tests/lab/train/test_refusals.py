@@ -11,7 +11,7 @@ import slice_os
 from slice_os.encoders.info import DEFAULT_FOLDER
 from slice_os.errors import EvaluationError, ExportError, TrainingError
 from slice_os.lab.train.checkpoints import DevelopmentSet
-from slice_os.lab.train.distillation import SpanDistillation
+from slice_os.lab.train.objectives import SpanDistillation
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,8 @@ from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.graph import sentences
 from slice_os.lab.train import run as runs
 from slice_os.lab.train.checkpoints import DevelopmentSet
-from slice_os.lab.train.distillation import SpanDistillation
-from slice_os.lab.train.labelled import LabelledPairs, Triples
 from slice_os.lab.train.losses import in_batch_loss, slice_loss
+from slice_os.lab.train.objectives import LabelledPairs, SpanDistillation, Triples
 from slice_os.lab.train.recipe import Distillation, Pairs, Slice, read_recipe
 from slice_os.lab.train.sampling import Passages, read_pairs
 from slice_os.lab.train.student import Student

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,6 +45,15 @@ def talking(data: bytes) -> Parsed:
     return Parsed(f"{data.decode()} \ud800")
 
 
+def failing(data: bytes) -> Parsed:
+    raise IndexError("no such place")
+
+
+def writing_its_id(data: bytes) -> Parsed:
+    Path(data.decode()).write_text(str(os.getpid()))
+    return forever(data)
+
+
 def rows(stream: io.BytesIO) -> Iterator[Row]:
     for number in range(2500):
         yield Row(number, {"text": f"row {number}"})
@@ -54,7 +65,7 @@ def formats(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have formats of this file, which a process finds as it finds any module."""
     monkeypatch.syspath_prepend(Path(__file__).parent)
     monkeypatch.setattr(apart, "_idle", [])
-    for parse in (forever, sleeping, hungry, breaking, talking, rows):
+    for parse in (forever, sleeping, hungry, breaking, failing, talking, writing_its_id, rows):
         monkeypatch.setattr(parse, "__module__", "test_apart")
         kind = Rows(parse, apart=True) if parse is rows else Whole(parse, apart=True)
         monkeypatch.setitem(FORMATS, f".{parse.__name__}", kind)
@@ -67,12 +78,13 @@ def test_what_takes_too_much_is_killed_and_the_next_file_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(apart, "SECONDS", 1)
-    monkeypatch.setattr(apart, "_DEADLINE", 4)
+    monkeypatch.setattr(apart, "_DEADLINE", 8)
     reasons = {
         "a.forever": "more than 1 s",
         "b.sleeping": "more than 1 s",
         "c.hungry": "512 MB",
         "d.breaking": "breaks its reader",
+        "d.failing": "breaks its reader (IndexError: no such place)",
     }
     for name in (*reasons, "e.talking"):
         (tmp_path / name).write_text("text")
@@ -98,3 +110,32 @@ def test_rows_come_from_another_process_and_those_before_an_error_stay(tmp_path:
         assert document.text == "row 0"
         break
     assert len(apart._idle) == 0
+
+
+PARENT = """
+import sys
+import test_apart
+from slice_os.corpus import read
+from slice_os.corpus.formats import FORMATS, Whole
+FORMATS[".busy"] = Whole(test_apart.writing_its_id, apart=True)
+list(read(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux ends it")
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_busy_parse_process_ends_with_its_parent(tmp_path: Path, how: signal.Signals) -> None:
+    (tmp_path / "a.busy").write_text(str(tmp_path / "id"))
+    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    run = [sys.executable, "-c", PARENT, str(tmp_path / "a.busy")]
+    with subprocess.Popen(run, env={**os.environ, "PYTHONPATH": paths}) as parent:
+        while not (tmp_path / "id").exists() or not (tmp_path / "id").read_text():
+            assert parent.poll() is None
+            time.sleep(0.01)
+        state = Path("/proc", (tmp_path / "id").read_text(), "stat")
+        parent.send_signal(how)
+        parent.wait()
+    ended = time.monotonic()
+    while state.exists() and state.read_text().rpartition(") ")[2][0] != "Z":
+        assert time.monotonic() - ended < 2
+        time.sleep(0.01)

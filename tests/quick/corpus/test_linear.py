@@ -12,6 +12,7 @@ from slice_os.corpus.formats import html, text
 from slice_os.corpus.formats.pages import Line, running_text
 from slice_os.corpus.rows import Fields, to_document
 from slice_os.errors import QueryError
+from slice_os.text import Wording, parse_query
 from slice_os.text.filters import parse_filters
 from slice_os.text.sentences import flow, sentence_around
 from slice_os.text.splitting import split
@@ -22,6 +23,7 @@ BITS = [
     " ", "\t", "#", "# ", "a", "a-", "-", "=", ".", ". ", ")", "\"", "!) ", "1.", "(a.", "\n",
     "\n ", "\n- ", "<", "<p>", "</p>", "data:", "data:a/", "data:a;base64,", "---\n", "a: b\n",
     "*", "“", ",", "and ", "Mr. ", "a.b.", "中", "|", "<br", "<!--", "&", "---", "i",
+    "<b>", "<div>", "<table><td>", "\" -", "-\"",
 ]  # fmt: skip
 
 
@@ -46,6 +48,8 @@ def pages(said: str) -> object:
         lambda said: sentence_around(f"x {said} y", 0, 1),
         lambda said: html.parse(f"<p>x {said}".encode()),
         lambda said: to_document({"text": f"<p>x</p> {said}", "at": said}, Fields(), "a"),
+        parse_query,
+        lambda said: Wording(f"x {said}").holds(said),
         pages,
         lambda said: attempted(f"{said}x"),
         lambda said: attempted(f"a{said}b"),

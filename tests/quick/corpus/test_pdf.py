@@ -7,6 +7,7 @@ import random
 import re
 
 import pytest
+from fpdf import FPDF
 
 from slice_os.corpus import read
 from slice_os.text import split
@@ -49,40 +50,49 @@ def test_few_passages_begin_or_end_inside_a_sentence(tmp_path, columns, rows):
     assert inside <= 0.05 * count
 
 
-def test_a_hyphen_that_belongs_to_a_word_stays(tmp_path):
-    text = (
-        "The long-term plan of the office is that the licensor pays for every long-\nterm plan and "
-        "for the cancel-\nlation of it, as was agreed by all of the parties on that day."
-    )
-    from fpdf import FPDF
-
-    paper = FPDF()
-    paper.add_page()
-    paper.set_font("Times", size=10)
-    for row, line in enumerate(text.split("\n")):
-        paper.text(15, 20 + 5 * row, line)
-    said = " ".join(read_pdf(tmp_path, bytes(paper.output())).text.split())
-    assert "every long-term plan" in said
-    assert "the cancellation of it" in said
-
-
-def test_headings_lists_and_tables_keep_their_lines(tmp_path):
-    from fpdf import FPDF
-
-    body = "The licensor is liable for what it has done and for nothing else at all today."
+def lines_of(*lines: tuple[int, str]) -> bytes:
+    """Return a page of lines of some sizes; an empty one is a gap."""
     paper = FPDF()
     paper.add_page()
     y = 20.0
-    for size, lines in [
-        (16, ["Limitation of Liability"]),
-        (10, [body, body]),
-        (10, ["Fee 50", "Tax 9"]),
-    ]:
+    for size, text in lines:
         paper.set_font("Times", size=size)
-        for line in lines:
-            paper.text(15, y, line)
-            y += size / 2
-        y += 6
-    text = read_pdf(tmp_path, bytes(paper.output())).text
+        paper.text(15, y, text)
+        y += size / 2 if text else 6
+    return bytes(paper.output())
+
+
+@pytest.mark.parametrize(
+    ("lines", "whole"),
+    [
+        (
+            (
+                "The long-term plan of the office is that the licensor pays for every long-",
+                "term plan and for the cancel-",
+                "lation of it, as was agreed by all of the parties on that day.",
+            ),
+            ["every long-term plan", "the cancellation of it"],
+        ),
+        (
+            (
+                "The price of it was high, and determining it was not easy. What was price-",
+                "determining in the end was the office. Nobody was told of the cancel-",
+                "lation, and nobody asked.",
+            ),
+            ["price-determining", "the cancellation"],
+        ),
+    ],
+)
+def test_a_hyphen_that_belongs_to_a_word_stays(tmp_path, lines, whole):
+    document = read_pdf(tmp_path, lines_of(*((10, line) for line in lines)))
+    said = " ".join(document.text.split())
+    assert all(words in said for words in whole)
+
+
+def test_headings_lists_and_tables_keep_their_lines(tmp_path):
+    body = "The licensor is liable for what it has done and for nothing else at all today."
+    prose = [(16, "Limitation of Liability"), (10, ""), (10, body), (10, body)]
+    table = [(10, ""), (10, "Fee 50"), (10, "Tax 9")]
+    text = read_pdf(tmp_path, lines_of(*prose, *table)).text
     assert text.startswith("Limitation of Liability\n\nThe licensor")
     assert text.endswith("Fee 50\nTax 9")

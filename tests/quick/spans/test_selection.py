@@ -83,17 +83,6 @@ def test_a_cosine_that_equals_the_threshold_is_a_match():
     assert spans.spans_above(np.full((1, 2), -np.inf, np.float32), lengths, -np.inf) == []
 
 
-def test_ties_go_to_the_shorter_then_the_earlier_span():
-    cosines = np.full((3, 6), 0.5, np.float32)
-    lengths = range(1, 4)
-    cosines[1, 5] = cosines[2, 4:] = -np.inf
-    assert spans.best_span(cosines, lengths) == (0, 1, 0.5)
-    assert [s[:2] for s in spans.spans_above(cosines, lengths, 0.5)] == [
-        (i, i + 1) for i in range(6)
-    ]
-    assert [s[:2] for s in spans.top_spans(cosines, lengths, 7)][5:] == [(5, 6), (0, 2)]
-
-
 def test_a_long_passage_with_every_cell_above_the_threshold_is_not_quadratic():
     lengths = range(1, 21)
     n = 50_000
