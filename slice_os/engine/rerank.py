@@ -7,16 +7,16 @@ overlap.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import ceil
 
 import numpy as np
 import numpy.typing as npt
 
 from slice_os.spans import best_of_each, degree, late_interactions, word_scores
-from slice_os.storage.contract import Backend, Mode, SearchQuery, StoredPassage
+from slice_os.storage.contract import Backend, Candidate, Mode, SearchQuery, StoredPassage
 from slice_os.storage.fusion import FUSIONS, get_fusion
 from slice_os.types import Float32
 
@@ -64,6 +64,13 @@ def ranked_passages(
     backend: Backend, queries: Sequence[SearchQuery], ranks: range
 ) -> list[list[Ranked]]:
     """Return some ranks of each query, best first: candidates, reranked."""
+    return [list(ranked) for ranked in rank_lazily(backend, queries, ranks)]
+
+
+def rank_lazily(
+    backend: Backend, queries: Sequence[SearchQuery], ranks: range
+) -> list[Iterator[Ranked]]:
+    """Return the same of one reading of the index; a block is reranked when it is come to."""
     blocks = [_block(backend, query) for query in queries]
     whole = [
         replace(
@@ -74,17 +81,23 @@ def ranked_passages(
         )
         for query, block in zip(queries, blocks, strict=True)
     ]
-    pages = []
-    for query, block, candidates in zip(whole, blocks, backend.candidates(whole), strict=True):
+    return [
+        islice(
+            _reranked(query, block, candidates),
+            ranks.start - query.ranks.start,
+            ranks.stop - query.ranks.start,
+        )
+        for query, block, candidates in zip(whole, blocks, backend.candidates(whole), strict=True)
+    ]
+
+
+def _reranked(query: SearchQuery, block: int, candidates: Sequence[Candidate]) -> Iterator[Ranked]:
+    for first in range(0, len(candidates), block):
         ranked = [
             Ranked(candidate.score, candidate.stored, candidate.bm25, query.vector, query.lengths)
-            for candidate in candidates
+            for candidate in candidates[first : first + block]
         ]
-        if is_reranked(query.mode, query.fusion):
-            for first in range(0, len(ranked), block):
-                ranked[first : first + block] = _rerank(query, ranked[first : first + block])
-        pages.append(ranked[ranks.start - query.ranks.start :][: len(ranks)])
-    return pages
+        yield from _rerank(query, ranked) if is_reranked(query.mode, query.fusion) else ranked
 
 
 def _block(backend: Backend, query: SearchQuery) -> int:

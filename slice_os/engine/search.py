@@ -11,7 +11,7 @@ import numpy as np
 
 from slice_os.encoders import Encoder, StandaloneVectors
 from slice_os.encoders.judge import Judge
-from slice_os.engine.rerank import Ranked, ranked_passages
+from slice_os.engine.rerank import Ranked, rank_lazily, ranked_passages
 from slice_os.engine.rescore import (
     ROUNDING,
     PassageSpans,
@@ -293,20 +293,31 @@ def _through_ranks(
     options: SearchOptions,
 ) -> Iterator[Hit]:
     """Yield the hits of at least a degree, of the best DEPTH, until PATIENCE in a row are below."""
-    first, step, missed = 0, min(options.offset + options.size, LOOKED_THROUGH), 0
-    while first < DEPTH:
-        step = min(step, DEPTH - first)
-        ranked = ranked_passages(backend, [query], range(first, first + step))
-        (hits,) = mark(ranked, [prepared])
+    step, missed = min(options.offset + options.size, LOOKED_THROUGH), 0
+    ranked = _all_ranked(backend, query, step)
+    while page := list(islice(ranked, step)):
+        (hits,) = mark([page], [prepared])
         for hit in hits:
             if hit.degree >= options.min_degree - ROUNDING:
                 missed = 0
                 yield hit
             elif (missed := missed + 1) == PATIENCE:
                 return
-        if len(hits) < step:
+        step = min(2 * step, LOOKED_THROUGH)
+
+
+def _all_ranked(backend: Backend, query: SearchQuery, step: int) -> Iterator[Ranked]:
+    """Yield the best DEPTH passages; they are read as many together as the backend has at once."""
+    first = 0
+    while first < DEPTH:
+        size = min(max(step, backend.ranks_at_once), DEPTH - first)
+        (ranked,) = rank_lazily(backend, [query], range(first, first + size))
+        passages = 0
+        for passages, passage in enumerate(ranked, 1):  # noqa: B007 - counted for what follows
+            yield passage
+        if passages < size:
             return
-        first, step = first + step, min(2 * step, LOOKED_THROUGH)
+        first, step = first + size, min(2 * step, LOOKED_THROUGH)
 
 
 def _by_document(hits: Iterator[Hit], count: int) -> list[list[Hit]]:

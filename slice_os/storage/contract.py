@@ -97,6 +97,8 @@ class Reader(ABC):
 
     location: str
     meta: IndexMeta
+    ranks_at_once: int = 0
+    """Candidates that are read together at least, where a search goes on through its ranks."""
 
     @abstractmethod
     def status(self) -> IndexStatus:

@@ -8,10 +8,7 @@ import threading
 import pytest
 
 import slice_os
-from slice_os.engine import search
 from slice_os.errors import QueryError
-from slice_os.storage.local import candidates
-from slice_os.storage.local.read import LocalReader
 
 TEXTS = {
     "cancel": "The customer wants to cancel the plan before the first of May.",
@@ -56,18 +53,6 @@ def test_a_degree_that_is_asked_for_needs_the_spans(index):
     (hit,) = index.search("refund", mode="lexical", rescore=0, min_degree=0.9)
     assert hit.degree == 1
     assert index.search("refund", mode="lexical", rescore=0, sort="degree")[0].spans
-
-
-@pytest.mark.parametrize("options", [{"group": True}, {"min_degree": 0.5}])
-def test_a_search_through_the_ranks_scans_once(index, monkeypatch, options):
-    scans, blocks = [], []
-    scan, read = candidates.best_cosines, LocalReader.candidates
-    monkeypatch.setattr(candidates, "best_cosines", lambda *given: scans.append(1) or scan(*given))
-    monkeypatch.setattr(LocalReader, "candidates", lambda *given: blocks.append(1) or read(*given))
-    monkeypatch.setattr(search, "LOOKED_THROUGH", 1)
-    assert len(index.search("the customer wants a refund", size=3, **options)) >= 2
-    assert len(blocks) > 2
-    assert len(scans) == 1
 
 
 def test_mining_refuses_its_phrases_when_it_is_called(index):
