@@ -214,7 +214,7 @@ def test_bm25_finds_words_that_the_encoder_does_not_know(new_location):
                     slice_os.Document("b", "sad \u8ba2\u9605 day")], location)  # fmt: skip
     with slice_os.open(location) as index:
         (hit,) = index.search("\u53d6\u6d88", mode="lexical")
-        assert (hit.document, hit.degree, hit.spans) == ("a", 0.0, ())
+        assert (hit.document, hit.degree, hit.spans[0].text) == ("a", 1.0, "\u53d6\u6d88")
         with pytest.raises(QueryError, match="no word that the encoder knows"):
             index.search("\u53d6\u6d88")
 

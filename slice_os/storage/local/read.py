@@ -55,6 +55,8 @@ PAGE = 1000
 class LocalReader(Reader):
     """Reads the index in a folder; see `Reader` for the contract. Threads may share it."""
 
+    ranks_at_once = 1000  # words are mapped: nothing is read until it is used
+
     def __init__(self, location: str, folder: Path) -> None:
         self.location, self._folder = location, folder
         database = connect(folder)
