@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.encoders.normal import marked
 from slice_os.encoders.batching import Pool
 from slice_os.encoders.info import GRAPH, TOKENIZER, EncoderInfo
 from slice_os.encoders.judge import Floats, Judge, Placed
+from slice_os.encoders.normal import marked
 from slice_os.encoders.onnx import Graph, shared, usable_cores
 from slice_os.encoders.opposition import opposition
 from slice_os.encoders.tokens import TextTokenizer
@@ -112,8 +112,7 @@ def log_odds(logits: Float32) -> Float32:
 
 def opposed(logits: Float32) -> Float32:
     """Return how likely the model holds it that texts are opposed, float32 ``[n]``."""
-    found: Float32 = 1 / (1 + np.exp(-log_odds(logits)))
-    return found
+    return (1 / (1 + np.exp(-log_odds(logits)))).astype(np.float32)
 
 
 def _rules(query: str, placed: Placed) -> float:
@@ -159,7 +158,7 @@ class ModelJudge(Judge):
         Raises:
             EncoderError: The graph gave a number that is not finite.
         """
-        found = np.asarray(verified, np.float32).copy()
+        found: Float32 = np.array(verified, np.float32)
         high = np.flatnonzero(found > self.calibration.level)
         asked = [pairs[n] for n in high.tolist()]
         strength = np.array([_rules(*pair) for pair in asked], np.float32)

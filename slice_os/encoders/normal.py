@@ -12,6 +12,7 @@ from functools import lru_cache
 MARK = "§ "
 """Stands before a number that contradicts one of the other text."""
 
+_SHORT = {"re": " are", "ve": " have"}
 _SMALL = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
 fifteen sixteen seventeen eighteen nineteen"""
 _ONES = {name: n for n, name in enumerate(_SMALL.split())}
@@ -65,7 +66,6 @@ _WRITTEN = [
         (r"(?<=\d)(?:-|\s)?(?:percent|per cent)\b", "%"),
     )
 ]
-_SHORT = {"re": " are", "ve": " have"}
 _VALUE = re.compile(
     r"\d+(?:[.:/]\d+)*|\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|april|june|"
     r"july|august|september|october|november|december|(?:march|may)(?= \d)|"
