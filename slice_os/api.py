@@ -160,8 +160,11 @@ class Index:
         if self._backend and self._backend.meta.phrase_head != self._encoder.info.phrase_head:
             raise EncoderMismatchError(
                 f"The index {self.location} was made with another phrase head of the encoder "
-                f"{self._encoder.info.name}: 'slice-os reindex --index {self.location}' makes its "
-                "next generation with this one, and encodes nothing."
+                f"{self._encoder.info.name}",
+                hint=(
+                    f"'slice-os reindex --index {self.location}' makes its "
+                    "next generation with this one, and encodes nothing."
+                ),
             )
         return self._encoder
 
@@ -209,9 +212,12 @@ class Index:
         backend = self._opened(fresh=fresh)
         if backend is None:
             raise LocationError(
-                f"There is no index at {self.location}: make one with "
-                f"'slice-os index PATHS --index {self.location}'"
-                f"{_or_address(self.location)}."
+                f"There is no index at {self.location}",
+                hint=(
+                    "make one with "
+                    f"'slice-os index PATHS --index {self.location}'"
+                    f"{_or_address(self.location)}."
+                ),
             )
         return backend
 

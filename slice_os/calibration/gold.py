@@ -98,8 +98,8 @@ def read_gold(path: str | Path) -> list[GoldSpan]:
             )
         if LABEL in values:
             raise EvaluationError(
-                f"{path} has a column {LABEL}, so it is a sample with labels: give it to "
-                "'slice-os calibrate'."
+                f"{path} has a column {LABEL}, so it is a sample with labels",
+                hint="give it to 'slice-os calibrate'.",
             )
         gold.append(GoldSpan(query, document, int(start), int(end)))
     if not gold:
@@ -133,8 +133,8 @@ def evaluate_spans(
     judged, unjudged = judge(gold, mined(gold, index, min_degree, rescore, progress))
     if not judged:
         raise EvaluationError(
-            f"Nothing of degree {min_degree:g} was found in the documents that {file} names: check "
-            "their ids (slice-os status shows the index), or lower the degree."
+            f"Nothing of degree {min_degree:g} was found in the documents that {file} names",
+            hint="check their ids (slice-os status shows the index), or lower the degree.",
         )
     f1, overlap = _best_spans(gold, judged)
     return SpanReport(

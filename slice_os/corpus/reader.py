@@ -90,8 +90,11 @@ class Corpus:
         found = locate(self._roots, path)
         if found is None:
             raise CorpusError(
-                f"{clean(str(path))!r} is not in {' or '.join(self._roots.values())}: leave out "
-                "--root and --id-prefix, or give --root FOLDER with a folder that holds it."
+                f"{clean(str(path))!r} is not in {' or '.join(self._roots.values())}",
+                hint=(
+                    "leave out "
+                    "--root and --id-prefix, or give --root FOLDER with a folder that holds it."
+                ),
             )
         return found
 

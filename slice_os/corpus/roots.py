@@ -55,8 +55,8 @@ def claim(
         gone = [at for at in known.values() if not Path(at).is_dir()]
         if folder and gone:
             raise CorpusError(
-                f"{folder} is not in {gone[0]}, from which this index was made and which is gone: "
-                "if that was moved, give --root and its new place."
+                f"{folder} is not in {gone[0]}, from which this index was made and which is gone",
+                hint="if that was moved, give --root and its new place.",
             )
     if not folder:
         return dict(known)
@@ -66,13 +66,17 @@ def claim(
         if name == prefix and at != folder and Path(at).is_dir():
             ids = f"Ids that begin with {name!r}" if name else "Ids without a prefix"
             raise CorpusError(
-                f"{ids} belong to the folder {at} in this index: give an --id-prefix of its own, "
-                f"such as --id-prefix {PurePath(folder).name}-2/."
+                f"{ids} belong to the folder {at} in this index",
+                hint=(
+                    "give an --id-prefix of its own, "
+                    f"such as --id-prefix {PurePath(folder).name}-2/."
+                ),
             )
         if name != prefix and (_is_in(folder, at) or _is_in(at, folder)):
             raise CorpusError(
                 f"The folder {folder} overlaps with {at}, whose ids begin with {name!r} in this "
-                "index: leave out --root and --id-prefix, or name folders that do not overlap."
+                "index",
+                hint="leave out --root and --id-prefix, or name folders that do not overlap.",
             )
     return {**known, prefix: folder}
 
@@ -83,8 +87,8 @@ def _common(folders: Iterable[Path]) -> str:
         return os.path.commonpath(places) if places else ""
     except ValueError as exc:  # drives of Windows
         raise CorpusError(
-            "The paths have no folder in common: index them in runs of their own, each with "
-            "--root and --id-prefix."
+            "The paths have no folder in common",
+            hint="index them in runs of their own, each with --root and --id-prefix.",
         ) from exc
 
 

@@ -90,8 +90,8 @@ def open_session(path: Path, device: str, quantized: bool) -> tuple[Any, str]:
         session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as exc:  # onnxruntime has one class an error code, all private
         raise EncoderError(
-            f"onnxruntime cannot load {path} ({str(exc).splitlines()[0]}): export the encoder "
-            "again with slice-os export."
+            f"onnxruntime cannot load {path} ({str(exc).splitlines()[0]})",
+            hint="export the encoder again with slice-os export.",
         ) from exc
     if wanted and device != "auto":
         raise EncoderError(

@@ -190,8 +190,11 @@ def _kind_of(path: Path) -> EncoderKind:
         if kind.recognises(path):
             return kind
     raise EncoderError(
-        f"There is no encoder at {path}: give an encoder folder (slice-os export makes one), a "
-        "checkpoint folder or a file of word vectors in GloVe's text format."
+        f"There is no encoder at {path}",
+        hint=(
+            "give an encoder folder (slice-os export makes one), a "
+            "checkpoint folder or a file of word vectors in GloVe's text format."
+        ),
     )
 
 

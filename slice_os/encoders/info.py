@@ -85,8 +85,8 @@ class EncoderInfo(Plain):
         folder = Path(folder)
         if not folder.is_dir():
             raise EncoderError(
-                f"There is no encoder folder at {folder}: check the path, or make one with "
-                "slice-os export."
+                f"There is no encoder folder at {folder}",
+                hint="check the path, or make one with slice-os export.",
             )
         for name in (DESCRIPTION, GRAPH, TOKENIZER):
             if not (folder / name).is_file():

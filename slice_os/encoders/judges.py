@@ -52,8 +52,8 @@ def load_judge(
         return judge
     if not Path(judge).is_dir():
         raise EncoderError(
-            f"There is no judge {os.fspath(judge)}: give {ENGLISH}, {NO_JUDGE}, or the folder that "
-            "slice-os export made of one."
+            f"There is no judge {os.fspath(judge)}",
+            hint=f"give {ENGLISH}, {NO_JUDGE}, or the folder that slice-os export made of one.",
         )
     return ModelJudge(Path(judge), device, threads)
 

@@ -90,8 +90,8 @@ class Calibration:
             return cls(**{field: float(said[field]) for field in cls.__slots__})
         except OSError as exc:
             raise EncoderError(
-                f"{folder} holds no judge ({CALIBRATION} is missing): give the folder that "
-                "slice-os export made of one."
+                f"{folder} holds no judge ({CALIBRATION} is missing)",
+                hint="give the folder that slice-os export made of one.",
             ) from exc
         except (ValueError, KeyError, TypeError) as exc:
             raise EncoderError(

@@ -91,8 +91,8 @@ class Graph:
                 return str(output.name)
         shapes = ", ".join(f"{output.name} {output.shape}" for output in outputs)
         raise EncoderError(
-            f"{path} gives {shapes} and not vectors of dimension {dimension}: export the encoder "
-            "again with slice-os export."
+            f"{path} gives {shapes} and not vectors of dimension {dimension}",
+            hint="export the encoder again with slice-os export.",
         )
 
     def run(self, ids: Int64, mask: Int64, types: Int64 | None = None) -> Float32:

@@ -156,8 +156,8 @@ class TextTokenizer:
             probe = self._tokenizer.encode("a")
         except Exception as exc:  # tokenizers raises plain Exception
             raise EncoderError(
-                f"{path} is not a usable tokenizer ({exc}): export the encoder again with "
-                "slice-os export."
+                f"{path} is not a usable tokenizer ({exc})",
+                hint="export the encoder again with slice-os export.",
             ) from exc
         model = self._tokenizer.model
         names = (getattr(model, "unk_token", None), "[UNK]", "<unk>")
@@ -168,8 +168,8 @@ class TextTokenizer:
         ids = np.array(probe.ids, np.int64)
         if not len(ordinary):
             raise EncoderError(
-                f"{path} makes no token of the letter a, so it is not a usable tokenizer: export "
-                "the encoder again with slice-os export."
+                f"{path} makes no token of the letter a, so it is not a usable tokenizer",
+                hint="export the encoder again with slice-os export.",
             )
         self.prefix: Int64 = ids[: ordinary[0]]
         self.suffix: Int64 = ids[ordinary[-1] + 1 :]

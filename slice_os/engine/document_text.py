@@ -41,8 +41,8 @@ def show_document(
     _, passages = backend.read(document)
     if not passages:
         raise QueryError(
-            f"There is no document {document!r} in {backend.location}: 'slice-os list' shows the "
-            "ids."
+            f"There is no document {document!r} in {backend.location}",
+            hint="'slice-os list' shows the ids.",
         )
     if at is not None:
         end = max(passage.end for passage in passages)

@@ -388,8 +388,11 @@ def _not_empty(query: str) -> None:
 def _check_known(query: str, known: bool) -> None:
     if not known:
         raise QueryError(
-            f"The query {query[:60]!r} holds no word that the encoder knows: search for it by BM25 "
-            "('--mode lexical'), or index with an encoder of its language."
+            f"The query {query[:60]!r} holds no word that the encoder knows",
+            hint=(
+                "search for it by BM25 "
+                "('--mode lexical'), or index with an encoder of its language."
+            ),
         )
 
 

@@ -185,8 +185,8 @@ def claim_roots(
     for prefix in roots.keys() - known.keys():
         if prefix and any(id_.startswith(prefix) for id_, _ in backend.sources()):
             raise CorpusError(
-                f"The index {backend.location} has ids that begin with {prefix!r}: give another "
-                f"--id-prefix, such as --id-prefix {prefix.rstrip('/')}-2/."
+                f"The index {backend.location} has ids that begin with {prefix!r}",
+                hint=f"give another --id-prefix, such as --id-prefix {prefix.rstrip('/')}-2/.",
             )
     return None if roots == known else roots
 

@@ -57,13 +57,15 @@ def swap(
         build = find_build(live)
         if build is None or build.state != "ready":
             raise LocationError(
-                f"No generation of {live.location} is ready: 'slice-os reindex' builds one."
+                f"No generation of {live.location} is ready",
+                hint="'slice-os reindex' builds one.",
             )
         source = build.build["source"]
         if source == "corpus":
             raise LocationError(
                 f"The generation {build.number} of {live.location} was made from a corpus, which "
-                "is to be read again: run the same 'slice-os reindex' without --no-swap."
+                "is to be read again",
+                hint="run the same 'slice-os reindex' without --no-swap.",
             )
         target, by_text = live.generation(build.number), source == "text"
         with (

@@ -117,7 +117,10 @@ def reindex(
         meta = _next_meta(live.meta, encoder, passage_words, store)
         chosen = _source(live, meta, source, corpus is not None)
         if corpus is not None and to is not None:
-            raise LocationError("A copy is made of what is stored: leave the corpus out, or --to.")
+            raise LocationError(
+                "A copy is made of what is stored",
+                hint="leave the corpus out, or --to.",
+            )
         stored = chosen if corpus is None else _source(live, meta, None, False)
         roots = claim_roots(corpus, live)
         build = None if to is not None else find_build(live)
@@ -225,8 +228,8 @@ def _source(live: Backend, meta: IndexMeta, given: Source | None, has_corpus: bo
     suffices = words_suffice(live.meta, meta, any_head=True)
     if given == "words" and not suffices:
         raise LocationError(
-            "Stored words do not fit another encoder or passages of other lengths: leave --from "
-            "out, or give --from text."
+            "Stored words do not fit another encoder or passages of other lengths",
+            hint="leave --from out, or give --from text.",
         )
     return given or ("words" if suffices else "text")
 
@@ -250,8 +253,8 @@ def _target(
     differs = {name for name, value in settings.items() if build.settings.get(name) != value}
     if replace(target.meta, format=meta.format) != meta or differs:
         raise LocationError(
-            f"The generation {build.number} of {live.location} was begun with other settings: go "
-            "on with those, or delete it ('slice-os generations prune')."
+            f"The generation {build.number} of {live.location} was begun with other settings",
+            hint="go on with those, or delete it ('slice-os generations prune').",
         )
     return target
 

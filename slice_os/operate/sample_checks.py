@@ -50,8 +50,8 @@ def check(
     if share < least:
         raise CheckError(
             f"Of the ten best of the sample queries {100 * share:.0f} % are those of the live "
-            f"generation or as near, less than the {100 * least:.0f} % asked for: look at them, "
-            "or ask for less (--least-overlap)."
+            f"generation or as near, less than the {100 * least:.0f} % asked for",
+            hint="look at them, or ask for less (--least-overlap).",
         )
     return share
 
@@ -84,7 +84,8 @@ def check_words(live: Backend, target: Backend, encoder: Encoder | None) -> None
     if wrong:
         raise CheckError(
             f"The words of the next generation of {live.location} are not those that it was made "
-            "from: delete it ('slice-os generations prune') and run reindex again."
+            "from",
+            hint="delete it ('slice-os generations prune') and run reindex again.",
         )
 
 
@@ -149,8 +150,8 @@ def overlap(
     ):
         if before and not after:
             raise CheckError(
-                f"A query finds nothing in the next generation of {live.location}: look at it "
-                "('slice-os generations') and run reindex again."
+                f"A query finds nothing in the next generation of {live.location}",
+                hint="look at it ('slice-os generations') and run reindex again.",
             )
         if before:
             best = {place(hit.stored) for hit in before}

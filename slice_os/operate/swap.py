@@ -75,14 +75,15 @@ def make_live(
             copied += copier.copy()
             if copier.copy():  # which compares the hashes of all documents
                 raise CheckError(
-                    f"The next generation of {live.location} does not hold what was copied to it: "
-                    "look at it ('slice-os generations') and run reindex again."
+                    f"The next generation of {live.location} does not hold what was copied to it",
+                    hint="look at it ('slice-os generations') and run reindex again.",
                 )
         if copier.refused and not accept_rejects:
             raise CheckError(
                 f"Documents of {live.location} were rejected, which the next generation would not "
                 f"hold: {len(copier.refused):,} ({copier.refused[0]!r} for one). The live one is "
-                "left alone: mend them or the settings, or accept it (--accept-rejects)."
+                "left alone",
+                hint="mend them or the settings, or accept it (--accept-rejects).",
             )
         if left := copier.left():
             raise CheckError(

@@ -85,5 +85,6 @@ class Diagnosis:
 def nothing_at(location: str) -> LocationError:
     """Return the error of a location that has no index."""
     return LocationError(
-        f"There is no index at {location}: make one with 'slice-os index PATHS --index {location}'."
+        f"There is no index at {location}",
+        hint=f"make one with 'slice-os index PATHS --index {location}'.",
     )

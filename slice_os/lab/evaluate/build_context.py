@@ -120,9 +120,12 @@ def _check_prompt(prompt: str, words: tuple[int, int] | None) -> None:
         prompt.format(**known)
     except (LookupError, AttributeError, ValueError) as exc:
         raise EvaluationError(
-            f"The prompt is not usable ({exc}): use the fields "
-            f"{', '.join(f'{{{name}}}' for name in known)}, and {{{{ and }}}} for braces"
-            f"{'' if words else '; --words gives {low} and {high} a value'}."
+            f"The prompt is not usable ({exc})",
+            hint=(
+                "use the fields "
+                f"{', '.join(f'{{{name}}}' for name in known)}, and {{{{ and }}}} for braces"
+                f"{'' if words else '; --words gives {low} and {high} a value'}."
+            ),
         ) from exc
     if "{paraphrase}" not in prompt:
         raise EvaluationError("The prompt does not say {paraphrase}: add it.")

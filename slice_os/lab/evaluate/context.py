@@ -170,7 +170,10 @@ def evaluate_context(
             raise EvaluationError(f"There is no scorer {name!r}: use {', '.join(SCORERS)}.")
     judge = None if judge == NO_JUDGE else judge
     if judge is None and JUDGED in (*scorers, against):
-        raise EvaluationError(f"The scorer {JUDGED} needs a judge: give one with --judge.")
+        raise EvaluationError(
+            f"The scorer {JUDGED} needs a judge",
+            hint="give one with --judge.",
+        )
     if not scorers:
         raise EvaluationError(f"No scorer is given: use some of {', '.join(SCORERS)}.")
     if max_words < 1:

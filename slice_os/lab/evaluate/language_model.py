@@ -58,7 +58,10 @@ class Endpoint:
                 f"No language model is known: set {BASE_URL}, such as http://localhost:8000/v1."
             )
         if not self.model:
-            raise EvaluationError(f"The language model has no name: set {MODEL}, or give --model.")
+            raise EvaluationError(
+                "The language model has no name",
+                hint=f"set {MODEL}, or give --model.",
+            )
         self._url = address.rstrip("/") + "/chat/completions"
         self._key = os.environ.get(KEY, "")
         self._http = urllib3.PoolManager(

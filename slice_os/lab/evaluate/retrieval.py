@@ -290,8 +290,8 @@ def _is_used(location: str, surveyed: Survey, warn: Callable[[str], object]) -> 
             held += len(backend.stored(some))
     if not held:
         raise EvaluationError(
-            f"The index {location} holds none of the documents that are judged: give another "
-            "location, or --update to add the collection."
+            f"The index {location} holds none of the documents that are judged",
+            hint="give another location, or --update to add the collection.",
         )
     missing = len(surveyed.judged) - held
     if missing:

@@ -82,7 +82,8 @@ def prepare(
     if not vocabulary.items:
         raise TrainingError(
             f"No word of the text, function words aside, occurs {least} times, so there is nothing "
-            "to describe topics with: give more text, or a smaller --least."
+            "to describe topics with",
+            hint="give more text, or a smaller --least.",
         )
     info = encoder.info
     about = {
@@ -96,7 +97,8 @@ def prepare(
     known = np.flatnonzero(vectors.any(axis=1))
     if not len(known):
         raise TrainingError(
-            f"The encoder {encoder.info.name} knows no word of the text: give another --encoder."
+            f"The encoder {encoder.info.name} knows no word of the text",
+            hint="give another --encoder.",
         )
     if len(known) < len(passages):
         passages = [passages[k] for k in known.tolist()]

@@ -78,8 +78,8 @@ class RunFolder:
                 if (folder / STATE).exists() or (folder / BEST).exists():
                     raise TrainingError(
                         f"{folder} holds a run of another recipe or other data ("
-                        f"{_difference(before, about)}): give another folder with --output, or "
-                        "remove it."
+                        f"{_difference(before, about)})",
+                        hint="give another folder with --output, or remove it.",
                     )
             if {path.name for path in folder.iterdir()} - _OWN - {ABOUT, LOG}:
                 raise TrainingError(f"{folder} is not empty and holds no run: give another folder.")

@@ -52,13 +52,16 @@ def train(
     if device not in ("auto", "cpu", "cuda"):
         raise TrainingError(f"There is no device {device!r}: use auto, cpu or cuda.")
     if device == "cuda" and not torch.cuda.is_available():
-        raise TrainingError("torch sees no GPU here: use --device cpu, or install torch for CUDA.")
+        raise TrainingError(
+            "torch sees no GPU here",
+            hint="use --device cpu, or install torch for CUDA.",
+        )
     models = {name: folder_of(root, name) for name in wanted.models()}
     for path in (*(root / name for name in wanted.paths()), *models.values()):
         if not path.exists():
             raise TrainingError(
-                f"{path} does not exist, which the recipe {recipe} names: correct the path, "
-                "or give its folder with --data."
+                f"{path} does not exist, which the recipe {recipe} names",
+                hint="correct the path, or give its folder with --data.",
             )
     about = {
         "recipe": msgspec.to_builtins(wanted),

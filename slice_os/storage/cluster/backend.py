@@ -177,8 +177,8 @@ def _is_template_applied(client: Client, meta: IndexMeta) -> bool:
     weights_hash = decoded(made_for, str, client.url, "weights_hash")
     if not weights_hash:
         raise LocationError(
-            f"The template {name} names no encoder: 'slice-os templates apply --index "
-            f"{client.address}' puts one there that does."
+            f"The template {name} names no encoder",
+            hint=f"'slice-os templates apply --index {client.address}' puts one there that does.",
         )
     if weights_hash != meta.weights_hash:
         raise EncoderMismatchError(

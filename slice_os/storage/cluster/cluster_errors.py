@@ -153,11 +153,14 @@ def blocked_error(url: str, reason: str) -> BlockedError | None:
     """Return what to raise if `reason` is that of a block on an index, which no waiting lifts."""
     if "read-only-allow-delete" in reason:
         return BlockedError(
-            f"{url} takes no documents, as a disk is or was too full ({reason}): free disk; if the "
-            "block stays, 'slice-os doctor' says how to lift it."
+            f"{url} takes no documents, as a disk is or was too full ({reason})",
+            hint="free disk; if the block stays, 'slice-os doctor' says how to lift it.",
         )
     if "blocked by: [FORBIDDEN/" in reason:
-        return BlockedError(f"{url}: {reason}: 'slice-os doctor' says how to lift it.")
+        return BlockedError(
+            f"{url}: {reason}",
+            hint="'slice-os doctor' says how to lift it.",
+        )
     return None
 
 

@@ -144,8 +144,8 @@ def refused_by_block(cluster: Cluster, refused: BlockedError) -> Exception:
     if held and not is_lifted and is_gone(held):
         return BlockedError(
             f"{cluster.address} is blocked by process {held['process']} of this machine, which was "
-            "killed while it moved the name: run that again (slice-os reindex, swap or rollback), "
-            "then this."
+            "killed while it moved the name",
+            hint="run that again (slice-os reindex, swap or rollback), then this.",
         )
     if held or is_lifted:
         return MovedError(

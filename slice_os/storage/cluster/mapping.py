@@ -313,6 +313,6 @@ def named_index(name: str, indexes: Mapping[str, IndexDescription]) -> tuple[str
 
 def _foreign(index: str) -> LocationError:
     return LocationError(
-        f"The index {index} was not made by slice-os: give another name, and '--from-index' "
-        "to take its documents over."
+        f"The index {index} was not made by slice-os",
+        hint="give another name, and '--from-index' to take its documents over.",
     )

@@ -215,8 +215,8 @@ class ClusterReader(Reader):
         if full := full_beside(self.cluster):
             raise LocationError(
                 f"{self.location} names the empty {self.cluster.index}, and {full} holds "
-                f"documents (_rollover does that): 'slice-os doctor --index {self.location}' says "
-                "how to go back."
+                "documents (_rollover does that)",
+                hint=f"'slice-os doctor --index {self.location}' says how to go back.",
             )
 
     def scan(

@@ -109,8 +109,8 @@ class Cluster:
         shards = decoded(answer, Shards, self.url, "_shards")
         if shards.missing:
             raise IncompleteError(
-                f"{shards.missing} of {shards.total} shards of {self.url} did not answer: look at "
-                "its health ('slice-os doctor') and try again."
+                f"{shards.missing} of {shards.total} shards of {self.url} did not answer",
+                hint="look at its health ('slice-os doctor') and try again.",
             )
 
     def _check_all_whole(self, answer: Any) -> None:

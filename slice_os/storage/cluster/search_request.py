@@ -82,7 +82,8 @@ def _fitting(
     backend = ClusterBackend.open(location, **options)
     if backend is None:
         raise LocationError(
-            f"There is no index at {location}: leave --index out, or index to it first."
+            f"There is no index at {location}",
+            hint="leave --index out, or index to it first.",
         )
     with closing(backend):
         cluster, layout = backend.cluster, backend.layout
@@ -91,8 +92,10 @@ def _fitting(
         if is_fused and not cluster.dialect.has_hybrid(cluster.client):
             raise QueryError(
                 f"The cluster of {location} cannot run a hybrid query, as not all its nodes have "
-                f"the neural-search plugin: choose the fusion {DEFAULT_FUSION}, or 'slice-os "
-                "search', which fuses here."
+                "the neural-search plugin",
+                hint=(
+                    f"choose the fusion {DEFAULT_FUSION}, or 'slice-os search', which fuses here."
+                ),
             )
         if mode == "mining":
             layout = replace(layout, tolerance=usual_tolerance(cluster, layout))

@@ -138,7 +138,7 @@ def read_index(
     usual = next((name for name in TEXT_FIELDS if name in mapped), None)
     if mapped and not (fields.text or usual):
         raise LocationError(
-            f"{location} has no field {' or '.join(TEXT_FIELDS)}: name its text fields "
-            f"(--text-field); it has {', '.join(sorted(set(mapped)))}."
+            f"{location} has no field {' or '.join(TEXT_FIELDS)}",
+            hint=f"name its text fields (--text-field); it has {', '.join(sorted(set(mapped)))}.",
         )
     return IndexCorpus(cluster, fields, usual, on_reject)

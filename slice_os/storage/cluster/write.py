@@ -223,8 +223,8 @@ class ClusterWriter(Writer):
             if known.get(prefix, folder) != folder:
                 raise RefusedError(
                     f"Another run has given {self._cluster.address} the root {known[prefix]} "
-                    f"meanwhile, where this one has {folder}: run this again with --root and an "
-                    "--id-prefix of its own."
+                    f"meanwhile, where this one has {folder}",
+                    hint="run this again with --root and an --id-prefix of its own.",
                 )
         if self._roots.items() - known.items():
             self.remember({**known, **self._roots})

@@ -64,8 +64,10 @@ def restore(backup: Path, root: Path, overwrite: bool, on_progress: OnProgress) 
         return _copy(source, root, False, on_progress)
     if not overwrite:
         raise LocationError(
-            f"There is an index at {root}: give --overwrite (overwrite=True) to have it "
-            "replaced, or restore to a new folder."
+            f"There is an index at {root}",
+            hint=(
+                "give --overwrite (overwrite=True) to have it replaced, or restore to a new folder."
+            ),
         )
     if folder.resolve() == source.resolve():
         raise LocationError(f"{root} is the backup itself: name another folder.")
@@ -114,8 +116,8 @@ def _copy(source: Path, target: Path, link: bool, on_progress: OnProgress) -> No
                 remove_orphans(opened, part)  # of what was broken off
             if not examine(part, deep=True).is_sound:
                 raise IndexDamagedError(
-                    f"The index {source} is damaged, and nothing was made of it: 'slice-os check "
-                    f"--index {source}' says what is."
+                    f"The index {source} is damaged, and nothing was made of it",
+                    hint=f"'slice-os check --index {source}' says what is.",
                 )
             for folder in (part / "segments", part):
                 sync_folder(folder)
@@ -164,8 +166,8 @@ def _copy_file(source: Path, target: Path, link: bool) -> None:
             raise
         except OSError as exc:
             raise LocationError(
-                f"{target.parent} cannot share files with {source.parent} ({exc.strerror}): leave "
-                "--link out."
+                f"{target.parent} cannot share files with {source.parent} ({exc.strerror})",
+                hint="leave --link out.",
             ) from exc
         return
     shutil.copyfile(source, target)

@@ -381,7 +381,7 @@ def load_roots(database: sqlite3.Connection) -> dict[str, str]:
         roots: dict[str, str] = json.loads(text)
     except (TypeError, ValueError) as exc:
         raise IndexDamagedError(
-            "What the index says of its roots is damaged: restore a backup ('slice-os restore'), "
-            "or index to a new location."
+            "What the index says of its roots is damaged",
+            hint="restore a backup ('slice-os restore'), or index to a new location.",
         ) from exc
     return roots

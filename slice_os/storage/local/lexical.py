@@ -137,8 +137,8 @@ class Postings:
             rows = self._rows(keys)
             if len(rows) < len(keys):
                 raise IndexDamagedError(
-                    "The postings of BM25 name passages that are not there: 'slice-os doctor "
-                    "--repair' makes them anew."
+                    "The postings of BM25 name passages that are not there",
+                    hint="'slice-os doctor --repair' makes them anew.",
                 )
             idf = inverse_document_frequency(len(self._keys), len(rows))
             self._terms[term] = rows, idf * times / (times + self._lengths[rows])
