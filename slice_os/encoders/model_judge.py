@@ -63,11 +63,11 @@ class Calibration:
         unseen: By how much rules that see none are.
     """
 
-    level: float = 0.55
+    level: float = 0.6
     doubt: float = 0.4
     sure: float = 0.7
     seen: float = 3.0
-    unseen: float = 4.0
+    unseen: float = 5.0
 
     def degrees(self, verified: Floats, odds: Floats, strength: Floats) -> Float32:
         """Return judged degrees from verified ones, the model's log odds, and rules' strength."""

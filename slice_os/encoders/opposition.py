@@ -54,6 +54,7 @@ _REWRITTEN = [
         (r"\bunable\b", "not able"),
         (r"'(?:s|re|ve|ll|d|m)\b", ""),
         (r"\b(?:do|does|did) not (?:have|need) to\b|\bneed not\b", "optional"),
+        (r"\bnot (?:required|necessary|mandatory|compulsory|obligatory|needed)\b", "optional"),
         (r"\b(?:has|have|had) to\b", "must"),
         (r"\bmay (?=\d)|(?<=\d )may\b|(?<=\b[io][nf] )may\b", "5 "),  # the month
         (r"\b([ap])\.m\.?", r"\1m"),
