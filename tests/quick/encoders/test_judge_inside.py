@@ -113,7 +113,7 @@ def test_a_search_judges_unless_told_not_to(location):
         assert judged["1"] < 0.7
         phrase = ["the client wants to cancel"]
         for one, found in ((index, {"0"}), (plain, {"0", "1"})):
-            assert {m.document for m in one.mine(phrase, degree=0.8, rescore=True)} == found
+            assert {m.document for m in one.mine(phrase, min_degree=0.8, rescore=True)} == found
 
 
 def test_a_hit_says_why_it_was_lowered(location):
@@ -137,12 +137,12 @@ def test_the_verbs_take_it_by_name(location, tmp_path):
         return done.output
 
     query = "the client wants to cancel"
-    asked = ("search", query, "--index", location, "--degree", "0.8")
+    asked = ("search", query, "--index", location, "--min-degree", "0.8")
     assert "does not" not in run(*asked)
     assert "does not" in run(*asked, "--judge", "none")
     phrases = tmp_path / "phrases.txt"
     phrases.write_text(query)
-    mined = ("mine", phrases, "--index", location, "--degree", "0.8")
+    mined = ("mine", phrases, "--index", location, "--min-degree", "0.8")
     assert "1 match" in run(*mined, "--judge", "english")
     assert "2 matches" in run(*mined, "--judge", "none")
     plain = run(*mined)
