@@ -17,6 +17,7 @@ from .lab.evaluate import evaluate_degrees as evaluate_degrees
 from .lab.evaluate import evaluate_opposites as evaluate_opposites
 from .lab.evaluate import evaluate_phrases as evaluate_phrases
 from .lab.evaluate import evaluate_retrieval as evaluate_retrieval
+from .lab.evaluate import evaluate_teaching as evaluate_teaching
 from .lab.topics import evaluate_topics as evaluate_topics
 from .lab.topics import topics as topics
 from .lab.train import train as train
@@ -34,6 +35,10 @@ from .storage.cluster.mapping import list_templates as list_templates
 from .storage.cluster.mapping import show_template as show_template
 from .storage.cluster.settings import ClusterSettings as ClusterSettings
 from .storage.cluster.source import read_index as read_index
+from .teaching.labels import read_labels as read_labels
+from .teaching.record import Label as Label
+from .teaching.record import TaughtPhrase as TaughtPhrase
+from .teaching.record import read_taught as read_taught
 from .types import Document as Document
 from .types import DocumentInfo as DocumentInfo
 from .types import Excerpt as Excerpt

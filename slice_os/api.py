@@ -20,15 +20,20 @@ from slice_os.encoders.judge import Judge
 from slice_os.encoders.judges import ENGLISH, JudgeLike, load_judge
 from slice_os.engine import Hits, mine_phrases, search_passages, select
 from slice_os.engine.document_text import get_document, show_document
-from slice_os.engine.phrases import Named, Texts, gather
+from slice_os.engine.phrases import Named, Sought, Texts, gather
 from slice_os.errors import EncoderMismatchError, GoneError, LocationError, MovedError, QueryError
 from slice_os.ingest import LOOKED_UP, IndexReport, Prune, claim_roots, index_documents
 from slice_os.options import MineOptions, SearchOptions, WordingOptions, takes
 from slice_os.storage import Backend, IndexMeta, backend_for, connection
 from slice_os.storage.contract import IndexStatus, StoredPassage
+from slice_os.teaching.finding import mine_taught, search_taught
+from slice_os.teaching.labels import check_labels
+from slice_os.teaching.record import Label, TaughtPhrase, read_taught
+from slice_os.teaching.rocchio import Liked, turned
+from slice_os.teaching.session import Session, resumed
 from slice_os.text import Query, parse_query
-from slice_os.text.filters import Filter, parse_filters, unknown_field
-from slice_os.types import Document, DocumentInfo, Excerpt, Match, Reject
+from slice_os.text.filters import Condition, Filter, parse_filters, unknown_field
+from slice_os.types import Document, DocumentInfo, Excerpt, Float32, Match, Reject
 
 Filters = Mapping[str, object] | Iterable[str | Filter] | None
 StrPath = str | Path
@@ -289,8 +294,18 @@ class Index:
         return conditions
 
     @takes(SearchOptions)
-    def search(self, query: str, **options: Any) -> Hits:
+    def search(
+        self,
+        query: str,
+        *,
+        liked: Sequence[Liked] = (),
+        disliked: Sequence[Liked] = (),
+        **options: Any,
+    ) -> Hits:
         """Return the best passages for a query; see `slice_os.engine.search_passages`.
+
+        The query is drawn towards the hits, matches or texts that are `liked` and away from those
+        that are `disliked` (`slice_os.teaching.rocchio`).
 
         ``"exact words"`` in the query must stand in a passage or its title, ``-word`` must not;
         `must` and `must_not` say the same, `literal` takes the query as it is. See
@@ -303,11 +318,65 @@ class Index:
         Raises:
             QueryError: the query holds no word, or an option is out of its range.
         """
-        (hits,) = self.search_many([query], **options)
+        (hits,) = self.search_many([query], liked=liked, disliked=disliked, **options)
         return hits
 
+    def search_taught(
+        self,
+        taught: TaughtPhrase | StrPath,
+        *,
+        filters: Filters = None,
+        size: int = 10,
+        offset: int = 0,
+        min_probability: float = 0.0,
+    ) -> Hits:
+        """Return the best passages for a taught phrase, or the file of one, by probability."""
+        taught = taught if isinstance(taught, TaughtPhrase) else read_taught(taught)
+        backend = self._existing()
+        return search_taught(
+            backend, self.encoder, taught, filters=self._filters(filters, backend), size=size,
+            offset=offset, probability=min_probability,
+        )  # fmt: skip
+
+    def teach(
+        self,
+        phrases: str | Sequence[str] | None = None,
+        *,
+        name: str | None = None,
+        output: StrPath | None = None,
+        labels: Iterable[Label] | None = None,
+        taught: TaughtPhrase | StrPath | None = None,
+        filters: Filters = None,
+        seed: int = 0,
+    ) -> Session:
+        """Begin to teach a phrase, or go on; see `slice_os.teaching.session.Session`.
+
+        With `labels` the phrase is taught with them at once. `taught` is a phrase whose phrases and
+        labels are taken: it is taught anew from them, with whatever encoder it was taught. Where
+        the file `output` exists, its labels are taken first, and it is gone on with.
+
+        Raises:
+            TeachingError: the labels contradict each other, or none fits the index; `output` is
+                no file of a taught phrase, or of other phrases.
+            EncoderMismatchError: `output` was taught with another encoder.
+        """
+        begun = resumed(phrases, name, output, taught, self.encoder.info)
+        known = [*begun.labels, *(check_labels([*labels]) if labels is not None else ())]
+        backend = self._existing()
+        return Session(
+            backend, self.encoder, begun.phrases, name=begun.name, output=output, labels=known,
+            filters=self._filters(filters, backend), seed=seed,
+        )  # fmt: skip
+
     @takes(SearchOptions)
-    def search_many(self, queries: Iterable[str], **options: Any) -> builtins.list[Hits]:
+    def search_many(
+        self,
+        queries: Iterable[str],
+        *,
+        liked: Sequence[Liked] = (),
+        disliked: Sequence[Liked] = (),
+        **options: Any,
+    ) -> builtins.list[Hits]:
         """Return what `search` returns for each of some queries, in far less time for many.
 
         >>> [hits[0].document for hits in index.search_many(["cancel", "damaged parcel"], size=1)]
@@ -316,13 +385,22 @@ class Index:
         chosen = SearchOptions.of(**options)
         parsed = [_parse(query, chosen, chosen.literal) for query in queries]
         judge = self.judge if chosen.rescore else None
+        turn: Callable[[Float32], Float32] | None = None
+        if liked or disliked:
+            turn = partial(turned, standalone=self._standalone, liked=liked, disliked=disliked)
 
         def search(backend: Backend) -> builtins.list[Hits]:
             filters = self._filters(chosen.filters, backend)
             hits: list[Hits] = []
             while batch := parsed[len(hits) : len(hits) + TOGETHER]:  # more take too much memory
                 hits += search_passages(
-                    backend, lambda: self._standalone, batch, chosen, filters=filters, judge=judge
+                    backend,
+                    lambda: self._standalone,
+                    batch,
+                    chosen,
+                    filters=filters,
+                    judge=judge,
+                    turn=turn,
                 )
             return hits
 
@@ -342,7 +420,7 @@ class Index:
     @takes(MineOptions)
     def mine(
         self,
-        phrases: str | Named,
+        phrases: str | Named | TaughtPhrase | Mapping[str, Texts | Sought | TaughtPhrase],
         *,
         counter_examples: Mapping[str, Texts] | None = None,
         on_progress: Callable[[float], object] = _ignore,
@@ -351,6 +429,9 @@ class Index:
     ) -> Iterator[Match]:
         """Yield every match of the phrases; see `slice_os.engine.mine_phrases`.
 
+        Taught phrases may be among them: their matches have at least `min_probability`, whatever
+        `degree` is (`slice_os.teaching.finding.mine_taught`).
+
         `phrases` are texts, or by name a text or several, any of which matches. Where one of a
         name's `counter_examples` is nearer than its phrases there is no match. `top`,
         `per_document` and `sort` choose among the matches and wait for all of them
@@ -358,7 +439,8 @@ class Index:
 
         Passages without the words that `must` names, or with those of `must_not`, are left out; a
         phrase may hold the operators of `search`, unless it is `literal`. `on_unknown` is told each
-        phrase of which the encoder knows no word: it is left out.
+        phrase of which the encoder knows no word: it is left out. Taught phrases may be among them:
+        their matches have at least `min_probability`, whatever `min_degree` is.
 
         >>> for match in index.mine({"damage": ["it was damaged", "it came broken"]}):
         ...     print(match.name, match.document, match.text)
@@ -370,17 +452,32 @@ class Index:
         chosen = MineOptions.of(**options)
         wording = _parse("", chosen, literal=False).wording
         backend = self._existing()
+        phrases, taught = _apart(phrases)
+        filters: builtins.list[Condition] = [*self._filters(chosen.filters, backend), *wording]
+        by_teaching: Iterator[Match] = iter(())
+        if taught:
+            by_teaching = mine_taught(
+                backend,
+                self.encoder,
+                taught,
+                probability=chosen.min_probability,
+                filters=filters,
+                graph=chosen.graph,
+                on_progress=on_progress,
+            )
+            if not phrases:
+                return _select(by_teaching, chosen)
         matches = mine_phrases(
             backend,
             self._standalone,
             gather(phrases, counter_examples),
             chosen,
-            filters=[*self._filters(chosen.filters, backend), *wording],
+            filters=filters,
             judge=self.judge if chosen.rescore else None,
             on_progress=on_progress,
             on_unknown=on_unknown,
         )
-        return select(matches, top=chosen.top, per_document=chosen.per_document, sort=chosen.sort)
+        return _select(_both(by_teaching, matches) if taught else matches, chosen)
 
     def __len__(self) -> int:
         """Return how many documents the index holds, complete ones; 0 if there is no index yet."""
@@ -487,6 +584,29 @@ class Index:
 def _parse(text: str, options: WordingOptions, literal: bool) -> Query:
     """Return a query with the words that have to stand, or not to stand, in a passage."""
     return parse_query(text, must=options.must, must_not=options.must_not, literal=literal)
+
+
+def _select(matches: Iterator[Match], options: MineOptions) -> Iterator[Match]:
+    return select(matches, top=options.top, per_document=options.per_document, sort=options.sort)
+
+
+def _apart(
+    phrases: str | Named | TaughtPhrase | Mapping[str, Texts | Sought | TaughtPhrase],
+) -> tuple[str | Named, dict[str, TaughtPhrase]]:
+    """Return phrases without those that were taught, and these by name."""
+    if isinstance(phrases, TaughtPhrase):
+        return {}, {phrases.name: phrases}
+    if not isinstance(phrases, Mapping):
+        return phrases, {}
+    taught = {name: phrase for name, phrase in phrases.items() if isinstance(phrase, TaughtPhrase)}
+    rest = {name: text for name, text in phrases.items() if not isinstance(text, TaughtPhrase)}
+    return rest, taught
+
+
+def _both(first: Iterator[Match], second: Iterator[Match]) -> Iterator[Match]:
+    """Yield the matches of two; closing it closes the one that is under way."""
+    yield from first
+    yield from second
 
 
 def _or_address(location: str) -> str:

@@ -51,6 +51,10 @@ class EvaluationError(SliceOSError):
     """A set to evaluate on, or what is compared on it, is not usable."""
 
 
+class TeachingError(SliceOSError):
+    """The labels, or the file, of a taught phrase are not usable."""
+
+
 class MissingExtraError(SliceOSError):
     """An optional package is needed; the message holds the pip line that brings it."""
 

@@ -154,6 +154,9 @@ class MineOptions(WordingOptions, frozen=True, kw_only=True):
     min_degree: Annotated[Share, Meta(description="The least degree of similarity of a match.")] = (
         0.8
     )
+    min_probability: Annotated[
+        Share, Meta(description="The least probability of a match of a taught phrase.")
+    ] = 0.5
     rescore: Annotated[
         bool,
         Meta(

@@ -145,7 +145,7 @@ class Hit(Plain):
 
     `score` ranks (and may be fused); `degree` is the best span's true degree of similarity. `text`
     is characters `document_start` to `document_end` of the document, and so a span's `start` is
-    ``document_start + start`` there.
+    ``document_start + start`` there. `probability` is that of a taught phrase, else None.
     """
 
     document: str
@@ -158,6 +158,7 @@ class Hit(Plain):
     metadata: Metadata
     document_start: int
     document_end: int
+    probability: float | None = None
 
     @property
     def lowered(self) -> str:
@@ -207,6 +208,7 @@ class Match(Plain):
 
     `name` is what was mined for, `phrase` which of its phrases the span is nearest to. `start`
     and `end` are offsets into the passage, `document_start` and `document_end` into the document.
+    `probability` is that of a taught phrase, None of one that was not taught.
     """
 
     name: str
@@ -219,3 +221,4 @@ class Match(Plain):
     degree: float
     document_start: int
     document_end: int
+    probability: float | None = None

@@ -16,13 +16,13 @@ from slice_os.calibration.gold import LABEL, judge, mined, missing, read_gold
 from slice_os.calibration.rows import read_rows, score
 from slice_os.errors import EvaluationError
 from slice_os.files import whole
+from slice_os.teaching.labels import NO, YES
 from slice_os.text import sentence_around
 from slice_os.types import Match
 
 if TYPE_CHECKING:
     from slice_os.api import Index
 
-YES, NO = ("1", "yes", "y", "true", "x"), ("0", "no", "n", "false", "")
 COLUMNS = (
     "correct",
     "degree",

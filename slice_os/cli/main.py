@@ -28,6 +28,7 @@ VERBS = {
     "index": "cli.index",
     "search": "cli.search",
     "mine": "cli.mine",
+    "teach": "cli.teach",
     "topics": "lab.cli.topics",
     "list": "cli.documents",
     "show": "cli.documents",

@@ -35,6 +35,7 @@ Examples:
   slice-os mine phrases.txt --index demo.slice --min-degree 0.8 --output matches.csv
   slice-os mine --phrase "wants to cancel" --not "does not want to cancel" --index demo.slice --nl
   slice-os mine phrases.txt --index demo.slice --judge my-judge --min-degree 0.6
+  slice-os mine cancel.json --min-probability 0.7 --index demo.slice
   slice-os mine phrases.csv --per-document --top 20 --sort degree --index demo.slice
 """,
 )
@@ -75,27 +76,29 @@ def mine_command(
 ) -> None:
     """Find every span that says one of the phrases; of those that overlap, the best.
 
-    FILE holds a phrase a line, or is a .csv with the columns name and phrase, optionally not; what
-    is no file and has several words is a phrase. Rows
-    of one name are phrases of which any matches; the column not holds counter-examples. A phrase
-    may hold "exact words" and -word, as a query of 'search' does. - is stdin. Counts come last. A
-    phrase of which the encoder knows no word is left out, with a warning; the exit code is then 3.
+    FILE is what 'teach' has written, or holds a phrase a line, or is a .csv with the columns name
+    and phrase, optionally not; what is no file and has several words is a phrase. Rows of one name
+    are phrases of which any matches; the column not holds counter-examples. A phrase @FILE stands
+    for a taught phrase, of which --min-probability decides, and not --min-degree. A phrase may hold
+    "exact words" and -word, as a query of 'search' does. - is stdin. Counts come last. A phrase of
+    which the encoder knows no word is left out, with a warning; the exit code is then 3.
     """
     from slice_os import open as open_index
     from slice_os.engine.phrases import gather, read_phrases
+    from slice_os.teaching.mixing import read_mixed
 
     if file and is_phrase(file):
         file, phrases = None, (str(file), *phrases)
-    named = read_phrases(file) if file else {}
+    named, taught = read_mixed(file, read_phrases) if file else ({}, {})
     for text in phrases:
         known = named.get(text, Sought(()))
         named[text] = Sought((*known.phrases, text), known.counter_examples)
-    if not named:
+    if not named and not taught:
         raise QueryError("Nothing to mine for: give a file of phrases, or --phrase.")
     for example in counter_examples:
         name, text = _counter_example(example, named)
         named = gather(named, {name: text})
-    counts: Counter[str] = Counter(dict.fromkeys(named, 0))
+    counts: Counter[str] = Counter(dict.fromkeys([*taught, *named], 0))
     collected: list[dict[str, Any]] = []
     unknown: list[str] = []
     with (
@@ -106,7 +109,7 @@ def mine_command(
         progress_bar(1.0) as bar,
     ):
         for match in index.mine(
-            named,
+            {**taught, **named},
             on_progress=lambda done: bar.update(done - bar.n),
             on_unknown=unknown.append,
             **options,
@@ -202,7 +205,8 @@ def _write_line(match: Match, stream: Any) -> None:
 
 
 def _echo_match(match: Match) -> None:
-    degree = click.style(f"{match.degree:.3f}", fg="green", bold=True)
+    shown = f"{match.degree:.3f}" if match.probability is None else f"p {match.probability:.2f}"
+    degree = click.style(shown, fg="green", bold=True)
     place = f"{plain(match.document)}:{match.document_start}-{match.document_end}"
     name = match.name if match.phrase == match.name else f"{match.name} ({match.phrase})"
     click.echo(f"{degree}  {shorten(name, 40)}  {place}  {shorten(match.text, 100)}")

@@ -17,6 +17,7 @@ from slice_os.cli.options import (
 )
 from slice_os.cli.output import echo_document, echo_hit, echo_json
 from slice_os.encoders.judges import ENGLISH
+from slice_os.errors import QueryError
 from slice_os.options import SearchOptions
 from slice_os.types import Excerpt, Hit
 
@@ -31,11 +32,25 @@ Examples:
   slice-os search 'refund "credit card" -fee' --must-not "late fee" --index demo.slice
   slice-os search "wants to cancel" --group --size 5 --context 1 --index demo.slice
   slice-os search "wants to cancel" --judge my-judge --sort degree --index demo.slice
+  slice-os search --taught cancel.json --min-probability 0.5 --index demo.slice
   slice-os search "late refund" --mode dense --no-rescore --nl --index demo.slice
 """,
 )
-@click.argument("query")
+@click.argument("query", required=False)
 @index_options
+@click.option(
+    "--taught",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Search with a taught phrase ('teach') in place of QUERY, by probability; only --filter, "
+    "--size and --offset count beside it.",
+)
+@click.option(
+    "--min-probability",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    help="Only hits of at least this probability, with --taught.",
+)
 @record_options(SearchOptions)
 @click.option("--no-rescore", is_flag=True, help="The same as --rescore 0.")
 @context_option(0)
@@ -43,7 +58,9 @@ Examples:
 @json_option
 @lines_option
 def search_command(
-    query: str,
+    query: str | None,
+    taught: str | None,
+    min_probability: float,
     location: str,
     encoder: str | None,
     device: str,
@@ -66,10 +83,17 @@ def search_command(
     """
     from slice_os import open as open_index
 
+    if (query is None) == (taught is None):
+        raise QueryError("Give a query or --taught FILE, and not both.")
     with open_index(
         location, encoder=encoder, device=device, threads=threads, judge=judge or ENGLISH
     ) as index:
-        hits = index.search(query, **{**options, **({"rescore": 0} if no_rescore else {})})
+        if taught is not None:
+            shared = {name: options[name] for name in ("filters", "size", "offset")}
+            hits = index.search_taught(taught, min_probability=min_probability, **shared)
+        else:
+            options |= {"rescore": 0} if no_rescore else {}
+            hits = index.search(str(query), **options)
         excerpts = [
             index.show(hit.document, passage=hit.passage, context=context) if context else None
             for hit in hits
@@ -80,12 +104,12 @@ def search_command(
     if group:
         rows = [_document(list(hits)) for _, hits in groupby(rows, lambda row: row["document"])]
     if as_json:
-        echo_json({"query": query, "documents" if group else "hits": rows})
+        echo_json({"query": query or taught, "documents" if group else "hits": rows})
     elif as_lines:
         for row in rows:
             echo_json(row, indent=None)
     elif not shown:
-        click.echo(f"No hits{_literally(query, options['literal'])}.", err=True)
+        click.echo(f"No hits{_literally(query or '', options['literal'])}.", err=True)
     elif group:
         documents = groupby(shown, lambda pair: pair[0].document)
         for number, (_, pairs) in enumerate(documents, start=first):
@@ -95,9 +119,9 @@ def search_command(
             echo_hit(number, hit, excerpt, with_score=options["sort"] is None)
 
 
-def _literally(query: str, literal: bool) -> str:
+def _literally(query: str | None, literal: bool) -> str:
     """Return what to try where a query with quotes finds nothing."""
-    if literal or '"' not in query:
+    if literal or '"' not in (query or ""):
         return ""
     return (
         ": words in quotes have to stand in the passage as they are; --literal takes them as text"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
@@ -66,6 +67,7 @@ def search_passages(
     *,
     filters: Sequence[Condition] = (),
     judge: Judge | None = None,
+    turn: Callable[[Float32], Float32] | None = None,
 ) -> list[Hits]:
     """Return the best passages for each of some queries, ranked by their score.
 
@@ -120,6 +122,8 @@ def search_passages(
     with one_blas_thread():
         wanted = _search_queries(backend, encoder, parsed, options, filters)
         prepared = _prepared(encoder, wanted)
+        if turn is not None:  # what ranks; the degrees shown are the query's own
+            wanted = [replace(query, vector=turn(query.vector)) for query in wanted]
         mark = partial(
             _marked, standalone=standalone, rescore=options.rescore, judge=judge, meta=backend.meta
         )

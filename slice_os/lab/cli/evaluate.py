@@ -25,6 +25,7 @@ TASKS = {
     "phrases": "lab.cli.evaluate",
     "retrieval": "lab.cli.retrieval",
     "spans": "lab.cli.retrieval",
+    "teaching": "lab.cli.teaching",
     "topics": "lab.cli.topics:evaluate_topics_command",
 }
 """Task -> the module of slice_os that holds its command, and the command's name if another."""
@@ -42,6 +43,7 @@ Examples:
   slice-os evaluate phrases phrases/ --encoder my-encoder
   slice-os evaluate retrieval scifact/ --index scifact.slice
   slice-os evaluate spans gold.jsonl --index demo.slice
+  slice-os evaluate teaching gold.jsonl --index demo.slice
   slice-os evaluate topics conversations.jsonl --label domain
 """,
 )

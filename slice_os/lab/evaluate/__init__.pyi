@@ -17,3 +17,5 @@ from .retrieval import evaluate_retrieval as evaluate_retrieval
 from .significance import compare as compare
 from .significance import correlate as correlate
 from .significance import williams_test as williams_test
+from .teaching import TeachingReport as TeachingReport
+from .teaching import evaluate_teaching as evaluate_teaching

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slice_os.calibration.gold import THRESHOLDS
-from slice_os.calibration.labels import NO, YES, Floats, Labels
+from slice_os.calibration.labels import Floats, Labels
 from slice_os.calibration.rows import field, read_rows
 from slice_os.calibration.thresholds import curve, reached_at
 from slice_os.encoders import EncoderLike, open_encoder
@@ -21,6 +21,7 @@ from slice_os.errors import EvaluationError
 from slice_os.lab.evaluate.scorers import SCORERS, Encoded
 from slice_os.lab.evaluate.significance import load_stats
 from slice_os.spans import degree
+from slice_os.teaching.labels import NO, YES
 from slice_os.types import Plain
 
 QUERY, PASSAGE, LABEL = ("query", "phrase"), ("passage", "text"), ("correct", "label")

@@ -28,7 +28,7 @@ HIT = ["document", "passage", "title", "text", "score", "degree", "spans", "meta
        "document_start", "document_end"]  # fmt: skip
 SPAN = ["start", "end", "text", "degree", "in_context_degree", "contributions", "opposition"]
 MATCH = ["name", "phrase", "document", "passage", "start", "end", "text", "degree",
-         "document_start", "document_end"]  # fmt: skip
+         "document_start", "document_end", "probability"]  # fmt: skip
 
 
 def run(*args, code=0, stdin=None):

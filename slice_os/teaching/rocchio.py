@@ -1,0 +1,42 @@
+"""A query drawn towards what was liked and away from what was not.
+
+Rocchio (1971), with the weights that Manning et al. (2008, section 9.1.1) recommend:
+
+    q' = q + 0.75 mean(liked) - 0.15 mean(disliked),   at unit length
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from slice_os.encoders import StandaloneVectors
+from slice_os.types import Float32, Hit, Match
+
+LIKED, DISLIKED = 0.75, 0.15
+Liked = str | Hit | Match
+"""A text, a match, or a hit: its best span."""
+
+
+def turned(
+    vector: Float32,
+    *,
+    standalone: StandaloneVectors,
+    liked: Sequence[Liked],
+    disliked: Sequence[Liked],
+) -> Float32:
+    """Return a query's unit vector ``[d]``, drawn to what was liked and from what was not."""
+    found = vector.astype(np.float64)
+    for some, share in ((liked, LIKED), (disliked, -DISLIKED)):
+        texts = [text for one in some if (text := _text(one)).strip()]
+        if texts:
+            found = found + share * standalone.encode(texts).mean(axis=0)
+    norm = float(np.linalg.norm(found))
+    return vector if norm < 1e-6 else (found / norm).astype(np.float32)
+
+
+def _text(one: Liked) -> str:
+    if isinstance(one, Hit):
+        return one.spans[0].text if one.spans else one.text
+    return one.text if isinstance(one, Match) else one

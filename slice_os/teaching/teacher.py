@@ -1,0 +1,154 @@
+"""The state of teaching one phrase: the pool, the answers, the model; no index and no file."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from slice_os.teaching.asking import choose
+from slice_os.teaching.model import Answer, Calibration, Learner, Learning, Model
+from slice_os.teaching.pool import Best, Pool
+from slice_os.teaching.record import HALF, Estimate, Prototype
+from slice_os.types import Float32
+
+Float64 = npt.NDArray[np.float64]
+BOUNDARY_RANK = 20
+"""Where the boundary is taken to be before there is an answer: the passage of this rank."""
+FEWEST = 2
+"""Answers of each kind without which the phrase alone is what ranks."""
+Z = 1.96
+"""Standard deviations of an interval of 95 %."""
+
+
+class Teacher:
+    """A phrase that is being taught with the passages of a pool."""
+
+    def __init__(
+        self, pool: Pool, phrase: Float32, how: Learning | None = None, seed: int = 0
+    ) -> None:
+        """Begin with the phrase's unit vector, float32 ``[d]``."""
+        self.pool, self.how = pool, how or Learning()
+        self.phrase = phrase
+        self.learner = Learner(pool, phrase, self.how, seed)
+        self.answers: list[Answer] = []
+        self.learnt: tuple[Answer, ...] = ()
+        """The answers that the model is of."""
+        self.skipped: set[int] = set()
+        self._rng = np.random.default_rng(seed)
+        self._asked = 0
+        self.model = self._first()
+        self.fallback = True
+        self._found: tuple[Float64, Best] | None = None
+        self._calibration: Calibration | None = None
+
+    def _first(self) -> Model:
+        """Return the phrase's own model, before there is an answer."""
+        cosines = np.sort(self.pool.best(self.phrase).cosines)[::-1]
+        at = float(cosines[min(BOUNDARY_RANK, len(cosines)) - 1])
+        scale = self.how.scale
+        return Model(scale * self.phrase.astype(np.float64), -scale * at)
+
+    def learn(self) -> None:
+        """Fit the model to the answers there are."""
+        self._found = self._calibration = None
+        self.learnt = tuple(self.answers)
+        rights = sum(answer.right for answer in self.answers)
+        self.fallback = not rights or len(self.answers) < FEWEST
+        if self.fallback:
+            self.model = self._first()
+            if self.answers:  # nothing but no: the boundary is above what was asked
+                only = self.learner.fit(self.answers)
+                along = float(only.vector @ self.phrase)
+                self.model = Model(max(along, 1.0) * self.phrase.astype(np.float64), only.bias)
+            return
+        start = None if self.model is None else self.model
+        self.model = self.learner.fit(self.answers, start)
+
+    def grown(self) -> None:
+        """Look for the best spans anew: the pool has grown. The calibration is of the answers."""
+        self._found = None
+
+    @property
+    def found(self) -> tuple[Float64, Best]:
+        """The logits of all passages by the model, float64 ``[P]``, and their best spans."""
+        if self._found is None:
+            self._found = self.model.best(self.pool)
+        return self._found
+
+    @property
+    def calibration(self) -> Calibration:
+        """What makes probabilities of the logits; computed once a model."""
+        if self._calibration is None:
+            self._calibration = self.learner.calibrate(self.learnt, self.model)
+        return self._calibration
+
+    def ask(self, count: int) -> list[int]:
+        """Return the rows of the passages to ask of next."""
+        logits, best = self.found
+        if self._calibration is not None:
+            logits = self._calibration.slope * logits + self._calibration.shift
+        known = {answer.row for answer in self.answers} | self.skipped
+        phrase = self.pool.best(self.phrase).cosines.astype(np.float64)
+        rows = choose(self.pool, best, logits, phrase, known, count, self._rng, self._asked)
+        self._asked += len(rows)
+        return rows
+
+    def prototype(self) -> Prototype:
+        """Return the model as a query vector with the calibration of its cosine."""
+        size = float(np.linalg.norm(self.model.vector))
+        slope, shift = 1.0, 0.0
+        if self._is_calibrated:
+            slope, shift = self.calibration.slope, self.calibration.shift
+        return Prototype(
+            (self.model.vector / size).astype(np.float32),
+            slope * size,
+            slope * self.model.bias + shift,
+            self.pool.window.start,
+            self.pool.window.stop - 1,
+        )
+
+    @property
+    def _is_calibrated(self) -> bool:
+        return len(self.learnt) >= FEWEST
+
+    def estimate(self, probability: float = HALF) -> Estimate | None:
+        """Return what the model is worth; None before there are answers.
+
+        What was answered counts as it was, the other passages of the pool by their probabilities,
+        all by how many of the index they stand for. The intervals are Wilson's (1927): of the
+        precision for as many answers as reach the probability, of the recall for as many that say
+        yes; answers count by the models that had not seen them.
+        """
+        if not self._is_calibrated:
+            return None
+        chances = self.calibration.probabilities(self.found[0])
+        told = self.calibration.probabilities(self.calibration.apart)
+        right, rows = chances.copy(), [answer.row for answer in self.learnt]
+        right[rows] = [answer.right for answer in self.learnt]
+        chances[rows] = told
+        weights, taken = self.pool.weights, chances >= probability
+        found, said = float(weights[taken].sum()), float((weights * right).sum())
+        common = float((weights * right)[taken].sum())
+        precision = common / found if found else 0.0
+        recall = common / said if said else 0.0
+        yes = sum(answer.right for answer in self.learnt)
+        return Estimate(
+            len(self.learnt),
+            yes,
+            probability,
+            precision,
+            wilson(precision, int(taken[rows].sum())),
+            recall,
+            wilson(recall, yes),
+            self.fallback,
+        )
+
+
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """Return Wilson's interval of 95 % of a share that was seen in so many cases."""
+    if not count:
+        return 0.0, 1.0
+    square = Z * Z / count
+    middle = (share + square / 2) / (1 + square)
+    half = Z * np.sqrt(share * (1 - share) / count + square / (4 * count)) / (1 + square)
+    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
