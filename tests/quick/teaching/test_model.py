@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slice_os.spans import SpanTables, fit_window
+from slice_os.spans import SpanTables, fit_window, span_cosines, word_scores
 from slice_os.teaching.model import Answer, Learner, Learning, logistic, sigmoid
 from slice_os.teaching.pool import Pool
 from slice_os.teaching.teacher import wilson
@@ -27,7 +27,8 @@ def test_the_best_span_is_that_of_the_tables(pool, encoder):
     for row, stored in enumerate(pool.stored):
         packed = stored.packed
         tables = SpanTables(packed, stored.passage.text)
-        cosines = packed.cosines(vector, range(1, packed.max_words + 1))
+        scores = word_scores(tables.vectors, vector)
+        cosines = span_cosines(scores, tables.norms, range(1, packed.max_words + 1))
         window = fit_window(pool.window, len(packed))
         cosines = tables.phrasing.within(cosines, window)
         assert best.cosines[row] == pytest.approx(cosines.max(), abs=1e-5)

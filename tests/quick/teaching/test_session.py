@@ -19,7 +19,7 @@ def test_a_taught_phrase_finds_more_than_the_phrase(index):
     teach(session, rounds=6)
     found = list(index.mine(session.taught(), min_probability=0.5))
     right = {one.document for one in found if says(one)}
-    before = [one for one in index.mine(PHRASE, degree=0.5) if "-" in one.document]
+    before = [one for one in index.mine(PHRASE, min_degree=0.5) if "-" in one.document]
     ranked = sorted(before, key=lambda one: -one.degree)[: len(found)]
     assert len(right) > len({one.document for one in ranked if says(one)})
     assert all(0.5 <= one.probability <= 1 for one in found)
@@ -190,7 +190,7 @@ def test_another_encoder_is_refused_by_name_and_labels_go_across(index, tmp_path
 def test_taught_and_other_phrases_are_mined_together(index):
     session = index.teach(PHRASE, name="leaves")
     teach(session, rounds=3)
-    found = list(index.mine({"leaves": session.taught(), "rain": "it rains"}, degree=0.7))
+    found = list(index.mine({"leaves": session.taught(), "rain": "it rains"}, min_degree=0.7))
     assert {one.name for one in found} == {"leaves", "rain"}
     assert all((one.probability is None) == (one.name == "rain") for one in found)
 

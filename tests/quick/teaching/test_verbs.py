@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from slice_os.cli.main import main
-from slice_os.cli.teaching import _nearest
+from slice_os.cli.teach import _nearest
 from slice_os.teaching.record import read_taught
 
 from .conftest import PHRASE, turns
@@ -35,8 +35,8 @@ def keys(monkeypatch):
             raise KeyboardInterrupt
         return pressed.pop(0)
 
-    monkeypatch.setattr("slice_os.cli.teaching.click.getchar", press)
-    monkeypatch.setattr("slice_os.cli.teaching._has_terminal", lambda: True)
+    monkeypatch.setattr("slice_os.cli.teach.click.getchar", press)
+    monkeypatch.setattr("slice_os.cli.teach._has_terminal", lambda: True)
     return pressed
 
 
@@ -117,7 +117,7 @@ def test_teach_anew_from_stored_labels(run, labels, tmp_path):
 
 
 def test_without_a_terminal_or_a_phrase(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("slice_os.cli.teaching._has_terminal", lambda: False)
+    monkeypatch.setattr("slice_os.cli.teach._has_terminal", lambda: False)
     done = run("teach", PHRASE, "--output", tmp_path / "a.json", code=1)
     assert "no terminal to ask in" in done.output
     done = run("teach", "--output", tmp_path / "a.json", code=1)
