@@ -4,41 +4,33 @@ from __future__ import annotations
 
 import builtins
 import logging
-import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from slice_os.corpus import Corpus
 from slice_os.corpus.addable import Addable, as_documents
-from slice_os.encoders import Encoder, EncoderLike, StandaloneVectors, load_encoder
-from slice_os.encoders.judge import Judge
-from slice_os.encoders.judges import ENGLISH, JudgeLike, load_judge
 from slice_os.engine import Hits, mine_phrases, search_passages, select
 from slice_os.engine.document_text import get_document, show_document
 from slice_os.engine.phrases import Named, Sought, Texts, gather
-from slice_os.errors import EncoderMismatchError, GoneError, LocationError, MovedError, QueryError
+from slice_os.errors import GoneError, MovedError, QueryError
 from slice_os.ingest import LOOKED_UP, IndexReport, Prune, claim_roots, index_documents
+from slice_os.opened_index import Filters, OpenedIndex, StrPath
 from slice_os.options import MineOptions, SearchOptions, WordingOptions, takes
-from slice_os.storage import Backend, IndexMeta, backend_for, connection
+from slice_os.storage import Backend
 from slice_os.storage.contract import IndexStatus, StoredPassage
 from slice_os.teaching.finding import mine_taught, search_taught
 from slice_os.teaching.labels import check_labels
+from slice_os.teaching.mixing import one_after_the_other, without_taught
 from slice_os.teaching.record import Label, TaughtPhrase, read_taught
 from slice_os.teaching.rocchio import Liked, turned
 from slice_os.teaching.session import Session, resumed
 from slice_os.text import Query, parse_query
-from slice_os.text.filters import Condition, Filter, parse_filters, unknown_field
+from slice_os.text.filters import Condition
 from slice_os.types import Document, DocumentInfo, Excerpt, Float32, Match, Reject
 
-Filters = Mapping[str, object] | Iterable[str | Filter] | None
-StrPath = str | Path
 _log = logging.getLogger(__name__)
-LEAST_PASSAGE_WORDS = 5
 TOGETHER = 64
 """Queries that `search_many` asks at once."""
 
@@ -51,7 +43,7 @@ def _warn(reject: Reject) -> None:
     _log.warning("%s was skipped: %s.", reject.place, reject.reason)
 
 
-class Index:
+class Index(OpenedIndex):
     """An index at a location, a folder or a cluster. It comes into being with the first `add`.
 
     Args:
@@ -73,177 +65,6 @@ class Index:
         LocationError: the index exists and is not as `passage_words`, `store` or `cluster` say.
         ClusterError: the cluster cannot be reached, or refuses.
     """
-
-    def __init__(
-        self,
-        location: StrPath,
-        *,
-        encoder: EncoderLike = None,
-        device: str = "auto",
-        threads: int | None = None,
-        passage_words: int | None = None,
-        store: Sequence[str] | None = None,
-        cluster: Mapping[str, Any] | None = None,
-        credentials: Mapping[str, str] | None = None,
-        client: Any = None,
-        judge: JudgeLike = ENGLISH,
-    ) -> None:
-        self.location = os.fspath(location)  # TypeError, if it is none
-        if passage_words is not None and passage_words < LEAST_PASSAGE_WORDS:
-            raise LocationError(
-                f"Passages of {passage_words} words are too short: use at least "
-                f"{LEAST_PASSAGE_WORDS}."
-            )
-        self._connection = connection(credentials, client)
-        self._backend = backend_for(self.location).open(self.location, **self._connection)
-        self._encoder: Encoder | None = None
-        self._load: Callable[[], Encoder] = partial(load_encoder, encoder, device, threads)
-        self._vectors: StandaloneVectors | None = None
-        self._judge: Judge | None = None
-        self._load_judge: Callable[[], Judge | None] = partial(load_judge, judge, device, threads)
-        self._given_judge = judge
-        self._given = encoder  # an encoder object stays its owner's to close
-        self._loading, self._opening = Lock(), Lock()
-        self._passage_words = passage_words
-        self._store = None if store is None else tuple(store)
-        self._cluster = dict(cluster or {})
-        if self._backend is not None:
-            self._checked(self._backend)
-
-    def _checked(self, backend: Backend) -> Backend:
-        """Return an index that is as it is asked for; close another, and raise LocationError."""
-        try:
-            self._check(backend)
-        except BaseException:
-            backend.close()
-            raise
-        return backend
-
-    def _check(self, backend: Backend) -> None:
-        has, wanted = backend.meta.passage_words, self._passage_words
-        if wanted not in (None, has):
-            raise LocationError(
-                f"The index {self.location} has passages of {has} words, {wanted} were asked for: "
-                "leave the option out, or index to a new location."
-            )
-        stores = backend.meta.store
-        if self._store not in (None, stores):
-            held = "all metadata" if stores is None else ", ".join(stores) or "none"
-            raise LocationError(
-                f"The index {self.location} stores {held}, {', '.join(self._store or ())} was "
-                "asked for: leave the option out, or index to a new location."
-            )
-        if self._cluster:
-            backend.check_settings(self._cluster)
-
-    def __repr__(self) -> str:
-        return f"Index({self.location!r})"
-
-    def __enter__(self) -> Index:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the index and the encoder."""
-        if self._backend:
-            self._backend.close()
-        if self._encoder and self._encoder is not self._given:
-            self._encoder.close()
-        if self._judge and self._judge is not self._given_judge:
-            self._judge.close()
-
-    @property
-    def encoder(self) -> Encoder:
-        """The encoder, loaded and checked against the index at first use."""
-        with self._loading:  # threads that search at once load it once
-            if self._encoder is None:
-                self._encoder = self._load()
-        if self._backend:
-            self._backend.meta.check_encoder(self.location, self._encoder.info)
-        if self._backend and self._backend.meta.phrase_head != self._encoder.info.phrase_head:
-            raise EncoderMismatchError(
-                f"The index {self.location} was made with another phrase head of the encoder "
-                f"{self._encoder.info.name}",
-                hint=(
-                    f"'slice-os reindex --index {self.location}' makes its "
-                    "next generation with this one, and encodes nothing."
-                ),
-            )
-        return self._encoder
-
-    @property
-    def _standalone(self) -> StandaloneVectors:
-        """The encoder, which remembers the vectors of spans and queries from run to run."""
-        encoder = self.encoder
-        with self._loading:
-            if self._vectors is None:
-                self._vectors = StandaloneVectors(encoder)
-        return self._vectors
-
-    @property
-    def judge(self) -> Judge | None:
-        """The judge, loaded at first use; None if there is none."""
-        with self._loading:
-            if self._judge is None:
-                self._judge = self._load_judge()
-        return self._judge
-
-    def _opened(self, *, fresh: bool = False) -> Backend | None:
-        """Return the live generation, None if there is no index.
-
-        One that was made, or made live, meanwhile is opened; in a cluster, for reads, that may be
-        noticed some seconds later. Who writes asks for what is `fresh`.
-        """
-        known = self._backend
-        if known is not None and fresh:
-            known.forget()
-        if known is not None and known.was_live():
-            return known
-        opened = backend_for(self.location).open(self.location, **self._connection)
-        if opened is not None and known is None:
-            opened = self._checked(opened)
-        with self._opening:  # a moment: other threads may have asked the same meanwhile
-            if self._backend is known:
-                # A search that is under way may go on with the former one.
-                self._backend = opened
-            elif opened is not None:
-                opened.close()
-            return self._backend
-
-    def _existing(self, *, fresh: bool = False) -> Backend:
-        """Return the live generation."""
-        backend = self._opened(fresh=fresh)
-        if backend is None:
-            raise LocationError(
-                f"There is no index at {self.location}",
-                hint=(
-                    "make one with "
-                    f"'slice-os index PATHS --index {self.location}'"
-                    f"{_or_address(self.location)}."
-                ),
-            )
-        return backend
-
-    def _made(self) -> Backend:
-        """Make the index, or open it if somebody else does."""
-        info = self.encoder.info
-        words = {} if self._passage_words is None else {"passage_words": self._passage_words}
-        meta = IndexMeta(
-            info.name,
-            info.weights_hash,
-            info.dimension,
-            store=self._store,
-            phrase_head=info.phrase_head,
-            **words,
-        )
-        options: dict[str, Any] = {**self._connection}
-        if self._cluster:
-            options["settings"] = self._cluster
-        made = backend_for(self.location).create(self.location, meta, **options)
-        self._backend = self._checked(made)  # a cluster's template may have made it otherwise
-        return self._backend
 
     def add(
         self,
@@ -284,14 +105,6 @@ class Index:
             roots=roots,
             max_rate=max_rate,
         )
-
-    def _filters(self, filters: Filters, backend: Backend) -> builtins.list[Filter]:
-        """Return filters; a QueryError names a field that no document has, and those like it."""
-        conditions = parse_filters(filters)
-        for field in dict.fromkeys(name for condition in conditions for name in condition.fields):
-            if not backend.has_field(field):
-                raise unknown_field(self.location, field, backend.fields())
-        return conditions
 
     @takes(SearchOptions)
     def search(
@@ -452,7 +265,7 @@ class Index:
         chosen = MineOptions.of(**options)
         wording = _parse("", chosen, literal=False).wording
         backend = self._existing()
-        phrases, taught = _apart(phrases)
+        phrases, taught = without_taught(phrases)
         filters: builtins.list[Condition] = [*self._filters(chosen.filters, backend), *wording]
         by_teaching: Iterator[Match] = iter(())
         if taught:
@@ -477,7 +290,7 @@ class Index:
             on_progress=on_progress,
             on_unknown=on_unknown,
         )
-        return _select(_both(by_teaching, matches) if taught else matches, chosen)
+        return _select(one_after_the_other(by_teaching, matches) if taught else matches, chosen)
 
     def __len__(self) -> int:
         """Return how many documents the index holds, complete ones; 0 if there is no index yet."""
@@ -588,31 +401,6 @@ def _parse(text: str, options: WordingOptions, literal: bool) -> Query:
 
 def _select(matches: Iterator[Match], options: MineOptions) -> Iterator[Match]:
     return select(matches, top=options.top, per_document=options.per_document, sort=options.sort)
-
-
-def _apart(
-    phrases: str | Named | TaughtPhrase | Mapping[str, Texts | Sought | TaughtPhrase],
-) -> tuple[str | Named, dict[str, TaughtPhrase]]:
-    """Return phrases without those that were taught, and these by name."""
-    if isinstance(phrases, TaughtPhrase):
-        return {}, {phrases.name: phrases}
-    if not isinstance(phrases, Mapping):
-        return phrases, {}
-    taught = {name: phrase for name, phrase in phrases.items() if isinstance(phrase, TaughtPhrase)}
-    rest = {name: text for name, text in phrases.items() if not isinstance(text, TaughtPhrase)}
-    return rest, taught
-
-
-def _both(first: Iterator[Match], second: Iterator[Match]) -> Iterator[Match]:
-    """Yield the matches of two; closing it closes the one that is under way."""
-    yield from first
-    yield from second
-
-
-def _or_address(location: str) -> str:
-    """Return what to say of a folder's name that looks like a cluster without https://."""
-    looks = re.match(r"[\w.-]+:\d+/", location)
-    return f", or write https://{location} for one in a cluster" if looks else ""
 
 
 open = Index

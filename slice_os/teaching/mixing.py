@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from slice_os.engine.phrases import Sought
+from slice_os.engine.phrases import Named, Sought, Texts
 from slice_os.errors import TeachingError
 from slice_os.teaching.record import SUFFIX, TaughtPhrase, read_taught
+from slice_os.types import Match
 
 MARK = "@"
 """What a phrase begins with that is the file of a taught one, beside the file that names it."""
@@ -39,3 +40,22 @@ def read_mixed(
         one = read_taught(file.parent / marked[0][len(MARK) :])
         found[one.name if name == marked[0] else name] = one
     return plain, found
+
+
+def without_taught(
+    phrases: str | Named | TaughtPhrase | Mapping[str, Texts | Sought | TaughtPhrase],
+) -> tuple[str | Named, dict[str, TaughtPhrase]]:
+    """Return phrases without those that were taught, and these by name."""
+    if isinstance(phrases, TaughtPhrase):
+        return {}, {phrases.name: phrases}
+    if not isinstance(phrases, Mapping):
+        return phrases, {}
+    taught = {name: phrase for name, phrase in phrases.items() if isinstance(phrase, TaughtPhrase)}
+    rest = {name: text for name, text in phrases.items() if not isinstance(text, TaughtPhrase)}
+    return rest, taught
+
+
+def one_after_the_other(first: Iterator[Match], second: Iterator[Match]) -> Iterator[Match]:
+    """Yield the matches of two; closing it closes the one that is under way."""
+    yield from first
+    yield from second

@@ -23,8 +23,8 @@ from slice_os import errors
 PACKAGE = Path(slice_os.__file__).parent
 ROOMS = [
     "errors", "files", "host", "run_stats", "types", "text", "corpus", "encoders", "spans",
-    "storage", "options", "query", "ingest", "engine", "teaching", "operate", "api", "calibration",
-    "__init__", "cli", "exporters", "lab", "__main__",
+    "storage", "options", "query", "ingest", "engine", "teaching", "operate",
+    "opened_index", "api", "calibration", "__init__", "cli", "exporters", "lab", "__main__",
 ]  # fmt: skip
 HEAVY = ("torch", "transformers", "optimum", "onnxruntime", "onnx", "tokenizers", "opensearchpy")
 
