@@ -69,11 +69,12 @@ lint: .venv-test/.ready ## ruff, and the compose files
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker/compose.yaml docker/compose.gpu.yaml
 
-types: .venv-test/.ready ## mypy, strict, on the installed package, benchmarks and recipes
+types: .venv-test/.ready ## mypy, strict on the installed package, benchmarks and recipes; and on the tests
 	rm -rf build/types && $(TEST) -m zipfile -e $(WHEEL) build/types
 	cp -r benchmarks recipes tests build/types
 	cd build/types && for what in '-p slice_os' '-p benchmarks' recipes; do \
 	  ../../.venv-test/bin/mypy --config-file ../../pyproject.toml --python-executable ../../.venv-test/bin/python $$what || exit 1; done
+	.venv-test/bin/mypy --config-file tests/mypy.toml --python-executable $(TEST) $(addprefix tests/,support quick contract cluster lab)
 
 check: lint types test ## everything CI runs
 

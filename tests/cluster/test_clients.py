@@ -52,7 +52,7 @@ def test_it_runs_and_finds(url, tmp_path, kind, code):
         assert (first["metadata"]["source"] if isinstance(first, dict) else first.document) == "d0"
         for name in ("encoder", "index", "client"):
             if name in names:
-                names[name].close()
+                names[name].close()  # type: ignore[attr-defined]
         return
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(

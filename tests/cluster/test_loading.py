@@ -89,7 +89,7 @@ def test_an_empty_index_has_no_refresh_and_no_replicas_while_loading(client, clu
 
     def watch_loading(report):
         interval, replicas, noted = faults.settings(client, name)
-        seen.append((interval, replicas, tuple(sorted(noted.items()))))
+        seen.append((interval, replicas, tuple(sorted(noted.items()))))  # type: ignore[attr-defined]
 
     index(faults.documents(count=4), cluster, name, cluster=None, on_progress=watch_loading)
     before = (("number_of_replicas", 1), ("refresh_interval", "7s"))

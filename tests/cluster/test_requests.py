@@ -72,7 +72,7 @@ def test_another_process_s_swap_is_noticed_after_some_seconds(place, monkeypatch
         assert index._existing() is not former  # this process has done it
         former = index._existing()
         monkeypatch.setattr(backends, "_moves", backends.Counter())
-        former._moves = 0
+        former._moves = 0  # type: ignore[attr-defined]
         slice_os.reindex(place)
         backends._moves.clear()  # as if another had done it
         assert index._existing() is former

@@ -154,8 +154,8 @@ def compare(queries, words, counts, lengths, crossed, **tolerance):
     """Ours equals naive: cosines, spans, and the gradients of a weighted sum of the cosines."""
     windows = [lengths] * len(queries) if isinstance(lengths, range) else lengths
     leaves = [queries.requires_grad_(), words.requires_grad_()]
-    ours = best_spans(*leaves, counts, lengths, crossed=crossed)
-    cosines, starts, ends = naive_pairs(*leaves, counts, windows, crossed)
+    ours = best_spans(*leaves, counts, lengths, crossed=crossed)  # type: ignore[call-arg]
+    cosines, starts, ends = naive_pairs(*leaves, counts, windows, crossed)  # type: ignore[call-arg]
     assert ours.cosines.dtype == words.dtype
     torch.testing.assert_close(ours.cosines, cosines, **tolerance)
     assert torch.equal(ours.starts, starts)
@@ -183,16 +183,16 @@ windows = st.builds(
     st.booleans(),
 )
 def test_best_spans_equal_naive(seed, sizes, queries, lengths, crossed):
-    tensors = make(seed, *sizes, queries if crossed else None)
+    tensors = make(seed, *sizes, queries if crossed else None)  # type: ignore[call-arg]
     own = lengths if isinstance(lengths, range) else lengths[: len(tensors[0])]
-    compare(*tensors, own, crossed=crossed, **EXACT)
+    compare(*tensors, own, crossed=crossed, **EXACT)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("crossed", [False, True])
 @pytest.mark.parametrize("seed", range(6))
 def test_float32_equals_naive(seed, crossed):
     tensors = make(seed, 4, 40, 384, dtype=torch.float32)
-    compare(*tensors, range(1, 13), crossed=crossed, **CLOSE)
+    compare(*tensors, range(1, 13), crossed=crossed, **CLOSE)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("crossed", [False, True])

@@ -184,13 +184,13 @@ def test_a_closed_encoder_says_so():
 
 def test_encoders_of_one_folder_have_its_graph_in_memory_once(folder):
     one, other = load_encoder(folder), load_encoder(folder)
-    assert one._graph is other._graph
+    assert one._graph is other._graph  # type: ignore[attr-defined]
     wanted = one.encode(TEXTS)
     one.close()
     assert (other.encode(TEXTS) == wanted).all()
     os.utime(folder / "model.onnx")
     with other, load_encoder(folder) as written_since:
-        assert written_since._graph is not other._graph
+        assert written_since._graph is not other._graph  # type: ignore[attr-defined]
 
 
 def test_closing_while_another_thread_encodes():

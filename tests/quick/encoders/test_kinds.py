@@ -55,10 +55,10 @@ def test_an_encoder_that_is_given_stays_its_owners(trigrams, tmp_path):
             with slice_os.open(tmp_path / name, encoder=encoder) as index:
                 index.add(documents())
                 assert index.search("deep well", mode="dense")[0].document == "well"
-            assert not encoder.closed
+            assert not encoder.closed  # type: ignore[attr-defined]
         assert load_encoder(encoder) is encoder
         assert Trigrams.loaded == 1
-    assert encoder.closed
+    assert encoder.closed  # type: ignore[attr-defined]
 
 
 def test_threads_that_search_at_once_load_it_once(trigrams, tmp_path):

@@ -207,7 +207,7 @@ def test_the_log_is_emptied_by_the_first_run_without_readers(filled):
             put(out, "more", SENTENCES)
         assert log.stat().st_size
         assert slice_os.check(filled).healthy
-        reading.close()
+        reading.close()  # type: ignore[attr-defined]
         with index.writer():
             pass
         assert not log.stat().st_size
