@@ -316,6 +316,9 @@ def read(
 ) -> Corpus:
     """Return the documents of files, folders, globs and ``-`` (plain text on standard input).
 
+    >>> [document.id for document in slice_os.read("notes")]
+    ['notes/call-1.txt', 'notes/call-2.txt']
+
     A file's id is its path under a root, with ``/`` between the parts. The root is the folder
     `root`, or the one that all paths have in common (of a folder the one that it lies in); an index
     remembers it. `id_prefix` stands before the ids. The id of standard input is `id`, or made of a

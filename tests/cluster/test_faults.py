@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 from opensearchpy import OpenSearch
-from tenacity import stop_after_delay
 
 import slice_os
-from slice_os.storage.cluster import requests
+from slice_os.storage.cluster import client as client_module
+from slice_os.storage.cluster.cluster_errors import with_retries
 from support import faults
 
 from .elasticsearch import ELASTICSEARCH
@@ -96,10 +96,14 @@ def refuses(index: slice_os.Index) -> None:
             ask()
 
 
+def soon_given_up(work, url, timeout, *rest):
+    return with_retries(work, url, min(timeout, 1.0), *rest)
+
+
 def test_a_node_killed_while_loading_and_searching(three_nodes, monkeypatch):
     monkeypatch.setenv("SLICE_OS_TIMEOUT", "15")
     # What is away stays away as long as the test asks.
-    monkeypatch.setattr(requests, "stop_after_delay", lambda seconds: stop_after_delay(1))
+    monkeypatch.setattr(client_module, "with_retries", soon_given_up)
     found, bare, filled = (place_of(three_nodes, name) for name in ("found", "bare", "filled"))
     documents = faults.documents(large=120)
     corpus = faults.write(Path("corpus.jsonl"), documents)

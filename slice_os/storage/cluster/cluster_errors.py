@@ -88,7 +88,7 @@ class IncompleteError(BusyError):
     """Some shards are away, so that an answer is not the whole."""
 
 
-class OversizedError(Exception):
+class OversizedError(ClusterError):
     """An answer is larger than any that is asked for."""
 
 

@@ -132,7 +132,8 @@ def lift_block(cluster: Cluster) -> None:
 
 def is_blocked(cluster: Cluster) -> bool:
     """Tell whether a generation takes nothing more."""
-    return "write" in cluster.describe()["settings"]["index"].get("blocks", {})
+    blocks = cluster.describe()["settings"]["index"].get("blocks", {})
+    return blocks.get("write") not in (None, "false")
 
 
 def refused_by_block(cluster: Cluster, refused: BlockedError) -> Exception:

@@ -235,7 +235,7 @@ class IndexSettings(TypedDict, total=False):
     number_of_replicas: Digits
     refresh_interval: str
     verified_before_close: str
-    blocks: dict[str, str]
+    blocks: dict[str, str | None]
     dense_vector: dict[str, Any]
 
 

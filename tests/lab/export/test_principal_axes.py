@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from slice_os.exporters.axes import principal_axes
+from slice_os.exporters.folder import principal_axes
 
 
 def passages(rng, count=40, dimension=16, rank=5):

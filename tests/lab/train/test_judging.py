@@ -14,7 +14,7 @@ from slice_os.encoders.judge import Placed
 from slice_os.encoders.model_judge import CALIBRATION, KINDS, Calibration, ModelJudge
 from slice_os.errors import EncoderError, TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
-from slice_os.exporters.parity import sentences
+from slice_os.exporters.graph import sentences
 from slice_os.lab.train.judging import read_judge_pairs
 from slice_os.lab.train.student import Student
 
