@@ -36,8 +36,8 @@ def as_documents(given: Corpus | Iterable[Addable]) -> Corpus | Iterable[Documen
 def _document(number: int, item: object) -> Document:
     match item:
         case Document():
-            # Callers without type checks have numbers.
-            return replace(item, id=str(item.id)) if isinstance(item.id, int) else item
+            name: object = item.id  # callers without type checks have numbers
+            return replace(item, id=str(name)) if isinstance(name, int) else item
         case str():
             return Document(f"text-{content_hash(item)}", item)
         case [str() | int() as name, str() as text]:

@@ -151,8 +151,9 @@ class Cluster:
                 page["search_after"] = after
             answer = self.search(page, dict[str, Any], "hits", retry_timeout=retry_timeout)
             hits = decoded(answer, list[kind], self.url, "hits")  # type: ignore[valid-type]
-            for hit, raw in zip(hits, answer["hits"], strict=True):
-                if isinstance(hit, dict) and "_source" in hit:
+            plain: list[Any] = hits
+            for hit, raw in zip(plain, answer["hits"], strict=True):
+                if "_source" in hit:
                     hit["_source"] = raw["_source"]  # fields that are not ours, too
             if after is None:
                 total = decoded(answer, Count, self.url, "total/value")
