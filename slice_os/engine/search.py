@@ -245,7 +245,7 @@ def _marked(
     if judge and rescore and shown:
         pairs = [judge_pair(spans, span) for _, spans, span in shown]
         judged = judge.degrees(pairs, degrees)
-        lowered = np.flatnonzero(judged < degrees).tolist()
+        lowered = np.flatnonzero(judged < degrees - ROUNDING).tolist()
         reasons = dict(zip(lowered, judge.reasons([pairs[n] for n in lowered]), strict=True))
         degrees = judged
     matches: dict[Ranked, list[tuple[float, SpanMatch]]] = {}

@@ -130,6 +130,20 @@ def test_a_hit_says_why_it_was_lowered(location):
         assert said.count("(opposite: negation)") == said.count("«") - 1 == 1
 
 
+def test_only_what_was_lowered_says_why(tmp_path):
+    texts = [f"I would like to cancel my {what} from your company." for what in
+             ("service", "plan", "order", "contract", "phone line", "ticket", "seat")]  # fmt: skip
+    with (
+        slice_os.open(tmp_path / "i.slice") as index,
+        slice_os.open(tmp_path / "i.slice", judge=None) as plain,
+    ):
+        index.add([(str(number), text) for number, text in enumerate(texts)])
+        query = "the customer wants to cancel"
+        before = {hit.document: hit.degree for hit in plain.search(query)}
+        for hit in index.search(query):
+            assert bool(hit.lowered) == (hit.degree < before[hit.document] - 1e-4), hit
+
+
 def test_the_verbs_take_it_by_name(location, tmp_path):
     def run(*arguments, **environment):
         done = CliRunner().invoke(main, [str(one) for one in arguments], env=environment)
