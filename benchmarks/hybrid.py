@@ -92,7 +92,7 @@ def _index(documents: Any) -> Iterator[slice_os.Index]:
 
 def _segments(backend: ClusterBackend) -> int:
     ask = backend.cluster
-    stats = ask.ask("GET", "_stats/segments")
+    stats: dict[str, Any] = ask.ask("GET", "_stats/segments")
     count: int = stats["_all"]["primaries"]["segments"]["count"]
     return count
 

@@ -152,7 +152,7 @@ def _found(encoder: Encoder, samples: Sequence[Sample]) -> list[str]:
             for threshold in DEGREES:
                 index._vectors = StandaloneVectors(encoder)
                 found = _mined(index, phrases, threshold, rescore)
-                spent.append(len(index._vectors._known) / max(sum(map(len, found.values())), 1))
+                spent.append(len(index._vectors._vectors) / max(sum(map(len, found.values())), 1))
                 for one in samples:
                     near = [
                         _beside(one, row, found.get((phrase, document), ()))

@@ -95,7 +95,7 @@ def _ranks(place: str, queries: list[str], way: dict[str, str]) -> Ranks:
         return [
             {
                 (hit.document, hit.passage): (hit.score, hit.degree)
-                for hit in index.search(text, size=2 * SIZE, rescore=0, **way)  # type: ignore[arg-type]
+                for hit in index.search(text, size=2 * SIZE, rescore=0, **way)
             }
             for text in queries
         ]

@@ -86,7 +86,8 @@ def main(source: Path, out: Path, seed: int) -> None:
 def _intents(source: Path, rng: random.Random) -> tuple[list[slice_os.Document], list[Marked]]:
     rows = list(_utterances(source))
     rng.shuffle(rows)
-    documents, marked = [], []
+    documents: list[slice_os.Document] = []
+    marked: list[Marked] = []
     while rows:
         name, text = f"d{len(documents):05}", ""
         for _ in range(min(rng.choice(OTHERS), len(rows))):
