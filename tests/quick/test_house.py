@@ -177,7 +177,7 @@ def test_every_public_name_exists_and_is_documented():
     for name in slice_os.__all__:  # type: ignore[attr-defined]
         assert inspect.getdoc(getattr(slice_os, name)), name
     with pytest.raises(AttributeError, match="nothing"):
-        slice_os.nothing  # noqa: B018  # type: ignore[attr-defined]
+        slice_os.nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_the_changelog_names_the_version():
