@@ -25,7 +25,7 @@ TEXTS = {
     "deal.txt": "Either party may terminate this agreement upon notice. Liability is limited.\n",
 }
 HIT = ["document", "passage", "title", "text", "score", "degree", "spans", "metadata",
-       "document_start", "document_end"]  # fmt: skip
+       "document_start", "document_end", "probability"]  # fmt: skip
 SPAN = ["start", "end", "text", "degree", "in_context_degree", "contributions", "opposition"]
 MATCH = ["name", "phrase", "document", "passage", "start", "end", "text", "degree",
          "document_start", "document_end", "probability"]  # fmt: skip
