@@ -48,7 +48,7 @@ test: .venv-test/.ready ## run the whole suite against the built wheel
 	@touch $@
 
 quick: .venv-quick/.ready ## run the tests that need no server and no torch, in some two minutes
-	.venv-quick/bin/pytest -n 4 --dist loadfile -m "not cluster and not lab and not slow" $(PYTEST)
+	.venv-quick/bin/pytest -n 4 -m "not cluster and not lab and not slow" tests/quick tests/contract $(PYTEST)
 
 lock: | $(UV) ## write requirements-dev.txt: what the suite is run with
 	$(UV) pip compile --quiet --universal --no-annotate --no-header --extra dev --python-version 3.10 --output-file requirements-dev.txt pyproject.toml

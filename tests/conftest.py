@@ -30,5 +30,9 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.nodeid.startswith("tests/cluster/") or any(name in item.name for name in servers):
             item.add_marker("cluster")
-        elif item.nodeid.startswith("tests/lab/"):
+        elif (
+            item.nodeid.startswith("tests/lab/")
+            or "checkpoint" in item.fixturenames
+            or "[checkpoint" in item.name
+        ):
             item.add_marker("lab")

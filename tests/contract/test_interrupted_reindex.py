@@ -22,6 +22,8 @@ from slice_os.operate import reindex as reindexing
 
 from .reindexed import documents, found, states
 
+pytestmark = pytest.mark.slow
+
 KILLS = int(os.environ.get("SLICE_OS_KILLS", "2"))
 
 

@@ -14,10 +14,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import slice_os
 from slice_os.storage.contract import SearchQuery
 from slice_os.storage.local import LocalBackend
+
+pytestmark = pytest.mark.slow
 
 KILLS = int(os.environ.get("SLICE_OS_KILLS", "8"))
 CHILD = """

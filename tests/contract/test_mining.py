@@ -71,6 +71,7 @@ def test_the_graph_names_some_of_the_passages(index, monkeypatch):
     assert set() < set(map(key, index.mine(phrases, min_degree=0.75, graph=True))) <= every
 
 
+@pytest.mark.slow
 def test_mining_many_phrases_is_mining_each(index):
     phrases = [f"{word} number {n}" for n in range(140) for word in ("seat", "ship")]
     together = {m.to_dict().values().__str__() for m in index.mine(phrases, min_degree=0.68)}

@@ -24,6 +24,8 @@ from slice_os.corpus import read
 from slice_os.text import split
 from slice_os.types import Reject
 
+pytestmark = pytest.mark.slow
+
 ROWS = 40
 FILES = 80
 CASES = int(os.environ.get("SLICE_OS_FUZZ", "1000"))

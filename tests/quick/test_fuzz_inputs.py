@@ -16,6 +16,8 @@ import slice_os
 from slice_os.encoders.info import DEFAULT_FOLDER
 from slice_os.text.filters import parse_filters
 
+pytestmark = pytest.mark.slow
+
 CASES = int(os.environ.get("SLICE_OS_FUZZ", "300"))
 PIECES = [
     "cancel", "my subscription", "year", "kind.of", "a", "é", "日本語", "🦉", "\u0301", "\u202e",

@@ -164,6 +164,7 @@ def test_importing_slice_os_alone_loads_not_even_numpy():
     assert done.stdout.strip() == "False"
 
 
+@pytest.mark.lab
 def test_all_errors_are_of_one_tree():
     for module in pkgutil.walk_packages([str(PACKAGE)], "slice_os."):
         if module.name.startswith("slice_os.exporters"):

@@ -18,6 +18,8 @@ from openpyxl import Workbook
 from slice_os.corpus import read
 from slice_os.types import Document, Reject
 
+pytestmark = pytest.mark.slow
+
 MB = 1 << 20
 MOST = 600
 FAR = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
