@@ -154,7 +154,8 @@ class LocalWriter(Writer):
     @_whole
     def touch(self, document: str) -> bool:
         seen = self._database.execute(
-            "UPDATE documents SET run = ?1 WHERE id = ?2 AND run < ?1", (self._run, document)
+            "UPDATE documents SET run = :run WHERE id = :id AND run < :run",
+            {"run": self._run, "id": document},
         )
         return seen.rowcount == 1
 
