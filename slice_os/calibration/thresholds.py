@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 from pathlib import Path
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from slice_os.calibration.labels import Floats, Labels
 from slice_os.errors import EvaluationError
+from slice_os.teaching.teacher import CONFIDENCE, wilson
 from slice_os.types import Plain
 
 RESAMPLES = 2000
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +78,9 @@ def calibrate(
         degree,
         _threshold_interval(labels, precision, recall, seed),
         reached,
-        wilson_interval(reached, labels.weights[accepted]),
+        wilson(reached, effective_number(labels.weights[accepted])),
         left,
-        wilson_interval(left, of_correct),
+        wilson(left, effective_number(of_correct)),
         len(labels.degrees),
     )
 
@@ -177,13 +175,6 @@ def _threshold_interval(
     return float(np.quantile(reached, tail)), float(np.quantile(reached, 1 - tail))
 
 
-def wilson_interval(share: float, weights: Floats) -> tuple[float, float]:
-    """Return Wilson's 95 % interval (1927) of a share of weighted trials, ``weights`` ``[n]``.
-
-    Weighted trials count as Kish's effective number of equal ones, (sum w)^2 / sum w^2.
-    """
-    number = float(weights.sum() ** 2 / np.square(weights).sum())
-    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
-    middle = (share + z * z / (2 * number)) / (1 + z * z / number)
-    half = z * sqrt(share * (1 - share) / number + (z / (2 * number)) ** 2) / (1 + z * z / number)
-    return max(0.0, middle - half), min(1.0, middle + half)
+def effective_number(weights: Floats) -> float:
+    """Return Kish's number of equal trials, (sum w)^2 / sum w^2, that ``weights`` ``[n]`` make."""
+    return float(weights.sum() ** 2 / np.square(weights).sum())

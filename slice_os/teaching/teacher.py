@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import sqrt
+from statistics import NormalDist
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,8 +19,8 @@ BOUNDARY_RANK = 20
 """Where the boundary is taken to be before there is an answer: the passage of this rank."""
 FEWEST = 2
 """Answers of each kind without which the phrase alone is what ranks."""
-Z = 1.96
-"""Standard deviations of an interval of 95 %."""
+CONFIDENCE = 0.95
+"""How often an interval holds the true share."""
 
 
 class Teacher:
@@ -144,11 +147,11 @@ class Teacher:
         )
 
 
-def wilson(share: float, count: int) -> tuple[float, float]:
-    """Return Wilson's interval of 95 % of a share that was seen in so many cases."""
-    if not count:
+def wilson(share: float, number: float) -> tuple[float, float]:
+    """Return Wilson's 95 % interval (1927) of a share of so many trials; of none, 0 to 1."""
+    if not number:
         return 0.0, 1.0
-    square = Z * Z / count
-    middle = (share + square / 2) / (1 + square)
-    half = Z * np.sqrt(share * (1 - share) / count + square / (4 * count)) / (1 + square)
-    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    middle = (share + z * z / (2 * number)) / (1 + z * z / number)
+    half = z * sqrt(share * (1 - share) / number + (z / (2 * number)) ** 2) / (1 + z * z / number)
+    return max(0.0, middle - half), min(1.0, middle + half)
