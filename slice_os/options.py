@@ -155,7 +155,8 @@ class MineOptions(WordingOptions, frozen=True, kw_only=True):
         0.8
     )
     min_probability: Annotated[
-        Share, Meta(description="The least probability of a match of a taught phrase.")
+        float,
+        Meta(gt=0, lt=1, description="The least probability of a match of a taught phrase."),
     ] = 0.5
     rescore: Annotated[
         bool,
@@ -231,6 +232,8 @@ def requirement(kind: Type) -> str:
         return "True or False"
     if isinstance(kind, IntType | FloatType):
         noun = "a whole number" if isinstance(kind, IntType) else "a number"
+        if kind.gt is not None:
+            return f"{noun} strictly between {kind.gt:,} and {kind.lt:,}"
         if kind.le is not None:
             return f"{noun} from {kind.ge:,} to {kind.le:,}"
         return noun if kind.ge is None else f"{noun} of at least {kind.ge:,}"

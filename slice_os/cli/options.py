@@ -102,7 +102,9 @@ def _record_option(field: Field) -> Decorator:
     elif isinstance(kind, IntType):
         settings["type"] = click.IntRange(kind.ge, kind.le)
     elif isinstance(kind, FloatType):
-        settings["type"] = click.FloatRange(kind.ge, kind.le)
+        strict = kind.gt is not None
+        ends = (kind.gt, kind.lt) if strict else (kind.ge, kind.le)
+        settings["type"] = click.FloatRange(*ends, min_open=strict, max_open=strict)
     else:
         settings = {"multiple": True, "metavar": METAVARS[field.name]}
         text = f"{text} May be repeated."

@@ -54,16 +54,13 @@ def mine_taught(
 ) -> Iterator[Match]:
     """Yield every match of taught phrases by name, passage by passage, best first in each.
 
-    A match is a span whose probability is at least `probability`; of those of one name that overlap
-    the best stays. Its degree is that of the taught vector in context: nothing is encoded, for
-    what was taught was taught so.
+    A match is a span whose probability is at least `probability`, above 0 and below 1; of those of
+    one name that overlap the best stays. Its degree is that of the taught vector in context:
+    nothing is encoded, for what was taught was taught so.
 
     Raises:
         EncoderMismatchError: a phrase was taught with another encoder.
-        QueryError: the probability is not above 0 and below 1.
     """
-    if not 0 < probability < 1:
-        raise QueryError(f"{probability} is no probability to mine from: give one between 0 and 1.")
     for one in taught.values():
         one.check(encoder.info)
     owned = [_Own(name, one, own) for name, one in taught.items() for own in one.prototypes]
