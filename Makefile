@@ -39,8 +39,14 @@ demo: $(RUN) ## index the examples, mine them, search them
 	  echo; echo "\$$ slice-os search \"$$query\" --index demo.slice --size 4"; \
 	  $(RUN) search "$$query" --index demo.slice --size 4; done
 
-test: .venv-test/.ready ## run the whole suite against the built wheel
+test: .venv-test/.ready .venv-frameworks/.ready ## run the whole suite against the built wheel
 	.venv-test/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
+	.venv-frameworks/bin/pytest -c tests/integrations/pytest.ini tests/integrations
+
+.venv-frameworks/.ready: $(WHEEL)
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-frameworks
+	$(UV) pip install --quiet --python .venv-frameworks/bin/python --reinstall-package slice-os '$(WHEEL)[frameworks]'
+	@touch $@
 
 .venv-quick/.ready: $(WHEEL)
 	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-quick
@@ -104,4 +110,4 @@ bench: $(WHEEL) ## measure against the named peers (minutes); results go to docs
 	  $(if $(DATA),--data $(abspath $(DATA))) $(foreach name,$(ONLY),--only $(name))
 
 clean: ## remove what these commands made
-	rm -rf .venv .venv-test .venv-quick .venv-bench .venv-tools build dist demo.slice demo.slice.rejects.jsonl matches.csv
+	rm -rf .venv .venv-test .venv-quick .venv-frameworks .venv-bench .venv-tools build dist demo.slice demo.slice.rejects.jsonl matches.csv
