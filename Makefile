@@ -9,7 +9,7 @@ TEST := .venv-test/bin/python
 # Where it is set, every process that a test starts would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick lock fuzz faults cluster lint types check docs bench encoder clean
+.PHONY: help demo test quick lock fuzz faults cluster lint types check docs site bench encoder clean
 help: ## show this
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
 
@@ -101,6 +101,12 @@ encoder: .venv-test/.ready ## train the encoder inside the wheel again (hours; D
 docs: .venv-test/.ready ## write docs/cli.md from the help texts
 	cd docs && ../$(TEST) cli.py
 
+site: $(WHEEL) ## build the documentation's site in build/site/html
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-site
+	$(UV) pip install --quiet --python .venv-site/bin/python '$(WHEEL)[site]'
+	.venv-site/bin/python docs/site.py '$(WHEEL)' build/site
+	cd build/site && ../../.venv-site/bin/zensical build --strict
+
 bench: $(WHEEL) ## measure against the named peers (minutes); results go to docs/benchmarks.md
 	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-bench
 	$(UV) pip install --quiet --python .venv-bench/bin/python --reinstall-package slice-os '$(WHEEL)[bench]'
@@ -110,4 +116,4 @@ bench: $(WHEEL) ## measure against the named peers (minutes); results go to docs
 	  $(if $(DATA),--data $(abspath $(DATA))) $(foreach name,$(ONLY),--only $(name))
 
 clean: ## remove what these commands made
-	rm -rf .venv .venv-test .venv-quick .venv-frameworks .venv-bench .venv-tools build dist demo.slice demo.slice.rejects.jsonl matches.csv
+	rm -rf .venv .venv-test .venv-quick .venv-frameworks .venv-site .venv-bench .venv-tools build dist demo.slice demo.slice.rejects.jsonl matches.csv
