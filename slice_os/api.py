@@ -7,28 +7,26 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slice_os.corpus import Corpus
 from slice_os.corpus.addable import Addable, as_documents
 from slice_os.engine import Hits, mine_phrases, search_passages, select
 from slice_os.engine.document_text import get_document, show_document
 from slice_os.engine.phrases import Named, Sought, Texts, gather
-from slice_os.errors import GoneError, MovedError, QueryError
+from slice_os.errors import QueryError
 from slice_os.ingest import LOOKED_UP, IndexReport, Prune, claim_roots, index_documents
 from slice_os.opened_index import Filters, OpenedIndex, StrPath
-from slice_os.options import MineOptions, SearchOptions, WordingOptions, takes
+from slice_os.options import MineOptions, SearchOptions, TaughtSearchOptions, takes
 from slice_os.storage import Backend
 from slice_os.storage.contract import IndexStatus, StoredPassage
-from slice_os.teaching.finding import mine_taught, search_taught
-from slice_os.teaching.labels import check_labels
-from slice_os.teaching.mixing import one_after_the_other, without_taught
-from slice_os.teaching.record import Label, TaughtPhrase, read_taught
 from slice_os.teaching.rocchio import Liked, turned
-from slice_os.teaching.session import Session, resumed
-from slice_os.text import Query, parse_query
 from slice_os.text.filters import Condition
 from slice_os.types import Document, DocumentInfo, Excerpt, Float32, Match, Reject
+
+if TYPE_CHECKING:  # loaded when it is used
+    from slice_os.teaching.record import Label, TaughtPhrase
+    from slice_os.teaching.session import Session
 
 _log = logging.getLogger(__name__)
 TOGETHER = 64
@@ -134,22 +132,16 @@ class Index(OpenedIndex):
         (hits,) = self.search_many([query], liked=liked, disliked=disliked, **options)
         return hits
 
-    def search_taught(
-        self,
-        taught: TaughtPhrase | StrPath,
-        *,
-        filters: Filters = None,
-        size: int = 10,
-        offset: int = 0,
-        min_probability: float = 0.0,
-    ) -> Hits:
+    @takes(TaughtSearchOptions)
+    def search_taught(self, taught: TaughtPhrase | StrPath, **options: Any) -> Hits:
         """Return the best passages for a taught phrase, or the file of one, by probability."""
-        taught = taught if isinstance(taught, TaughtPhrase) else read_taught(taught)
+        from slice_os.teaching import finding, record
+
+        chosen = TaughtSearchOptions.of(**options)
+        taught = taught if isinstance(taught, record.TaughtPhrase) else record.read_taught(taught)
         backend = self._existing()
-        return search_taught(
-            backend, self.encoder, taught, filters=self._filters(filters, backend), size=size,
-            offset=offset, probability=min_probability,
-        )  # fmt: skip
+        filters = self._filters(chosen.filters, backend)
+        return finding.search_taught(backend, self.encoder, taught, chosen, filters=filters)
 
     def teach(
         self,
@@ -173,6 +165,9 @@ class Index(OpenedIndex):
                 no file of a taught phrase, or of other phrases.
             EncoderMismatchError: `output` was taught with another encoder.
         """
+        from slice_os.teaching.labels import check_labels
+        from slice_os.teaching.session import Session, resumed
+
         begun = resumed(phrases, name, output, taught, self.encoder.info)
         known = [*begun.labels, *(check_labels([*labels]) if labels is not None else ())]
         backend = self._existing()
@@ -196,7 +191,7 @@ class Index(OpenedIndex):
         ['call-1', 'call-2']
         """
         chosen = SearchOptions.of(**options)
-        parsed = [_parse(query, chosen, chosen.literal) for query in queries]
+        parsed = [chosen.parse(query) for query in queries]
         judge = self.judge if chosen.rescore else None
         turn: Callable[[Float32], Float32] | None = None
         if liked or disliked:
@@ -217,18 +212,7 @@ class Index(OpenedIndex):
                 )
             return hits
 
-        backend = self._existing()
-        try:
-            hits = search(backend)
-        except (GoneError, MovedError):  # it was live some seconds ago, and is deleted
-            if (now := self._existing(fresh=True)) is backend:
-                raise
-            return search(now)
-        if any(hits):
-            return hits
-        # What was remembered may be outdated.
-        self._filters(chosen.filters, now := self._existing())
-        return hits if now is backend else search(now)
+        return self._of_live(search, chosen.filters)
 
     @takes(MineOptions)
     def mine(
@@ -241,9 +225,6 @@ class Index(OpenedIndex):
         **options: Any,
     ) -> Iterator[Match]:
         """Yield every match of the phrases; see `slice_os.engine.mine_phrases`.
-
-        Taught phrases may be among them: their matches have at least `min_probability`, whatever
-        `degree` is (`slice_os.teaching.finding.mine_taught`).
 
         `phrases` are texts, or by name a text or several, any of which matches. Where one of a
         name's `counter_examples` is nearer than its phrases there is no match. `top`,
@@ -262,35 +243,32 @@ class Index(OpenedIndex):
         Raises:
             QueryError: a phrase is empty, all are unknown, or an option is out of its range.
         """
+        from slice_os.teaching.finding import mine_taught
+        from slice_os.teaching.mixing import one_after_the_other, without_taught
+
         chosen = MineOptions.of(**options)
-        wording = _parse("", chosen, literal=False).wording
         backend = self._existing()
         phrases, taught = without_taught(phrases)
+        wording = chosen.parse("").wording
         filters: builtins.list[Condition] = [*self._filters(chosen.filters, backend), *wording]
-        by_teaching: Iterator[Match] = iter(())
+        matches: Iterator[Match] = iter(())
         if taught:
-            by_teaching = mine_taught(
-                backend,
-                self.encoder,
-                taught,
-                probability=chosen.min_probability,
-                filters=filters,
-                graph=chosen.graph,
-                on_progress=on_progress,
+            matches = mine_taught(
+                backend, self.encoder, taught, chosen, filters=filters, on_progress=on_progress
             )
-            if not phrases:
-                return _select(by_teaching, chosen)
-        matches = mine_phrases(
-            backend,
-            self._standalone,
-            gather(phrases, counter_examples),
-            chosen,
-            filters=filters,
-            judge=self.judge if chosen.rescore else None,
-            on_progress=on_progress,
-            on_unknown=on_unknown,
-        )
-        return _select(one_after_the_other(by_teaching, matches) if taught else matches, chosen)
+        if phrases or not taught:
+            by_phrase = mine_phrases(
+                backend,
+                self._standalone,
+                gather(phrases, counter_examples),
+                chosen,
+                filters=filters,
+                judge=self.judge if chosen.rescore else None,
+                on_progress=on_progress,
+                on_unknown=on_unknown,
+            )
+            matches = one_after_the_other(matches, by_phrase)
+        return select(matches, chosen)
 
     def __len__(self) -> int:
         """Return how many documents the index holds, complete ones; 0 if there is no index yet."""
@@ -392,15 +370,6 @@ class Index(OpenedIndex):
         2
         """
         return self._existing().status()
-
-
-def _parse(text: str, options: WordingOptions, literal: bool) -> Query:
-    """Return a query with the words that have to stand, or not to stand, in a passage."""
-    return parse_query(text, must=options.must, must_not=options.must_not, literal=literal)
-
-
-def _select(matches: Iterator[Match], options: MineOptions) -> Iterator[Match]:
-    return select(matches, top=options.top, per_document=options.per_document, sort=options.sort)
 
 
 open = Index

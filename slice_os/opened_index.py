@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from slice_os.encoders import Encoder, EncoderLike, StandaloneVectors, load_encoder
 from slice_os.encoders.judge import Judge
 from slice_os.encoders.judges import ENGLISH, JudgeLike, load_judge
-from slice_os.errors import EncoderMismatchError, LocationError
+from slice_os.errors import EncoderMismatchError, GoneError, LocationError, MovedError
 from slice_os.storage import Backend, IndexMeta, backend_for, connection
 from slice_os.text.filters import Filter, parse_filters, unknown_field
 
@@ -22,6 +22,7 @@ Filters = Mapping[str, object] | Iterable[str | Filter] | None
 StrPath = str | Path
 LEAST_PASSAGE_WORDS = 5
 Opened = TypeVar("Opened", bound="OpenedIndex")
+Found = TypeVar("Found")
 
 
 class OpenedIndex:
@@ -178,6 +179,23 @@ class OpenedIndex:
                 ),
             )
         return backend
+
+    def _of_live(
+        self, search: Callable[[Backend], builtins.list[Found]], filters: Filters
+    ) -> builtins.list[Found]:
+        """Return what a search of the live generation gives, even if another became live."""
+        backend = self._existing()
+        try:
+            found = search(backend)
+        except (GoneError, MovedError):  # it was live some seconds ago, and is deleted
+            if (now := self._existing(fresh=True)) is backend:
+                raise
+            return search(now)
+        if any(found):
+            return found
+        # What was remembered may be outdated.
+        self._filters(filters, now := self._existing())
+        return found if now is backend else search(now)
 
     def _made(self) -> Backend:
         """Make the index, or open it if somebody else does."""

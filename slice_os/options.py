@@ -30,10 +30,23 @@ from msgspec.inspect import (
 from slice_os.errors import QueryError
 from slice_os.storage.contract import Mode, Order
 from slice_os.storage.fusion import DEFAULT_FUSION, LATE, FusionName
+from slice_os.text import Query, parse_query
 
 MOST = 1_000_000_000
 Share = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=1, le=MOST)]
+FiltersOption = Annotated[
+    Any,
+    Meta(
+        description="Only documents with this metadata; also !=, >=, <=, >, <, 'FIELD in A,B', "
+        "'FIELD prefix A', 'FIELD exists', several joined by 'or'."
+    ),
+]
+SizeOption = Annotated[Count, Meta(description="Hits; with group, documents.")]
+OffsetOption = Annotated[
+    Annotated[int, Meta(ge=0, le=MOST)],
+    Meta(description="Hits to skip; with group, documents."),
+]
 Function = TypeVar("Function", bound=Callable[..., Any])
 Record = TypeVar("Record", bound="Options")
 
@@ -85,17 +98,15 @@ class WordingOptions(Options, frozen=True, kw_only=True):
         tuple[str, ...], Meta(description='Words that the passage must not hold, like -"WORDS".')
     ] = ()
     literal: Annotated[bool, Meta(description="Take quotes and minus signs as text.")] = False
-    filters: Annotated[
-        Any,
-        Meta(
-            description="Only documents with this metadata; also !=, >=, <=, >, <, 'FIELD in A,B', "
-            "'FIELD prefix A', 'FIELD exists', several joined by 'or'."
-        ),
-    ] = ()
+    filters: FiltersOption = ()
     all_lengths: Annotated[
         bool,
         Meta(description="Compare spans of every length, not only those near the query's."),
     ] = False
+
+    def parse(self, text: str) -> Query:
+        """Return a query with the words that have to stand, or not to stand, in a passage."""
+        return parse_query(text, must=self.must, must_not=self.must_not, literal=self.literal)
 
 
 class SearchOptions(WordingOptions, frozen=True, kw_only=True):
@@ -129,11 +140,8 @@ class SearchOptions(WordingOptions, frozen=True, kw_only=True):
             "finds all."
         ),
     ] = 0.0
-    size: Annotated[Count, Meta(description="Hits; with group, documents.")] = 10
-    offset: Annotated[
-        Annotated[int, Meta(ge=0, le=MOST)],
-        Meta(description="Hits to skip; with group, documents."),
-    ] = 0
+    size: SizeOption = 10
+    offset: OffsetOption = 0
     group: Annotated[bool, Meta(description="Group the hits of a document.")] = False
     sort: Annotated[
         Order | None,
@@ -146,6 +154,17 @@ class SearchOptions(WordingOptions, frozen=True, kw_only=True):
             "degrees in context and by the phrase head, without a run of the encoder."
         ),
     ] = 1
+
+
+class TaughtSearchOptions(Options, frozen=True, kw_only=True):
+    """The parameters of a search with a taught phrase."""
+
+    filters: FiltersOption = ()
+    size: SizeOption = 10
+    offset: OffsetOption = 0
+    min_probability: Annotated[
+        Share, Meta(description="Only hits of at least this probability, with a taught phrase.")
+    ] = 0.0
 
 
 class MineOptions(WordingOptions, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from slice_os.cli.options import (
 from slice_os.cli.output import echo_document, echo_hit, echo_json
 from slice_os.encoders.judges import ENGLISH
 from slice_os.errors import QueryError
-from slice_os.options import SearchOptions
+from slice_os.options import SearchOptions, TaughtSearchOptions
 from slice_os.types import Excerpt, Hit
 
 
@@ -45,12 +45,7 @@ Examples:
     help="Search with a taught phrase ('teach') in place of QUERY, by probability; only --filter, "
     "--size and --offset count beside it.",
 )
-@click.option(
-    "--min-probability",
-    type=click.FloatRange(0, 1),
-    default=0.0,
-    help="Only hits of at least this probability, with --taught.",
-)
+@record_options(TaughtSearchOptions, "min_probability")
 @record_options(SearchOptions)
 @click.option("--no-rescore", is_flag=True, help="The same as --rescore 0.")
 @context_option(0)
@@ -60,7 +55,6 @@ Examples:
 def search_command(
     query: str | None,
     taught: str | None,
-    min_probability: float,
     location: str,
     encoder: str | None,
     device: str,
@@ -70,6 +64,7 @@ def search_command(
     no_rescore: bool,
     as_json: bool,
     as_lines: bool,
+    min_probability: float,
     **options: Any,
 ) -> None:
     """Show the passages that say it best, the matched words marked.

@@ -31,7 +31,7 @@ from slice_os.spans import (
     margin,
     prepare_queries,
 )
-from slice_os.storage.contract import Backend, MiningQuery, Order, StoredPassage
+from slice_os.storage.contract import Backend, MiningQuery, StoredPassage
 from slice_os.text import Query, parse_query
 from slice_os.text.filters import Condition
 from slice_os.text.normal_form import plain
@@ -148,8 +148,7 @@ def _encode(
     """Return what spans are compared with; QueryError if a text is empty or unknown."""
     vectors = encode_queries(encoder, [plain(text) for text in texts])
     lengths = [query_lengths(text, max_words, all_lengths) for text in texts]
-    projected = encoder.head.project(vectors) if encoder.head else None
-    return prepare_queries(texts, vectors, lengths, projected, encoder.pieces)
+    return prepare_queries(encoder, texts, vectors, lengths)
 
 
 def _phrase_batch(phrases: Sequence[Phrase], least: float, rescore: bool) -> PhraseBatch:
@@ -232,24 +231,18 @@ def _known(
     return {name: texts for name, texts in known.items() if texts.phrases}
 
 
-def select(
-    matches: Iterable[Match],
-    *,
-    top: int | None = None,
-    per_document: bool = False,
-    sort: Order | None = None,
-) -> Iterator[Match]:
+def select(matches: Iterable[Match], options: MineOptions) -> Iterator[Match]:
     """Yield the best of some matches; without an option, all of them as they come.
 
     `per_document` keeps the best match of each document and name, `top` the best so many of each
     name, name by name; `sort` orders all by their degree, highest first. With `top` alone not much
     more than that is held in memory.
     """
-    if per_document:
+    if options.per_document:
         matches = _best(matches, 1, lambda match: (match.name, match.document))
-    if top is not None:
-        matches = _best(matches, top, lambda match: match.name)
-    return iter(sorted(matches, key=_worst_last)) if sort else iter(matches)
+    if options.top is not None:
+        matches = _best(matches, options.top, lambda match: match.name)
+    return iter(sorted(matches, key=_worst_last)) if options.sort else iter(matches)
 
 
 def _worst_last(match: Match) -> float:

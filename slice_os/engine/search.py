@@ -152,12 +152,9 @@ def _search_queries(
     BM25 alone needs no encoder, nor that it knows a word of the query. Then there are no lengths of
     spans to compare, as all that is unknown is alike to it: only the very words can be shown.
     """
-    for query in queries:
-        _not_empty(query.text)
     known = [encoder is not None and encoder.knows(query.text) for query in queries]
-    if options.mode != "lexical":
-        for query, is_known in zip(queries, known, strict=True):
-            _check_known(query.text, is_known)
+    for query, is_known in zip(queries, known, strict=True):
+        _check(query.text, is_known or options.mode == "lexical")
     texts = [query.text for query in queries]
     encoded: Iterator[tuple[Float32, QueryWords | None]] = iter([(_NO_VECTOR, None)] * len(texts))
     if encoder:
@@ -186,20 +183,14 @@ def _search_queries(
     return search_queries
 
 
-def _prepared(encoder: Encoder | None, queries: Sequence[SearchQuery]) -> list[EncodedQuery | None]:
+def _prepared(
+    encoder: Encoder | None, queries: Sequence[SearchQuery]
+) -> Sequence[EncodedQuery | None]:
     """Return what spans are compared with for each query; None where no span is to be shown."""
     if encoder is None or not queries:
         return [None] * len(queries)
-    vectors = np.stack([query.vector for query in queries])
-    return [
-        *prepare_queries(
-            [query.text for query in queries],
-            vectors,
-            [query.lengths for query in queries],
-            encoder.head.project(vectors) if encoder.head else None,
-            encoder.pieces,
-        )
-    ]
+    texts, lengths = [query.text for query in queries], [query.lengths for query in queries]
+    return prepare_queries(encoder, texts, np.stack([query.vector for query in queries]), lengths)
 
 
 def _marked(
@@ -354,8 +345,7 @@ def encode_with_words(
         QueryError: one is empty or holds no word.
     """
     for text, (vector, words) in zip(texts, _encode_with_words(encoder, texts), strict=True):
-        _not_empty(text)
-        _check_known(text, words is not None)
+        _check(text, words is not None)
         assert words is not None
         yield vector, words
 
@@ -376,27 +366,20 @@ def encode_queries(encoder: Encoder, queries: Sequence[str]) -> Float32:
     Raises:
         QueryError: one of them is empty or holds no word that the encoder knows.
     """
-    for query in queries:
-        _not_empty(query)
     vectors = encoder.encode(queries)
     for query, norm in zip(queries, np.linalg.norm(vectors, axis=1), strict=True):
-        _check_known(query, norm > 0 and encoder.knows(query))
+        _check(query, norm > 0 and encoder.knows(query))
     return vectors
 
 
-def _not_empty(query: str) -> None:
+def _check(query: str, known: bool) -> None:
     if not query.strip():
         raise QueryError("The query is empty: give at least one word.")
-
-
-def _check_known(query: str, known: bool) -> None:
     if not known:
         raise QueryError(
             f"The query {query[:60]!r} holds no word that the encoder knows",
-            hint=(
-                "search for it by BM25 "
-                "('--mode lexical'), or index with an encoder of its language."
-            ),
+            hint="search for it by BM25 ('--mode lexical'), or index with an encoder of its "
+            "language.",
         )
 
 

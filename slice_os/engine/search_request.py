@@ -11,7 +11,6 @@ from slice_os.engine.search import encode_queries
 from slice_os.errors import LocationError
 from slice_os.options import RequestOptions, takes
 from slice_os.storage import connection, module_for
-from slice_os.text import parse_query
 from slice_os.text.filters import parse_filters
 
 Body = dict[str, Any]
@@ -44,7 +43,7 @@ def build_request(
         QueryError: the cluster of the location cannot fuse so, for want of the plugin.
     """
     chosen, requests = RequestOptions.of(**options), _requests(location)
-    query = parse_query(text, must=chosen.must, must_not=chosen.must_not, literal=chosen.literal)
+    query = chosen.parse(text)
     vector = info = None
     if chosen.mode != "lexical":
         with load_encoder(encoder) as loaded:

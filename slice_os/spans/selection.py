@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from slice_os.encoders import Encoder
 from slice_os.encoders.phrase_head import sum_by_word
 from slice_os.spans.cosines import fit_window, full_range, span_cosines, span_norms, word_scores
 from slice_os.spans.packed import PackedPassage
@@ -107,20 +108,17 @@ class EncodedQuery:
 
 
 def prepare_queries(
-    texts: Sequence[str],
-    vectors: Float32,
-    lengths: Sequence[range],
-    head_queries: tuple[Float32, Float32] | None,
-    pieces: Callable[[str], Int32],
+    encoder: Encoder, texts: Sequence[str], vectors: Float32, lengths: Sequence[range]
 ) -> list[EncodedQuery]:
     """Return what spans are compared with for some texts, with their unit vectors ``[m, d]``."""
+    head_queries = encoder.head.project(vectors) if encoder.head else None
     return [
         EncodedQuery(
             text,
             n_words := len((words := plain(text)).split()),
             vectors[row],
             None if head_queries is None else (head_queries[0][row], head_queries[1][row]),
-            pieces(words),
+            encoder.pieces(words),
             lengths[row],
             Weights.of(n_words),
         )

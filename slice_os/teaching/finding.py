@@ -13,6 +13,7 @@ from slice_os.engine import Hits
 from slice_os.engine.rerank import ranked_passages
 from slice_os.engine.rescore import match_of, span_text
 from slice_os.errors import QueryError
+from slice_os.options import MineOptions, TaughtSearchOptions
 from slice_os.spans import (
     EncodedQuery,
     PhraseBatch,
@@ -25,7 +26,7 @@ from slice_os.spans import (
 )
 from slice_os.storage.contract import Backend, MiningQuery, SearchQuery, StoredPassage
 from slice_os.teaching.model import sigmoid
-from slice_os.teaching.record import HALF, Prototype, TaughtPhrase
+from slice_os.teaching.record import Prototype, TaughtPhrase
 from slice_os.text.filters import Condition
 from slice_os.types import Float32, Hit, Match, SpanMatch
 
@@ -36,9 +37,11 @@ _PLAIN = Weights(0.0, 0.0)
 """The cosine in context is the cosine."""
 
 
-class _Own(NamedTuple):
+class _NamedPrototype(NamedTuple):
+    """A vector of a taught phrase: what its matches are called, and the first of its phrases."""
+
     name: str
-    taught: TaughtPhrase
+    phrase: str
     prototype: Prototype
 
 
@@ -46,42 +49,47 @@ def mine_taught(
     backend: Backend,
     encoder: Encoder,
     taught: Mapping[str, TaughtPhrase],
+    options: MineOptions,
     *,
-    probability: float = HALF,
     filters: Sequence[Condition] = (),
-    graph: bool = False,
     on_progress: Callable[[float], object] = lambda done: None,
 ) -> Iterator[Match]:
     """Yield every match of taught phrases by name, passage by passage, best first in each.
 
-    A match is a span whose probability is at least `probability`, above 0 and below 1; of those of
-    one name that overlap the best stays. Its degree is that of the taught vector in context:
+    A match is a span of at least the probability `min_probability`; of those of one name that
+    overlap the best stays. Its degree is that of the taught vector in context:
     nothing is encoded, for what was taught was taught so.
 
     Raises:
         EncoderMismatchError: a phrase was taught with another encoder.
     """
-    for one in taught.values():
-        one.check(encoder.info)
-    owned = [_Own(name, one, own) for name, one in taught.items() for own in one.prototypes]
-    owned = [one for one in owned if one.prototype.cosine(probability) <= 1]
+    for phrase in taught.values():
+        phrase.check(encoder.info)
+    probability = options.min_probability
+    owned = [
+        _NamedPrototype(name, phrase.phrases[0], prototype)
+        for name, phrase in taught.items()
+        for prototype in phrase.prototypes
+        if prototype.cosine(probability) <= 1
+    ]
     if not owned:
         on_progress(1.0)
         return
-    least = [max(one.prototype.cosine(probability), -1.0) for one in owned]
+    prototypes = [named.prototype for named in owned]
+    least = [max(prototype.cosine(probability), -1.0) for prototype in prototypes]
     # Shorter ones too: a whole sentence may be one.
     batch = PhraseBatch(
-        np.array([one.prototype.vector for one in owned]),
-        [range(1, one.prototype.longest + 1) for one in owned],
+        np.array([prototype.vector for prototype in prototypes]),
+        [range(1, prototype.longest + 1) for prototype in prototypes],
         np.array(least, np.float32),
     )
-    for stored, found in backend.scan(MiningQuery(batch, filters, graph), on_progress):
-        by_name: dict[str, list[int]] = {}
-        for k in found:
-            by_name.setdefault(owned[k].name, []).append(k)
+    for stored, numbers in backend.scan(MiningQuery(batch, filters, options.graph), on_progress):
+        by_name: dict[str, list[_NamedPrototype]] = {}
+        for k in numbers:
+            by_name.setdefault(owned[k].name, []).append(owned[k])
         tables = _tables(stored)
-        for name, some in by_name.items():
-            yield from _matches(name, stored, tables, [owned[k] for k in some], probability)
+        for likely in by_name.values():
+            yield from _matches(stored, tables, likely, probability)
     on_progress(1.0)
 
 
@@ -94,13 +102,12 @@ def _tables(stored: StoredPassage) -> SpanTables:
 
 
 def _matches(
-    name: str,
     stored: StoredPassage,
     tables: SpanTables,
-    owned: Sequence[_Own],
+    likely: Sequence[_NamedPrototype],
     probability: float,
 ) -> Iterator[Match]:
-    prototypes = [one.prototype for one in owned]
+    prototypes = [named.prototype for named in likely]
     cosines, logits = compared(tables, prototypes)
     slope = prototypes[0].slope
     best = logits.max(axis=0)
@@ -111,8 +118,8 @@ def _matches(
             continue
         k = int(np.argmax(logits[:, j - i - 1, i]))
         yield match_of(
-            name,
-            owned[k].taught.phrases[0],
+            likely[k].name,
+            likely[k].phrase,
             stored,
             (i, j),
             degree(float(cosines[k][j - i - 1, i])),
@@ -124,8 +131,8 @@ def _cosines(tables: SpanTables, prototype: Prototype) -> Float32:
     none = np.zeros(0, np.int32)
     longest = min(prototype.longest, tables.packed.max_words)
     lengths = range(min(prototype.shortest, longest), longest + 1)
-    question = EncodedQuery("", 0, prototype.vector, None, none, lengths, _PLAIN)
-    return tables.cosines(question).context
+    query = EncodedQuery("", 0, prototype.vector, None, none, lengths, _PLAIN)
+    return tables.cosines(query).context
 
 
 def compared(
@@ -135,9 +142,10 @@ def compared(
 
     The logits are ``[prototypes, L, N]``; -inf where a span is none.
     """
-    cosines = [_cosines(tables, one) for one in prototypes]
+    cosines = [_cosines(tables, prototype) for prototype in prototypes]
+    both = zip(prototypes, cosines, strict=True)
     return cosines, np.array(
-        [one.slope * own + one.shift for one, own in zip(prototypes, cosines, strict=True)]
+        [prototype.slope * table + prototype.shift for prototype, table in both]
     )
 
 
@@ -145,43 +153,38 @@ def search_taught(
     backend: Backend,
     encoder: Encoder,
     taught: TaughtPhrase,
+    options: TaughtSearchOptions,
     *,
     filters: Sequence[Condition] = (),
-    size: int = 10,
-    offset: int = 0,
-    probability: float = 0.0,
 ) -> Hits:
     """Return the best passages for a taught phrase, by the probability of their best spans.
 
     Raises:
         EncoderMismatchError: it was taught with another encoder.
-        QueryError: size, offset or probability is out of its range.
+        QueryError: size and offset together are more than a search looks through.
     """
-    if size < 1 or offset < 0 or offset + size > DEPTH:
+    last = options.offset + options.size
+    if last > DEPTH:
         raise QueryError(
-            f"size must be at least 1, offset at least 0, and both together {DEPTH:,} at most: to "
-            "find all, mine."
+            f"size and offset must be {DEPTH:,} at most, both together: to find all, mine."
         )
-    if not 0 <= probability <= 1:
-        raise QueryError(f"{probability} is not a probability: it must be from 0 to 1.")
     taught.check(encoder.info)
-    ranks = range(offset + size)
+    ranks = range(last)
     queries = [
         SearchQuery(
-            taught.phrases[0], own.vector, own.lengths, "dense", filters=filters, ranks=ranks,
-            depth=DEPTH, reach=ranks.stop,
+            taught.phrases[0], prototype.vector, prototype.lengths, "dense", filters=filters,
+            ranks=ranks, depth=DEPTH, reach=last,
         )
-        for own in taught.prototypes
+        for prototype in taught.prototypes
     ]  # fmt: skip
-    found: dict[tuple[str, int], Hit] = {}
-    for passages in ranked_passages(backend, queries, ranks):
-        for one in passages:
-            key = one.stored.passage.document, one.stored.passage.number
-            if key not in found:
-                found[key] = _hit(one.stored, taught, backend)
-    hits = sorted(found.values(), key=lambda hit: -hit.score)
-    kept = [hit for hit in hits if (hit.probability or 0.0) >= probability]
-    return Hits(kept[offset : offset + size])
+    stored = {
+        (ranked.stored.passage.document, ranked.stored.passage.number): ranked.stored
+        for passages in ranked_passages(backend, queries, ranks)
+        for ranked in passages
+    }
+    hits = [_hit(passage, taught, backend) for passage in stored.values()]
+    likely = [hit for hit in hits if (hit.probability or 0.0) >= options.min_probability]
+    return Hits(sorted(likely, key=lambda hit: -hit.score)[options.offset : last])
 
 
 def _hit(stored: StoredPassage, taught: TaughtPhrase, backend: Backend) -> Hit:
@@ -191,11 +194,12 @@ def _hit(stored: StoredPassage, taught: TaughtPhrase, backend: Backend) -> Hit:
     spans = []
     for i, j, _ in spans_above(best / slope, tables.lengths, -1e6, tables.costs)[:SHOWN]:
         k = int(np.argmax(logits[:, j - i - 1, i]))
-        own = degree(float(cosines[k][j - i - 1, i]))
+        in_context = degree(float(cosines[k][j - i - 1, i]))
         scores = tables.vectors @ taught.prototypes[k].vector
         shares = contributions(scores, tables.norms, i, j)
         start, end, text = span_text(stored, i, j)
-        spans.append(SpanMatch(start, end, text, own, own, tuple(shares.tolist())))
+        match = SpanMatch(start, end, text, in_context, in_context, tuple(shares.tolist()))
+        spans.append(match)
     passage = stored.passage
     probability = float(sigmoid(best.max(initial=-np.inf)))
     return Hit(

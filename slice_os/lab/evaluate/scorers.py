@@ -130,14 +130,8 @@ class Encoded:
         rows = {query: row for row, query in enumerate(self.queries)}  # each query once
         vectors = self.asked[list(rows.values())]
         lengths = [length_window(max(1, count_words(query)), self.lengths[-1]) for query in rows]
-        head = encoder.head.project(vectors) if encoder.head else None
-        of_query = dict(
-            zip(
-                rows,
-                prepare_queries(list(rows), vectors, lengths, head, encoder.pieces),
-                strict=True,
-            )
-        )
+        encoded = prepare_queries(encoder, list(rows), vectors, lengths)
+        of_query = dict(zip(rows, encoded, strict=True))
         return [of_query[query] for query in self.queries]
 
     def best(self, row: int, shown: bool = False) -> tuple[SpanTables, ScoredSpan, float] | None:
