@@ -27,11 +27,11 @@ def request(method, url, body=None):
         return json.load(answer)
 
 
-def run(*arguments, ok=0):
+def run(*arguments, ok=0, **options):
     """Run a verb in this process: to start another for each takes most of their time."""
-    done = CliRunner().invoke(main, [*map(str, arguments)], prog_name="slice-os")
+    done = CliRunner().invoke(main, [*map(str, arguments)], prog_name="slice-os", **options)
     if done.exception and not isinstance(done.exception, SystemExit):
         raise done.exception
-    assert done.exit_code == ok, done.stderr
+    assert done.exit_code == ok, done.output
     assert "Traceback" not in done.output
     return done

@@ -1,33 +1,18 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import random
 import tracemalloc
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
-from openpyxl import Workbook
 
 from slice_os.corpus import Corpus, read
-from slice_os.types import Document, Reject
-
-
-def read_rows(
-    folder: Path, name: str, data: str | bytes, **fields: Any
-) -> tuple[list[Document], list[tuple[str, str]]]:
-    (folder / name).write_bytes(data.encode() if isinstance(data, str) else data)
-    rejects: list[Reject] = []
-    documents = []
-    for found in read(folder / name, on_reject=rejects.append, **fields):
-        about = dict(found.metadata)
-        assert about.pop("path") == name == found.source
-        documents.append(replace(found, metadata=about, source=""))
-    return documents, [(r.place.rpartition("#")[2], r.reason) for r in rejects]
+from slice_os.types import Document
+from support.corpus import read_rows, read_sound, workbook
 
 
 def test_json_lines(tmp_path: Path) -> None:
@@ -37,8 +22,7 @@ def test_json_lines(tmp_path: Path) -> None:
         '{"content": ["turn one", "turn two"], "id": null}',
         '{"_id": "u", "text": null, "body": "b\\r\\nc\\u0000d\\ud800", "n": NaN, "big": 1e999}',
     ]
-    documents, rejects = read_rows(tmp_path, "a.jsonl", "\n".join(lines))
-    assert rejects == []
+    documents = read_sound(tmp_path, "a.jsonl", "\n".join(lines))
     assert documents == [
         Document("a.jsonl#7", "T\nhello", "T", {"year": 2020, "who.name": "a", "who.x": [1]}),
         Document("a.jsonl#3", "turn one\nturn two", "", {"id": None}),
@@ -132,8 +116,7 @@ def test_csv(tmp_path: Path) -> None:
     ],
 )
 def test_separators(tmp_path: Path, name: str, data: str, metadata: dict[str, str]) -> None:
-    documents, rejects = read_rows(tmp_path, name, data)
-    assert rejects == []
+    documents = read_sound(tmp_path, name, data)
     assert [d.text.replace(",", "") for d in documents] == ["a b"]
     assert documents[0].metadata == metadata
 
@@ -162,15 +145,13 @@ def test_a_csv_file_without_a_usable_header_is_one_reject(tmp_path: Path, header
 def test_rows_of_other_encodings(tmp_path: Path, name: str, encoding: str) -> None:
     row = "Größe und Übermut über die schöne Straße"
     data = f"text\n{row}\n{row}\n" if name == "a.csv" else f'{{"text": "{row}"}}\n' * 2
-    documents, rejects = read_rows(tmp_path, name, data.encode(encoding))
-    assert rejects == []
+    documents = read_sound(tmp_path, name, data.encode(encoding))
     assert [d.text for d in documents] == [row] * 2
 
 
 def test_a_huge_csv_field(tmp_path: Path) -> None:
     text = "word " * 200_000
-    documents, rejects = read_rows(tmp_path, "a.csv", f'text\n"{text}"\n')
-    assert rejects == []
+    documents = read_sound(tmp_path, "a.csv", f'text\n"{text}"\n')
     assert documents[0].text == text
 
 
@@ -216,8 +197,7 @@ def test_usual_names_are_found_in_any_case(tmp_path: Path, name: str) -> None:
     data = "ID,Title,Text\n7,T,words\n"
     if name == "a.jsonl":
         data = json.dumps({"ID": 7, "Title": "T", "Text": "words"})
-    documents, rejects = read_rows(tmp_path, name, data)
-    assert rejects == []
+    documents = read_sound(tmp_path, name, data)
     assert documents == [Document(f"{name}#7", "T\nwords", "T")]
 
 
@@ -228,8 +208,7 @@ def test_a_table_without_a_text_column_says_so_once(tmp_path: Path) -> None:
     ((_, reason),) = rejects
     assert "it has key, summary, place" in reason
     assert "--text-field NAME" in reason
-    documents, rejects = read_rows(tmp_path, "a.csv", rows, text_fields="*")
-    assert rejects == []
+    documents = read_sound(tmp_path, "a.csv", rows, text_fields="*")
     assert documents[0].text == "key: 1\nsummary: some words\nplace: a place"
 
 
@@ -246,8 +225,7 @@ ISSUES = [{"key": 1, "body": "one", "labels": [{"name": "bug"}]}, {"key": 2, "bo
 )
 @pytest.mark.parametrize("indent", [None, 2])
 def test_json(tmp_path: Path, value: Any, ids: list[str], indent: int | None) -> None:
-    documents, rejects = read_rows(tmp_path, "a.json", json.dumps(value, indent=indent))
-    assert rejects == []
+    documents = read_sound(tmp_path, "a.json", json.dumps(value, indent=indent))
     assert [(d.id, d.text) for d in documents] == list(zip(ids, ["one", "two"], strict=True))
     assert documents[0].metadata == {"key": 1, "labels": [{"name": "bug"}]}
 
@@ -271,30 +249,20 @@ def test_json_of_one_document_and_of_none(tmp_path: Path) -> None:
 def test_json_is_read_in_pieces(tmp_path: Path) -> None:
     rows = [{"text": f"row {n} é", "n": n, "pad": "x" * 5000} for n in range(100)]
     rows.append({"text": "last", "pad": "y" * 300_000})
-    documents, rejects = read_rows(tmp_path, "a.json", json.dumps(rows))
-    assert rejects == []
+    documents = read_sound(tmp_path, "a.json", json.dumps(rows))
     assert [d.metadata.get("n") for d in documents] == [*range(100), None]
 
 
 def test_workbooks(tmp_path: Path) -> None:
-    book = Workbook()
-    first = book.active
-    first.title = "Issues"
-    for row in (["ID", "Text", None, "When"], [1, "one", None, date(2024, 5, 1)], [], [None, "b"]):
-        first.append(row)
-    book.create_sheet("More").append(["text"])
-    book["More"].append(["three"])
-    book.create_sheet("Empty")
-    file = io.BytesIO()
-    book.save(file)
-    documents, rejects = read_rows(tmp_path, "a.xlsx", file.getvalue())
-    assert rejects == []
+    issues = (["ID", "Text", None, "When"], [1, "one", None, date(2024, 5, 1)], [], [None, "b"])
+    file = workbook(Issues=issues, More=(["text"], ["three"]), Empty=())
+    documents = read_sound(tmp_path, "a.xlsx", file)
     assert documents == [
         Document("a.xlsx#Issues!1", "one", "", {"sheet": "Issues", "When": "2024-05-01"}),
         Document("a.xlsx#Issues!4", "b", "", {"sheet": "Issues"}),
         Document("a.xlsx#More!2", "three", "", {"sheet": "More"}),
     ]
-    documents, rejects = read_rows(tmp_path, "b.xlsx", file.getvalue()[:3000])
+    documents, rejects = read_rows(tmp_path, "b.xlsx", file[:3000])
     assert documents == []
     assert "not a readable workbook" in rejects[0][1]
 
@@ -321,25 +289,19 @@ def test_rows_of_two_files_and_two_sheets_do_not_meet(tmp_path: Path) -> None:
     assert [d.metadata["path"] for d in found] == ["p/a.csv"] * 2 + ["p/b.csv"] * 2
     own = read(tmp_path / "a.csv", root=tmp_path, id_prefix="p/", id_global=True)
     assert [d.id for d in own] == ["p/1", "p/2"]
-    book = Workbook()
-    for sheet in (book.active, book.create_sheet("More")):
-        sheet.append(["id", "text"])
-        sheet.append([1, "one"])
-    file = io.BytesIO()
-    book.save(file)
-    documents, _ = read_rows(tmp_path, "a.xlsx", file.getvalue())
+    rows = (["id", "text"], [1, "one"])
+    documents = read_sound(tmp_path, "a.xlsx", workbook(Sheet=rows, More=rows))
     assert [d.id for d in documents] == ["a.xlsx#Sheet!1", "a.xlsx#More!1"]
 
 
 def test_columns_of_one_name_are_joined(tmp_path: Path) -> None:
     rows = "id,text,Comment,Comment,Comment\n1,one,a,,b\n2,two,,,\n"
-    documents, rejects = read_rows(tmp_path, "a.csv", rows)
-    assert rejects == []
+    documents = read_sound(tmp_path, "a.csv", rows)
     assert documents == [
         Document("a.csv#1", "one", "", {"Comment": "a\nb"}),
         Document("a.csv#2", "two"),
     ]
-    documents, _ = read_rows(tmp_path, "b.csv", "text,text\na,b\n")
+    documents = read_sound(tmp_path, "b.csv", "text,text\na,b\n")
     assert [d.text for d in documents] == ["a\nb"]
 
 
@@ -366,25 +328,19 @@ LONG = "The delivery came far too late and nobody told me why."
 def test_the_one_column_of_text_is_taken_and_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, data: str, text: str
 ) -> None:
-    documents, rejects = read_rows(tmp_path, name, data)
-    assert rejects == []
+    documents = read_sound(tmp_path, name, data)
     assert documents[0].text == text
     assert "is taken for the text" in caplog.text
 
 
 def test_titles_above_the_header_of_a_table(tmp_path: Path) -> None:
     table = "Complaints of May,,\n\nid,text,n\n1,one,5\n"
-    documents, rejects = read_rows(tmp_path, "a.csv", table)
-    assert rejects == []
+    documents = read_sound(tmp_path, "a.csv", table)
     assert documents == [Document("a.csv#1", "one", "", {"table": "Complaints of May", "n": "5"})]
     no_text = "Complaints of the month of May,,\n\nkey,n,m\n1,2,5\n"
     assert "--text-field" in read_rows(tmp_path, "b.csv", no_text)[1][0][1]  # the title is no text
-    book = Workbook()
-    for row in (["Complaints"], [], ["id", "text"], [1, "one"]):
-        book.active.append(row)
-    file = io.BytesIO()
-    book.save(file)
-    documents, _ = read_rows(tmp_path, "a.xlsx", file.getvalue())
+    rows = (["Complaints"], [], ["id", "text"], [1, "one"])
+    documents = read_sound(tmp_path, "a.xlsx", workbook(Sheet=rows))
     about = {"table": "Complaints", "sheet": "Sheet"}
     assert documents == [Document("a.xlsx#Sheet!1", "one", "", about)]
 
@@ -396,92 +352,7 @@ def test_markup_in_a_cell_and_times_with_offsets(tmp_path: Path) -> None:
         "then": "2024-05-01 10:00",
     }
     plain = {"text": "if a <b and c> d: the <b> tag"}
-    documents, _ = read_rows(tmp_path, "a.jsonl", f"{json.dumps(row)}\n{json.dumps(plain)}")
+    documents = read_sound(tmp_path, "a.jsonl", f"{json.dumps(row)}\n{json.dumps(plain)}")
     assert documents[0].text == "One & two\nthree"
     assert documents[0].metadata == {"at": "2024-04-30T23:30:00Z", "then": "2024-05-01 10:00"}
     assert documents[1].text == plain["text"]
-
-
-TALK = [
-    {"role": "user", "content": "I want\nto cancel.", "ts": "10:00"},
-    {"role": "assistant", "content": [{"type": "text", "text": "Why?"}], "ts": "10:01"},
-    {"role": "tool", "content": None},
-]
-SAID = "user: I want to cancel.\nassistant: Why?"
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"id": 1, "messages": TALK},
-        {"id": 1, "data": {"conversation": {"turns": TALK}}},
-        {
-            "id": 1,
-            "mapping": {
-                "x": {"message": None},
-                "a": {
-                    "message": {
-                        "author": {"role": "user"},
-                        "content": {"parts": ["I want to cancel."]},
-                    }
-                },
-                "b": {"message": {"author": {"role": "assistant"}, "content": {"parts": ["Why?"]}}},
-            },
-        },
-        {
-            "id": 1,
-            "utterances": [
-                {"speaker": "user", "text": "I want to cancel."},
-                {"speaker": "assistant", "text": "Why?"},
-            ],
-        },
-    ],
-)
-@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
-def test_a_list_of_messages_is_a_text_of_a_turn_a_line(
-    tmp_path: Path, name: str, row: dict[str, Any]
-) -> None:
-    (found,), rejects = read_rows(tmp_path, name, json.dumps(row))
-    assert rejects == []
-    assert (found.id, found.text) == (f"{name}#1", SAID)
-    assert found.metadata["speakers"] == ["user", "assistant"]
-    assert not any(
-        key.startswith(("messages", "mapping", "data", "utter")) for key in found.metadata
-    )
-
-
-def test_named_lists_of_messages(tmp_path: Path) -> None:
-    row = {"text": "a summary", "log": {"items": TALK}, "n": 1}
-    (found,), _ = read_rows(
-        tmp_path, "a.jsonl", json.dumps(row), text_fields=["log.items[].content"]
-    )
-    assert found.text == SAID
-    assert found.metadata["start"] == "10:00"
-    assert (found.metadata["end"], found.metadata["n"]) == ("10:01", 1)
-    (found,), _ = read_rows(tmp_path, "a.jsonl", json.dumps({"t": ["a", "b"]}), text_fields="t[]")
-    assert found.text == "a\nb"
-
-
-def test_conversations_without_names_and_of_plain_texts(tmp_path: Path) -> None:
-    (found,), _ = read_rows(tmp_path, "a.json", json.dumps([TALK]))
-    assert found.text == SAID
-    (found,), _ = read_rows(tmp_path, "a.jsonl", json.dumps({"id": 1, "dialog": ["Hi.", "Bye."]}))
-    assert found.text == "Hi.\nBye."
-
-
-def test_the_chats_of_telegram(tmp_path: Path) -> None:
-    mixed = ["see ", {"type": "link", "text": "x.org"}, " now"]
-    chat = {
-        "name": "Ann",
-        "id": 5,
-        "messages": [
-            {"id": 1, "type": "service", "actor": "Ann", "text": ""},
-            {"id": 2, "date": "2024-05-01T10:00:00", "from": "Ann", "text": mixed},
-        ],
-    }
-    (one,), _ = read_rows(tmp_path, "a.json", json.dumps(chat))
-    (two,), _ = read_rows(
-        tmp_path, "b.json", json.dumps({"about": "x", "chats": {"about": "y", "list": [chat]}})
-    )
-    assert one.text == two.text == "Ann: see x.org now"
-    assert one.metadata["start"] == "2024-05-01T10:00:00"

@@ -10,16 +10,15 @@ import re
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as some
 
 import slice_os
-from slice_os.cli.main import main
 from slice_os.encoders.judge import Placed
 from slice_os.encoders.model_judge import Calibration, ModelJudge
 from slice_os.errors import EvaluationError
 from slice_os.text import placed
+from support import verbs
 
 TEXTS = {
     "a": "I called on Monday. The client does not want to cancel the contract today. Thanks.",
@@ -144,10 +143,8 @@ def test_mining_finds_what_the_judge_lets_pass(folder, location, reads):
 
 def test_the_verbs_take_a_judge(folder, location):
     def run(*words):
-        asked = [*words, "--index", str(location), "--judge", str(folder), "--json"]
-        result = CliRunner().invoke(main, asked)
-        assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)
+        done = verbs.run(*words, "--index", location, "--judge", folder, "--json")
+        return json.loads(done.stdout)
 
     with slice_os.open(location, judge=folder) as index:
         wanted = [hit.degree for hit in index.search(QUERY)]

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import slice_os
-from slice_os.cli.main import main
 from slice_os.encoders.judge import Placed
 from slice_os.encoders.model_judge import opposed
 from slice_os.errors import EncoderError
+from support import verbs
 
 PAIRS = Path(__file__).parents[3] / "examples" / "everyday-pairs.tsv"
 OPPOSED = [
@@ -126,7 +125,7 @@ def test_a_hit_says_why_it_was_lowered(location):
         every = [hits["0"], *plain.search(query), *index.search(query, rescore=0)]
         assert not any(hit.lowered or hit.spans[0].opposition for hit in every)
     for more in ((), ("--group",)):
-        said = CliRunner().invoke(main, ["search", query, "--index", location, *more]).output
+        said = verbs.run("search", query, "--index", location, *more).output
         assert said.count("(opposite: negation)") == said.count("«") - 1 == 1
 
 
@@ -146,9 +145,7 @@ def test_only_what_was_lowered_says_why(tmp_path):
 
 def test_the_verbs_take_it_by_name(location, tmp_path):
     def run(*arguments, **environment):
-        done = CliRunner().invoke(main, [str(one) for one in arguments], env=environment)
-        assert done.exit_code == 0, done.output
-        return done.output
+        return verbs.run(*arguments, env=environment).output
 
     query = "the client wants to cancel"
     asked = ("search", query, "--index", location, "--min-degree", "0.8")

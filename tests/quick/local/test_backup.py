@@ -14,16 +14,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import slice_os
-from slice_os.cli.main import main
 from slice_os.errors import IndexDamagedError, IndexLockedError, LocationError
 from slice_os.storage.contract import IndexMeta
 from slice_os.storage.local import LocalBackend
 from slice_os.storage.local import write as writing
 from slice_os.storage.local.generations import live_folder
 from support.local import DIMENSION, SENTENCES, put, search
+from support.verbs import run
 
 COUNT = 12
 KILLS = int(os.environ.get("SLICE_OS_KILLS", "6"))
@@ -57,12 +56,6 @@ def content(folder):
 def filled(folder, index):
     write(folder, 1)
     return folder
-
-
-def run(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 def test_a_backup_is_an_index_of_the_same(filled, tmp_path):
@@ -212,7 +205,8 @@ def test_restore_refuses_to_overwrite_unless_told(filled, tmp_path):
     with pytest.raises(LocationError, match="give --overwrite"):
         slice_os.restore(tmp_path / "b.slice", filled)
     assert versions(filled) == {2}
-    assert "Restored: " in run("restore", tmp_path / "b.slice", "--index", tmp_path / "new.slice")
+    done = run("restore", tmp_path / "b.slice", "--index", tmp_path / "new.slice")
+    assert "Restored: " in done.output
     assert versions(tmp_path / "new.slice") == {1}
     with closing(LocalBackend(filled)) as reader, reader.writer(), pytest.raises(IndexLockedError):
         slice_os.restore(tmp_path / "b.slice", filled, overwrite=True)
@@ -286,7 +280,7 @@ def test_ctrl_c_leaves_what_the_next_run_goes_on_from(filled, tmp_path):
     assert (tmp_path / "b.slice.part").exists()
     assert not (tmp_path / "b.slice").exists()
     write(filled, 2)
-    said = json.loads(run("backup", tmp_path / "b.slice", "--index", filled, "--json"))
+    said = json.loads(run("backup", tmp_path / "b.slice", "--index", filled, "--json").output)
     assert said["documents"] == COUNT
     assert versions(tmp_path / "b.slice") == {2}
 

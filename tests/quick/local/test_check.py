@@ -8,15 +8,14 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from click.testing import CliRunner
 
 import slice_os
-from slice_os.cli.main import main
 from slice_os.errors import IndexDamagedError, LocationError, SliceOSError
 from slice_os.storage.local import LocalBackend
 from slice_os.text.filters import Filter
 from slice_os.types import Document
 from support.local import SENTENCES, put, put_passage, search
+from support.verbs import run
 
 FLIPS = 400
 
@@ -24,10 +23,10 @@ FLIPS = 400
 @pytest.fixture
 def filled(index, folder):
     """An index after some runs: documents replaced and deleted, free pages, a merge."""
-    for run in range(3):
+    for version in range(3):
         with index.writer() as out:
             for n in range(12):
-                texts = [f"{s} Number {n * (run if n % 3 else 1)}." for s in SENTENCES[n % 3 :]]
+                texts = [f"{s} Number {n * (version if n % 3 else 1)}." for s in SENTENCES[n % 3 :]]
                 put(out, f"d{n}", texts, year=2000 + n, kind={"of": "test"})
                 out.commit()
     with index.writer() as out:
@@ -36,12 +35,6 @@ def filled(index, folder):
         put(out, "last", SENTENCES)
     index.close()
     return folder
-
-
-def run(*args, code=0):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 def alter(folder, statement):
@@ -133,7 +126,7 @@ def test_what_is_damaged_is_named(filled, statement, named):
     statement = statement.replace("key = 1", f"key = {key}").replace("id = 1", f"id = {postings}")
     alter(filled, statement)
     assert named in verdict(filled)
-    said = run("check", "--index", filled, code=3)
+    said = run("check", "--index", filled, ok=3).output
     assert named in said
     assert "ERROR" in said
     assert not slice_os.doctor(filled, deep=True).healthy
@@ -214,11 +207,11 @@ def test_the_log_is_emptied_by_the_first_run_without_readers(filled):
 
 
 def test_the_verb(filled, tmp_path):
-    said = json.loads(run("check", "--index", filled, "--json"))
+    said = json.loads(run("check", "--index", filled, "--json").output)
     assert said["healthy"] is True
     assert said["facts"]["documents"] == 11
-    assert "All files of the index are what was written" in run("check", "--index", filled)
-    assert "There is no index" in run("check", "--index", tmp_path / "none", code=1)
+    assert "All files of the index are what was written" in run("check", "--index", filled).output
+    assert "There is no index" in run("check", "--index", tmp_path / "none", ok=1).output
     with pytest.raises(LocationError, match="There is no index"):
         slice_os.check(tmp_path / "none")
     told = []

@@ -6,23 +6,17 @@ import csv
 import json
 
 import pytest
-from click.testing import CliRunner
 
-from slice_os.cli.main import main
 from slice_os.cli.teach import _nearest
 from slice_os.teaching.record import read_taught
+from support import verbs
 
 from .conftest import PHRASE, turns
 
 
 @pytest.fixture
 def run(location):
-    def run(*arguments, code=0, **options):
-        done = CliRunner().invoke(main, [*map(str, arguments), "--index", str(location)], **options)
-        assert done.exit_code == code, done.output
-        return done
-
-    return run
+    return lambda *arguments, **options: verbs.run(*arguments, "--index", location, **options)
 
 
 @pytest.fixture
@@ -107,7 +101,7 @@ def test_teach_anew_from_stored_labels(run, labels, tmp_path):
     made = json.loads(file.read_text())
     made["prototypes"] = "damaged"
     file.write_text(json.dumps(made))
-    done = run("mine", file, code=1)
+    done = run("mine", file, ok=1)
     assert "teach --from" in done.output
     run("teach", "--from", file, "--output", anew)
     assert read_taught(anew).labels == tuple(
@@ -118,13 +112,13 @@ def test_teach_anew_from_stored_labels(run, labels, tmp_path):
 
 def test_without_a_terminal_or_a_phrase(run, tmp_path, monkeypatch):
     monkeypatch.setattr("slice_os.cli.teach._has_terminal", lambda: False)
-    done = run("teach", PHRASE, "--output", tmp_path / "a.json", code=1)
+    done = run("teach", PHRASE, "--output", tmp_path / "a.json", ok=1)
     assert "no terminal to ask in" in done.output
-    done = run("teach", "--output", tmp_path / "a.json", code=1)
+    done = run("teach", "--output", tmp_path / "a.json", ok=1)
     assert "no phrase to teach" in done.output
-    done = run("search", code=1)
+    done = run("search", ok=1)
     assert "query" in done.output.lower()
-    done = run("search", "a", "--taught", tmp_path / "b.json", code=1)
+    done = run("search", "a", "--taught", tmp_path / "b.json", ok=1)
     assert "check the path" in done.output or "not both" in done.output
 
 
@@ -149,7 +143,7 @@ def test_evaluate_teaching(run, tmp_path):
     shown = run("evaluate", "teaching", gold, "--no-peers", "--phrases", "1", "--seed", "1")
     assert "average precision, by labels" in shown.stdout
     gold.write_text('{"query": "a", "document": "leave-00", "start": 0, "end": 4}\n')
-    done = run("evaluate", "teaching", gold, code=1)
+    done = run("evaluate", "teaching", gold, ok=1)
     assert "mark more spans" in done.output
 
 
