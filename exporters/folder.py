@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from slice_os.encoders.info import DESCRIPTION, GRAPH, TOKENIZER, EncoderInfo, file_sha256
-from slice_os.encoders.model_judge import CALIBRATION
+from slice_os.encoders.judge import CALIBRATION
 from slice_os.encoders.onnx import OnnxEncoder
 from slice_os.encoders.phrase_head import FILE as HEAD
 from slice_os.errors import ExportError

@@ -13,8 +13,7 @@ import numpy as np
 
 from slice_os.encoders import Encoder
 from slice_os.encoders.info import GRAPH, TOKENIZER, EncoderInfo, file_sha256
-from slice_os.encoders.judge import Placed
-from slice_os.encoders.model_judge import ModelJudge, opposed
+from slice_os.encoders.judge import ModelJudge, Placed, opposed
 from slice_os.encoders.tokens import words_of
 from slice_os.errors import ExportError, needs
 from slice_os.exporters.checkpoint import Checkpoint, quiet

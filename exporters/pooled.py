@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slice_os.encoders import Encoder, EncoderInfo
-from slice_os.encoders.judge import Placed
-from slice_os.encoders.model_judge import KINDS, SCALE, joined
+from slice_os.encoders.judge import KINDS, SCALE, Placed, joined
 from slice_os.encoders.tokens import TextTokenizer, TokenizedText, Uint8
 from slice_os.errors import EncoderError
 from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint, weights_hash

@@ -28,7 +28,7 @@ from judge_rows import FOLDER, sentences, utterances
 from judge_sentences import Sentences, frequencies
 from opposites import Lexicon
 
-from slice_os.encoders.model_judge import KINDS, OPPOSED
+from slice_os.encoders.judge import KINDS, OPPOSED
 from slice_os.lab.train.sampling import read_pairs
 
 Said = tuple[str, str, Sequence[str]]

@@ -7,7 +7,7 @@ from .calibration.thresholds import calibrate as calibrate
 from .corpus import read as read
 from .encoders import encoder_info as encoder_info
 from .encoders import load_encoder as load_encoder
-from .encoders.judges import load_judge as load_judge
+from .encoders.judge import load_judge as load_judge
 from .engine.search_request import build_request as build_request
 from .errors import SliceOSError as SliceOSError
 from .exporters import export as export

@@ -12,8 +12,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from slice_os.encoders import Encoder, EncoderLike, StandaloneVectors, load_encoder
-from slice_os.encoders.judge import Judge
-from slice_os.encoders.judges import ENGLISH, JudgeLike, load_judge
+from slice_os.encoders.judge import ENGLISH, Judge, JudgeLike, load_judge
 from slice_os.errors import EncoderMismatchError, GoneError, LocationError, MovedError
 from slice_os.storage import Backend, IndexMeta, backend_for, connection
 from slice_os.text.filters import Filter, parse_filters, unknown_field

@@ -21,7 +21,7 @@ from slice_os.cli.options import (
     record_options,
 )
 from slice_os.cli.output import REJECTED, as_cell, counted, echo_json, plain, progress_bar, shorten
-from slice_os.encoders.judges import ENGLISH
+from slice_os.encoders.judge import ENGLISH
 from slice_os.engine.phrases import Sought
 from slice_os.errors import QueryError, SliceOSError
 from slice_os.options import MineOptions

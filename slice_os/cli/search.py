@@ -16,7 +16,7 @@ from slice_os.cli.options import (
     record_options,
 )
 from slice_os.cli.output import echo_document, echo_hit, echo_json
-from slice_os.encoders.judges import ENGLISH
+from slice_os.encoders.judge import ENGLISH
 from slice_os.errors import QueryError
 from slice_os.options import SearchOptions, TaughtSearchOptions
 from slice_os.types import Excerpt, Hit

@@ -104,6 +104,7 @@ class _Read(NamedTuple):
     """These with the numbers between them."""
 
 
+@lru_cache(1 << 10)
 def opposition(one: str, other: str, before: str = "") -> Opposition:
     """Compare the words of what is asked, `one`, and of a text.
 

@@ -82,7 +82,7 @@ def search_passages(
     The degree of a hit is that of its best span, made of what that says in its context and of its
     words alone (`spans.selection`): `rescore` spans a hit, the best by the phrase head, are
     encoded; with ``rescore=0`` the phrase head stands for it. A `judge` then compares each span
-    that is shown with the query word by word, and has the last word (`slice_os.encoders.judges`).
+    that is shown with the query word by word, and has the last word (`slice_os.encoders.judge`).
     BM25 needs no encoder: with ``rescore=0``, unless a degree is asked for (`min_degree`, `sort`),
     the hits of the mode lexical have no spans and the degree 0; and of a query of which the encoder
     knows no word, only its very words are shown.

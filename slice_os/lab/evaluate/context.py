@@ -17,7 +17,7 @@ import numpy as np
 
 from slice_os.calibration.rows import field, read_rows, score
 from slice_os.encoders import EncoderLike, open_encoder
-from slice_os.encoders.judges import NO_JUDGE, JudgeLike, open_judge
+from slice_os.encoders.judge import NO_JUDGE, JudgeLike, open_judge
 from slice_os.errors import EvaluationError
 from slice_os.lab.evaluate.scorers import DEFAULT_SCORERS, JUDGED, LEXICAL, SCORERS, Encoded
 from slice_os.lab.evaluate.significance import (

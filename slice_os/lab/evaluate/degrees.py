@@ -15,8 +15,7 @@ from slice_os.calibration.labels import Floats, Labels
 from slice_os.calibration.rows import field, read_rows
 from slice_os.calibration.thresholds import curve, reached_at
 from slice_os.encoders import EncoderLike, open_encoder
-from slice_os.encoders.judge import Placed
-from slice_os.encoders.judges import JudgeLike, open_judge
+from slice_os.encoders.judge import JudgeLike, Placed, open_judge
 from slice_os.errors import EvaluationError
 from slice_os.lab.evaluate.scorers import SCORERS, Encoded
 from slice_os.lab.evaluate.significance import load_stats

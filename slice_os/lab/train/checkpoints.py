@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from slice_os.encoders.model_judge import Calibration
+from slice_os.encoders.judge import Calibration
 from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import Checkpoint
 from slice_os.exporters.pooled import CheckpointEncoder

@@ -12,8 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from slice_os.encoders.judge import Placed
-from slice_os.encoders.model_judge import KINDS, opposed
+from slice_os.encoders.judge import KINDS, Placed, opposed
 from slice_os.errors import TrainingError
 from slice_os.lab.evaluate.degrees import read_opposites
 from slice_os.lab.train.recipe import Judge

@@ -12,7 +12,7 @@ import torch
 from accelerate import Accelerator
 
 from slice_os.encoders import Encoder, load_encoder
-from slice_os.encoders.model_judge import Calibration
+from slice_os.encoders.judge import Calibration
 from slice_os.errors import TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.pooled import PooledModel

@@ -123,7 +123,7 @@ class Static(Part, frozen=True):
 
 
 class Judge(Part, frozen=True):
-    """A judge, which reads a query and a span together (`slice_os.encoders.model_judge`).
+    """A judge, which reads a query and a span together (`slice_os.encoders.judge`).
 
     Attributes:
         pairs: What `recipes/judge_pairs.py` writes: a query, a span, and what is said of them.

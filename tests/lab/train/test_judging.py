@@ -10,8 +10,7 @@ import pytest
 import torch
 
 import slice_os
-from slice_os.encoders.judge import Placed
-from slice_os.encoders.model_judge import CALIBRATION, KINDS, Calibration, ModelJudge
+from slice_os.encoders.judge import CALIBRATION, KINDS, Calibration, ModelJudge, Placed
 from slice_os.errors import EncoderError, TrainingError
 from slice_os.exporters.checkpoint import load_checkpoint
 from slice_os.exporters.graph import sentences

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import slice_os
-from slice_os.encoders.judge import Placed
-from slice_os.encoders.model_judge import Calibration, ModelJudge
+from slice_os.encoders.judge import Calibration, ModelJudge, Placed
 from slice_os.errors import EvaluationError
 from slice_os.text import placed
 from support import verbs

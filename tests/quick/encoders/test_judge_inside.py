@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import slice_os
-from slice_os.encoders.judge import Placed
-from slice_os.encoders.model_judge import opposed
+from slice_os.encoders.judge import Placed, opposed
 from slice_os.errors import EncoderError
 from support import verbs
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slice_os.encoders.normal import MARK, marked, normal
+from slice_os.encoders.judge_text import MARK, marked, normal
 
 SAME = [
     ("I dont want it", "i don’t want it"),
