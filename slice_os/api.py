@@ -243,8 +243,7 @@ class Index(OpenedIndex):
         Raises:
             QueryError: a phrase is empty, all are unknown, or an option is out of its range.
         """
-        from slice_os.teaching.finding import mine_taught
-        from slice_os.teaching.mixing import one_after_the_other, without_taught
+        from slice_os.teaching.finding import mine_taught, one_after_the_other, without_taught
 
         chosen = MineOptions.of(**options)
         backend = self._existing()

@@ -15,7 +15,7 @@ from slice_os.errors import QueryError, TeachingError
 
 if TYPE_CHECKING:
     from slice_os.teaching.record import Estimate, Label
-    from slice_os.teaching.session import Asked, Session
+    from slice_os.teaching.session import Question, Session
 
 KEYS = "y: yes, n: no, s: skip, b: back, m: mark the right words, q: quit"
 
@@ -131,27 +131,27 @@ def _has_terminal() -> bool:
 def _loop(session: Session, count: int) -> None:
     """Ask until there is nothing left, or nobody answers any more."""
     click.echo(f"{KEYS}.", err=True)
-    while asked := session.ask(count):
+    while questions := session.ask(count):
         at = 0
-        while at < len(asked):
-            key = _ask(asked[at])
+        while at < len(questions):
+            key = _ask(questions[at])
             if key == "q":
                 return
             if key == "b":
                 at = max(at - 1, 0)
-                session.back(asked[at])
+                session.back(questions[at])
                 continue
-            if not _answer(session, asked[at], key):
+            if not _answer(session, questions[at], key):
                 continue
             at += 1
         click.echo(_line(session, session.learn()))
     click.echo("All that was found has been answered.", err=True)
 
 
-def _ask(asked: Asked) -> str:
-    said = click.style(plain(asked.text), fg="green", bold=True)
-    sentence = " ".join(f"{plain(asked.before)}«{said}»{plain(asked.after)}".split())
-    click.echo(f"\n{asked.probability:.2f}  {plain(asked.document)}\n{sentence}")
+def _ask(question: Question) -> str:
+    words = click.style(plain(question.text), fg="green", bold=True)
+    sentence = " ".join(f"{plain(question.before)}«{words}»{plain(question.after)}".split())
+    click.echo(f"\n{question.probability:.2f}  {plain(question.document)}\n{sentence}")
     click.echo("y/n/s/b/m/q ", nl=False)
     while True:
         try:
@@ -165,23 +165,23 @@ def _ask(asked: Asked) -> str:
             return key
 
 
-def _answer(session: Session, asked: Asked, key: str) -> bool:
+def _answer(session: Session, question: Question, key: str) -> bool:
     """Take an answer; False if it was none after all."""
     if key == "s":
-        session.skip(asked)
+        session.skip(question)
         return True
     if key != "m":
-        session.answer(asked, key == "y")
+        session.answer(question, key == "y")
         return True
     words = str(click.prompt("The words that say it", default="", show_default=False)).strip()
-    shown = f"{asked.before}{asked.text}{asked.after}"
-    at = _nearest(shown, words, len(asked.before))
+    shown = f"{question.before}{question.text}{question.after}"
+    at = _nearest(shown, words, len(question.before))
     if at < 0:
         click.echo("These words are not in the sentence: copy some of it.", err=True)
         return False
-    start = asked.start - len(asked.before) + at
+    start = question.start - len(question.before) + at
     try:
-        session.answer(asked, True, (start, start + len(words)))
+        session.answer(question, True, (start, start + len(words)))
     except TeachingError as exc:
         click.echo(str(exc), err=True)
         return False
@@ -192,12 +192,12 @@ def _nearest(text: str, words: str, at: int) -> int:
     """Return where some words stand nearest to `at`; -1 if they do not, or are none."""
     if not words:
         return -1
-    found: list[int] = []
+    places: list[int] = []
     begin = text.lower().find(words.lower())
     while begin >= 0:
-        found.append(begin)
+        places.append(begin)
         begin = text.lower().find(words.lower(), begin + 1)
-    return min(found, key=lambda one: abs(one - at), default=-1)
+    return min(places, key=lambda place: abs(place - at), default=-1)
 
 
 def _line(session: Session, estimate: Estimate | None) -> str:
@@ -214,12 +214,12 @@ def _line(session: Session, estimate: Estimate | None) -> str:
             f"of {estimate.probability:g} yet"
         )
     degree = session.taught().degree(estimate.probability)
-    said: list[Any] = [
+    parts: list[Any] = [
         f"{counted(estimate.labels, 'label')}, {estimate.right} yes",
         f"precision {share(estimate.precision, estimate.precision_interval)}",
         f"recall {share(estimate.recall, estimate.recall_interval)}",
         f"at probability {estimate.probability:g} (degree {min(degree, 1):.3f})",
     ]
     if estimate.fallback:
-        said.append("the phrase alone ranks as long as no answer says yes")
-    return "; ".join(said)
+        parts.append("the phrase alone ranks as long as no answer says yes")
+    return "; ".join(parts)

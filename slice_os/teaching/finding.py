@@ -1,8 +1,9 @@
-"""Mining and searching with taught phrases: their vectors, on any backend, as phrases' are."""
+"""Mining and searching with taught phrases, on any backend; files of phrases in which some are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +11,10 @@ import numpy.typing as npt
 
 from slice_os.encoders import Encoder
 from slice_os.engine import Hits
+from slice_os.engine.phrases import Named, Sought, Texts
 from slice_os.engine.rerank import ranked_passages
 from slice_os.engine.rescore import match_of, span_text
-from slice_os.errors import QueryError
+from slice_os.errors import QueryError, TeachingError
 from slice_os.options import MineOptions, TaughtSearchOptions
 from slice_os.spans import (
     EncodedQuery,
@@ -26,13 +28,15 @@ from slice_os.spans import (
 )
 from slice_os.storage.contract import Backend, MiningQuery, SearchQuery, StoredPassage
 from slice_os.teaching.model import sigmoid
-from slice_os.teaching.record import Prototype, TaughtPhrase
+from slice_os.teaching.record import SUFFIX, Prototype, TaughtPhrase, read_taught
 from slice_os.text.filters import Condition
 from slice_os.types import Float32, Hit, Match, SpanMatch
 
 DEPTH = 1000
 SHOWN = 3
 """Spans a hit shows."""
+MARK = "@"
+"""What a phrase begins with that is the file of a taught one, beside the file that names it."""
 _PLAIN = Weights(0.0, 0.0)
 """The cosine in context is the cosine."""
 
@@ -215,3 +219,50 @@ def _hit(stored: StoredPassage, taught: TaughtPhrase, backend: Backend) -> Hit:
         passage.end,
         probability,
     )
+
+
+def read_mixed(
+    file: Path, read: Callable[[Path], dict[str, Sought]]
+) -> tuple[dict[str, Sought], dict[str, TaughtPhrase]]:
+    """Return the phrases of a file by name, and the taught ones: of a .json that one.
+
+    Raises:
+        TeachingError: A taught phrase cannot be read, or has other phrases beside it.
+        CorpusError: The file cannot be read, as `read` says.
+    """
+    if file.suffix.lower() == SUFFIX:
+        taught = read_taught(file)
+        return {}, {taught.name: taught}
+    plain: dict[str, Sought] = {}
+    taught_by_name: dict[str, TaughtPhrase] = {}
+    for name, sought in read(file).items():
+        marked = [phrase for phrase in sought.phrases if phrase.startswith(MARK)]
+        if not marked:
+            plain[name] = sought
+            continue
+        if len(sought.phrases) > 1 or sought.counter_examples:
+            raise TeachingError(
+                f"{name!r} in {file} has a taught phrase and others: give them names of their own."
+            )
+        taught = read_taught(file.parent / marked[0][len(MARK) :])
+        taught_by_name[taught.name if name == marked[0] else name] = taught
+    return plain, taught_by_name
+
+
+def without_taught(
+    phrases: str | Named | TaughtPhrase | Mapping[str, Texts | Sought | TaughtPhrase],
+) -> tuple[str | Named, dict[str, TaughtPhrase]]:
+    """Return phrases without those that were taught, and these by name."""
+    if isinstance(phrases, TaughtPhrase):
+        return {}, {phrases.name: phrases}
+    if not isinstance(phrases, Mapping):
+        return phrases, {}
+    taught = {name: phrase for name, phrase in phrases.items() if isinstance(phrase, TaughtPhrase)}
+    rest = {name: text for name, text in phrases.items() if not isinstance(text, TaughtPhrase)}
+    return rest, taught
+
+
+def one_after_the_other(first: Iterator[Match], second: Iterator[Match]) -> Iterator[Match]:
+    """Yield the matches of two; closing it closes the one that is under way."""
+    yield from first
+    yield from second

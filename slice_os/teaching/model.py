@@ -103,8 +103,8 @@ class Learner:
         vectors -= vectors.mean(axis=0)
         values, axes = np.linalg.eigh(vectors.T @ vectors / len(vectors))
         values = np.maximum(values, 0) + max(float(values.mean()), 1e-12)
-        found: Float64 = (axes * np.sqrt(values.mean() / values)) @ axes.T
-        return found
+        evening: Float64 = (axes * np.sqrt(values.mean() / values)) @ axes.T
+        return evening
 
     def fit(self, answers: Sequence[Answer], start: Model | None = None) -> Model:
         """Return the model of some answers; `start` is one of fewer, whose best spans are taken."""
@@ -120,14 +120,14 @@ class Learner:
             vectors, biases = [], []
             for turning, even in how.turning:
                 turned = self._even if even else None
-                own = v if turned is None else v @ turned
-                inputs = np.column_stack((own, along, np.ones(len(v))))
+                evened = v if turned is None else v @ turned
+                inputs = np.column_stack((evened, along, np.ones(len(v))))
                 penalties = np.full(inputs.shape[1], turning * caution)
                 penalties[-2:] = how.scaling, 1e-3
-                found = logistic(inputs, right, counts, penalties, how.scale * along)
-                u = found[:-2] if turned is None else turned @ found[:-2]
-                vectors.append(u + (how.scale + found[-2]) * q)
-                biases.append(found[-1])
+                solution = logistic(inputs, right, counts, penalties, how.scale * along)
+                u = solution[:-2] if turned is None else turned @ solution[:-2]
+                vectors.append(u + (how.scale + solution[-2]) * q)
+                biases.append(solution[-1])
             model = Model(np.mean(vectors, axis=0), float(np.mean(biases)))
         return model
 
@@ -147,10 +147,10 @@ class Learner:
         right: list[bool] = []
         counts: list[float] = []
 
-        def count(some: Sequence[Span], is_right: bool, weight: float) -> None:
-            spans.extend(some)
-            right.extend([is_right] * len(some))
-            counts.extend([weight / len(some)] * len(some))
+        def count(group: Sequence[Span], is_right: bool, weight: float) -> None:
+            spans.extend(group)
+            right.extend([is_right] * len(group))
+            counts.extend([weight / len(group)] * len(group))
 
         for answer in answers:
             if answer.right:
@@ -175,15 +175,15 @@ class Learner:
         rng = np.random.default_rng(0)
         fold = np.zeros(len(answers), int)
         for which in (right, ~right):
-            some = np.flatnonzero(which)
-            fold[rng.permutation(some)] = np.arange(len(some)) % FOLDS
-        found = np.zeros(len(answers))
+            rows = np.flatnonzero(which)
+            fold[rng.permutation(rows)] = np.arange(len(rows)) % FOLDS
+        apart = np.zeros(len(answers))
         for k in np.unique(fold).tolist():
-            rest = [one for one, own in zip(answers, fold, strict=True) if own != k]
+            rest = [answer for answer, its_fold in zip(answers, fold, strict=True) if its_fold != k]
             logits, _ = self.fit(rest).best(self.pool)
             for n in np.flatnonzero(fold == k).tolist():
-                found[n] = logits[answers[n].row]
-        return found
+                apart[n] = logits[answers[n].row]
+        return apart
 
     def calibrate(self, answers: Sequence[Answer], model: Model) -> Calibration:
         """Return what makes of a logit of `model` the logit of a probability.
@@ -198,7 +198,7 @@ class Learner:
         far = model.best(self.pool)[0][rest]
         apart = self.apart(answers)
         logits = np.concatenate([apart, far])
-        right = np.concatenate([[one.right for one in answers], np.zeros(len(far))])
+        right = np.concatenate([[answer.right for answer in answers], np.zeros(len(far))])
         counts = np.concatenate([np.ones(len(answers)), np.full(len(far), 2 / max(len(far), 1))])
         inputs = np.column_stack((logits, np.ones(len(logits))))
         slope, shift = logistic(inputs, right, counts, np.array([1.0, 0.1]), logits)
@@ -271,5 +271,5 @@ def logistic(
 
 def sigmoid(logits: npt.NDArray[Any] | float) -> Float64:
     """Return 1 / (1 + e^-x), of any shape."""
-    found: Float64 = 1 / (1 + np.exp(-np.clip(logits, -500, 500)))
-    return found
+    shares: Float64 = 1 / (1 + np.exp(-np.clip(logits, -500, 500)))
+    return shares

@@ -69,45 +69,45 @@ class Pool:
 
     def add(self, passages: Iterable[StoredPassage], *, found: bool = True) -> None:
         """Add passages that are not there yet: those that a search found, or drawn at random."""
-        for one in passages:
-            key = one.passage.document, one.passage.number
+        for stored in passages:
+            key = stored.passage.document, stored.passage.number
             if key in self.rows:
                 self.found[self.rows[key]] |= found
-            elif len(one.packed):
+            elif len(stored.packed):
                 self.rows[key] = len(self.stored)
-                self.stored.append(one)
+                self.stored.append(stored)
                 self.found.append(found)
-                self._waiting.append(one)
+                self._waiting.append(stored)
 
     def _take_in(self) -> None:
         if not self._waiting:
             return
-        some, self._waiting = self._waiting, []
-        counts = [len(one.packed) for one in some]
+        waiting, self._waiting = self._waiting, []
+        counts = [len(stored.packed) for stored in waiting]
         first, ends = len(self._vectors), self.bounds[-1] + np.cumsum(counts)
         vectors, spans = self._vectors, self._spans
-        self._vectors = np.empty((int(ends[-1]), some[0].packed.codes.shape[1]), np.float32)
-        self._spans = np.empty((some[0].packed.max_words, int(ends[-1])), np.float32)
+        self._vectors = np.empty((int(ends[-1]), waiting[0].packed.codes.shape[1]), np.float32)
+        self._spans = np.empty((waiting[0].packed.max_words, int(ends[-1])), np.float32)
         if first:
             self._vectors[:first], self._spans[:, :first] = vectors, spans
-        for one, end, count in zip(some, ends.tolist(), counts, strict=True):
-            self._vectors[end - count : end] = one.packed.vectors
-            self._spans[:, end - count : end] = _inverse(one)
+        for stored, end, count in zip(waiting, ends.tolist(), counts, strict=True):
+            self._vectors[end - count : end] = stored.packed.vectors
+            self._spans[:, end - count : end] = _inverse(stored)
         self.bounds = np.concatenate([self.bounds, ends])
 
     def part(self, rows: Sequence[int], window: range) -> Pool:
         """Return a pool of some of the passages, for another window of lengths."""
         self._take_in()
-        found = Pool(window)
-        found.stored = [self.stored[row] for row in rows]
-        found.rows = {(s.passage.document, s.passage.number): n for n, s in enumerate(found.stored)}
-        found.found = [self.found[row] for row in rows]
-        found.total = self.total
+        part = Pool(window)
+        part.stored = [self.stored[row] for row in rows]
+        part.rows = {(s.passage.document, s.passage.number): n for n, s in enumerate(part.stored)}
+        part.found = [self.found[row] for row in rows]
+        part.total = self.total
         words = [np.arange(self.bounds[row], self.bounds[row + 1]) for row in rows]
         taken = np.concatenate(words)
-        found._vectors, found._spans = self._vectors[taken], self._spans[:, taken]
-        found.bounds = np.cumsum([0, *map(len, words)])
-        return found
+        part._vectors, part._spans = self._vectors[taken], self._spans[:, taken]
+        part.bounds = np.cumsum([0, *map(len, words)])
+        return part
 
     @property
     def weights(self) -> Float64:
@@ -138,34 +138,34 @@ class Pool:
             better = held & (cosines > best[:last])
             best[:last][better] = cosines[better]
             lengths[:last][better] = length
-        found = np.maximum.reduceat(best, self.bounds[:-1])
-        at = np.flatnonzero(best == np.repeat(found, np.diff(self.bounds)))
+        highest = np.maximum.reduceat(best, self.bounds[:-1])
+        at = np.flatnonzero(best == np.repeat(highest, np.diff(self.bounds)))
         owner = np.searchsorted(self.bounds, at, side="right") - 1
         first = at[np.unique(owner, return_index=True)[1]]
         starts = (first - self.bounds[:-1]).astype(np.int32)
-        return Best(found, starts, starts + lengths[first], best, lengths)
+        return Best(highest, starts, starts + lengths[first], best, lengths)
 
     def top(self, best: Best, row: int, count: int) -> list[Span]:
         """Return the best spans of a passage that share no word, `count` at most."""
         first, last = int(self.bounds[row]), int(self.bounds[row + 1])
         values = best.table[first:last]
-        found: list[Span] = []
+        spans: list[Span] = []
         for start in np.argsort(-values, kind="stable").tolist():
-            if values[start] == -np.inf or len(found) == count:
+            if values[start] == -np.inf or len(spans) == count:
                 break
             end = start + int(best.lengths[first + start])
-            if all(end <= i or j <= start for _, i, j in found):
-                found.append((row, start, end))
-        return found
+            if all(end <= i or j <= start for _, i, j in spans):
+                spans.append((row, start, end))
+        return spans
 
     def vectors(self, spans: Sequence[Span]) -> Float32:
         """Return the unit vectors of some spans, float32 ``[n, d]``."""
         self._take_in()
         first = self.bounds
         sums = [self._vectors[first[row] + i : first[row] + j].sum(axis=0) for row, i, j in spans]
-        found = np.array(sums, np.float32).reshape(len(spans), self._vectors.shape[1])
-        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
-        return found
+        vectors = np.array(sums, np.float32).reshape(len(spans), self._vectors.shape[1])
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return vectors
 
     def at(self, row: int, start: int, end: int) -> Span | None:
         """Return the words of a passage within characters `start` to `end`; None if it has none."""
@@ -184,8 +184,8 @@ def _inverse(stored: StoredPassage) -> Float32:
     """Return 1 / norm of the spans of a passage, ``[L, N]``; of whole sentences negative."""
     tables = SpanTables(stored.packed, stored.passage.text)
     inverse = np.where(stored.packed.norms > 0, stored.packed.inverse_norms, 0)
-    found: Float32 = np.where(tables.phrasing.sentences, -inverse, inverse).astype(np.float32)
-    return found
+    signed: Float32 = np.where(tables.phrasing.sentences, -inverse, inverse).astype(np.float32)
+    return signed
 
 
 def lengths_of(phrases: Sequence[str], marked: Sequence[str], max_words: int) -> range:
@@ -197,5 +197,5 @@ def lengths_of(phrases: Sequence[str], marked: Sequence[str], max_words: int) ->
     """
     shortest = min(length_window(count_words(phrase), max_words).start for phrase in phrases)
     if marked:  # but for the outliers
-        shortest = min(shortest, int(np.quantile([count_words(one) for one in marked], 0.1)))
+        shortest = min(shortest, int(np.quantile([count_words(words) for words in marked], 0.1)))
     return range(max(shortest, 1), max_words + 1)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -89,8 +90,8 @@ class Prototype:
     def probabilities(self, cosines: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the probabilities of cosines, of any shape; -inf gives 0."""
         logits = np.where(np.isneginf(cosines), -np.inf, self.slope * cosines + self.shift)
-        found: npt.NDArray[Any] = 1 / (1 + np.exp(-np.clip(logits, -700, 700)))
-        return np.where(np.isneginf(logits), 0, found)
+        probabilities: npt.NDArray[Any] = 1 / (1 + np.exp(-np.clip(logits, -700, 700)))
+        return np.where(np.isneginf(logits), 0, probabilities)
 
     def cosine(self, probability: float) -> float:
         """Return the least cosine of a probability; above 1, below -1 where there is none."""
@@ -163,10 +164,10 @@ class TaughtPhrase:
             "date": self.date,
             "estimate": self.estimate and self.estimate.to_dict(),
             "prototypes": [
-                {**asdict(one), "vector": [round(x, 7) for x in one.vector.tolist()]}
-                for one in self.prototypes
+                {**asdict(prototype), "vector": [round(x, 7) for x in prototype.vector.tolist()]}
+                for prototype in self.prototypes
             ],
-            "labels": [one.to_dict() for one in self.labels],
+            "labels": [label.to_dict() for label in self.labels],
         }
         try:
             write_whole(Path(path), json.dumps(made, ensure_ascii=False, indent=1) + "\n")
@@ -203,7 +204,7 @@ def read_taught(path: str | Path) -> TaughtPhrase:
         )
     try:
         return replace(_read(made), file=str(path))
-    except (KeyError, TypeError, ValueError) as exc:
+    except (KeyError, TypeError, ValueError, msgspec.ValidationError) as exc:
         raise TeachingError(
             f"{path} holds a taught phrase that is damaged ({exc}): its labels are still in it; "
             f"teach anew with 'slice-os teach --from {path}'."
@@ -220,12 +221,12 @@ def read_labels_of(path: str | Path) -> tuple[tuple[str, ...], tuple[Label, ...]
     """
     try:
         made = json.loads(Path(path).read_text(encoding="utf-8"))
-        labels = tuple(_label(one) for one in made["labels"])
+        labels = msgspec.convert(made["labels"], tuple[Label, ...])
         phrases = tuple(map(str, made["phrases"]))
         name = str(made["name"])
     except OSError as exc:
         raise TeachingError(f"{path} cannot be read ({exc.strerror}): check the path.") from exc
-    except (ValueError, KeyError, TypeError) as exc:
+    except (ValueError, KeyError, TypeError, msgspec.ValidationError) as exc:
         raise TeachingError(
             f"{path} holds no labels that can be read ({exc}): give a file that 'slice-os teach "
             "--output' has written."
@@ -236,8 +237,8 @@ def read_labels_of(path: str | Path) -> tuple[tuple[str, ...], tuple[Label, ...]
 
 
 def _read(made: Mapping[str, Any]) -> TaughtPhrase:
-    encoder, estimate = made["encoder"], made["estimate"]
-    prototypes = tuple(_prototype(one, int(encoder["dimension"])) for one in made["prototypes"])
+    encoder = made["encoder"]
+    prototypes = tuple(_prototype(row, int(encoder["dimension"])) for row in made["prototypes"])
     if not prototypes:
         raise ValueError("it holds no vector")
     phrases = tuple(map(str, made["phrases"]))
@@ -249,52 +250,22 @@ def _read(made: Mapping[str, Any]) -> TaughtPhrase:
         prototypes,
         str(encoder["name"]),
         str(encoder["weights_hash"]),
-        tuple(_label(one) for one in made["labels"]),
-        estimate and _estimate(estimate),
+        msgspec.convert(made["labels"], tuple[Label, ...]),
+        msgspec.convert(made["estimate"], Estimate | None),
         str(made.get("date", "")),
     )
 
 
-def _prototype(one: Mapping[str, Any], dimension: int) -> Prototype:
-    vector = np.array(one["vector"], np.float32)
-    slope, shift = float(one["slope"]), float(one["shift"])
+def _prototype(row: Mapping[str, Any], dimension: int) -> Prototype:
+    vector = np.array(row["vector"], np.float32)
+    slope, shift = float(row["slope"]), float(row["shift"])
     if vector.shape != (dimension,):
         raise ValueError(f"a vector has {vector.size} numbers, not {dimension}")
     if not (np.isfinite(vector).all() and math.isfinite(slope) and math.isfinite(shift)):
         raise ValueError("a number of a vector is none")
     if abs(float(np.linalg.norm(vector)) - 1) > 1e-3 or slope <= 0:
         raise ValueError("a vector has not the length 1, or its slope is not above 0")
-    shortest, longest = int(one["shortest"]), int(one["longest"])
+    shortest, longest = int(row["shortest"]), int(row["longest"])
     if not 1 <= shortest <= longest:
         raise ValueError(f"no span has {shortest} to {longest} words")
     return Prototype(vector, slope, shift, shortest, longest)
-
-
-def _label(one: Mapping[str, Any]) -> Label:
-    if one["right"] not in (True, False):
-        raise ValueError(f"a label says {one['right']!r}, neither true nor false")
-    return Label(
-        str(one["document"]),
-        int(one["start"]),
-        int(one["end"]),
-        bool(one["right"]),
-        str(one.get("text", "")),
-        bool(one.get("marked", False)),
-    )
-
-
-def _estimate(one: Mapping[str, Any]) -> Estimate:
-    def pair(said: Sequence[float]) -> tuple[float, float]:
-        low, high = map(float, said)
-        return low, high
-
-    return Estimate(
-        int(one["labels"]),
-        int(one["right"]),
-        float(one["probability"]),
-        float(one["precision"]),
-        pair(one["precision_interval"]),
-        float(one["recall"]),
-        pair(one["recall_interval"]),
-        bool(one["fallback"]),
-    )

@@ -27,16 +27,16 @@ def turned(
     disliked: Sequence[Liked],
 ) -> Float32:
     """Return a query's unit vector ``[d]``, drawn to what was liked and from what was not."""
-    found = vector.astype(np.float64)
-    for some, share in ((liked, LIKED), (disliked, -DISLIKED)):
-        texts = [text for one in some if (text := _text(one)).strip()]
+    moved = vector.astype(np.float64)
+    for examples, share in ((liked, LIKED), (disliked, -DISLIKED)):
+        texts = [text for example in examples if (text := _text(example)).strip()]
         if texts:
-            found = found + share * standalone.encode(texts).mean(axis=0)
-    norm = float(np.linalg.norm(found))
-    return vector if norm < 1e-6 else (found / norm).astype(np.float32)
+            moved = moved + share * standalone.encode(texts).mean(axis=0)
+    norm = float(np.linalg.norm(moved))
+    return vector if norm < 1e-6 else (moved / norm).astype(np.float32)
 
 
-def _text(one: Liked) -> str:
-    if isinstance(one, Hit):
-        return one.spans[0].text if one.spans else one.text
-    return one.text if isinstance(one, Match) else one
+def _text(example: Liked) -> str:
+    if isinstance(example, Hit):
+        return example.spans[0].text if example.spans else example.text
+    return example.text if isinstance(example, Match) else example

@@ -2,8 +2,8 @@
 
 session = index.teach("the customer wants to cancel", output="cancel.json")
 while questions := session.ask(5):
-    for one in questions:
-        session.answer(one, right=...)
+    for question in questions:
+        session.answer(question, right=...)
     print(session.learn())
 """
 
@@ -45,7 +45,7 @@ GROWS_EVERY = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Plain):
+class Question(Plain):
     """Words that somebody is asked of: whether they say what the phrase says.
 
     Attributes:
@@ -137,7 +137,7 @@ class Session:
             self._note()
 
     def _window(self) -> range:
-        marked = [one.text for one in self._labels if one.right and one.marked]
+        marked = [label.text for label in self._labels if label.right and label.marked]
         return lengths_of(self.phrases, marked, self._backend.meta.max_words)
 
     def _find(self, pool: Pool, vector: Float32, count: int) -> None:
@@ -145,29 +145,29 @@ class Session:
             self.phrases[0], vector, pool.window, "dense", filters=self._filters,
             ranks=range(count), depth=count, reach=count,
         )  # fmt: skip
-        (found,) = self._backend.candidates([query])
-        pool.add(one.stored for one in found)
+        (nearest,) = self._backend.candidates([query])
+        pool.add(candidate.stored for candidate in nearest)
 
     def _take(self, pool: Pool, labels: Sequence[Label]) -> list[Answer]:
         """Put the passages of labels into a pool and return the answers that they are."""
         documents = list(dict.fromkeys(label.document for label in labels))
         held: dict[str, list[StoredPassage]] = {}
         if documents:
-            for one in self._backend.passages(documents=documents):
-                held.setdefault(one.passage.document, []).append(one)
-        found: dict[int, Answer] = {}
+            for stored in self._backend.passages(documents=documents):
+                held.setdefault(stored.passage.document, []).append(stored)
+        answers: dict[int, Answer] = {}
         for label in labels:
-            stored, why = _place(label, held.get(label.document, []))
-            if stored is None:
+            place, why = _place(label, held.get(label.document, []))
+            if place is None:
                 self.stale.append(why)
                 continue
-            one, start, end = stored
-            pool.add([one])
-            row = pool.rows[one.passage.document, one.passage.number]
-            said = Answer(row, label.right, pool.at(row, start, end) if label.right else None)
-            if row not in found or label.right or not found[row].right:
-                found[row] = said  # of a passage with yes and no, that which is right is known
-        return list(found.values())
+            stored, start, end = place
+            pool.add([stored])
+            row = pool.rows[stored.passage.document, stored.passage.number]
+            answer = Answer(row, label.right, pool.at(row, start, end) if label.right else None)
+            if row not in answers or label.right or not answers[row].right:
+                answers[row] = answer  # of a passage with yes and no, that which is right is known
+        return list(answers.values())
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -179,13 +179,13 @@ class Session:
         """Whether there are answers that it has not learnt from."""
         return self.teacher.learnt != tuple(self.teacher.answers)
 
-    def ask(self, count: int = 5) -> list[Asked]:
+    def ask(self, count: int = 5) -> list[Question]:
         """Return what to ask of next, at most `count`; nothing if all is answered."""
         with one_blas_thread():
             rows = self.teacher.ask(count)
-            return [self._asked(row) for row in rows]
+            return [self._question(row) for row in rows]
 
-    def _asked(self, row: int) -> Asked:
+    def _question(self, row: int) -> Question:
         stored, prototype = self.teacher.pool.stored[row], self.teacher.prototype()
         tables = SpanTables(stored.packed, stored.passage.text)
         (cosines,), _ = compared(tables, [prototype])
@@ -194,7 +194,7 @@ class Session:
         passage, packed = stored.passage, stored.packed
         start, end = int(packed.starts[i]), int(packed.ends[j - 1])
         before, after = sentence_around(passage.text, start, end)
-        return Asked(
+        return Question(
             passage.document,
             passage.number,
             passage.start + start,
@@ -205,7 +205,7 @@ class Session:
             probability,
         )
 
-    def answer(self, asked: Asked, right: bool, words: tuple[int, int] | None = None) -> None:
+    def answer(self, question: Question, right: bool, words: tuple[int, int] | None = None) -> None:
         """Take an answer: yes or no, and which words of the document are right, if marked.
 
         A later answer of the same passage takes the place of the former.
@@ -213,9 +213,9 @@ class Session:
         Raises:
             TeachingError: The marked words are not in the passage.
         """
-        row = self.teacher.pool.rows[asked.document, asked.passage]
+        row = self.teacher.pool.rows[question.document, question.passage]
         passage = self.teacher.pool.stored[row].passage
-        start, end = words or (asked.start, asked.end)
+        start, end = words or (question.start, question.end)
         span = self.teacher.pool.at(row, start - passage.start, end - passage.start)
         if span is None or start < passage.start or end > passage.end:
             raise TeachingError(
@@ -223,32 +223,32 @@ class Session:
                 f"some between {passage.start} and {passage.end}."
             )
         text = passage.text[start - passage.start : end - passage.start]
-        label = Label(asked.document, start, end, right, text, words is not None)
-        self._forget(asked)
+        label = Label(question.document, start, end, right, text, words is not None)
+        self._forget(question)
         self._labels.append(label)
         self.teacher.answers.append(Answer(row, right, span if right else None))
         self.save()
 
-    def _forget(self, asked: Asked) -> None:
-        row = self.teacher.pool.rows[asked.document, asked.passage]
+    def _forget(self, question: Question) -> None:
+        row = self.teacher.pool.rows[question.document, question.passage]
         passage = self.teacher.pool.stored[row].passage
-        self.teacher.answers = [one for one in self.teacher.answers if one.row != row]
+        self.teacher.answers = [answer for answer in self.teacher.answers if answer.row != row]
         self._labels = [
-            one
-            for one in self._labels
-            if one.document != asked.document
-            or one.end <= passage.start
-            or passage.end <= one.start
+            label
+            for label in self._labels
+            if label.document != question.document
+            or label.end <= passage.start
+            or passage.end <= label.start
         ]
 
-    def skip(self, asked: Asked) -> None:
+    def skip(self, question: Question) -> None:
         """Leave a passage out: it is not asked of again."""
-        self.teacher.skipped.add(self.teacher.pool.rows[asked.document, asked.passage])
+        self.teacher.skipped.add(self.teacher.pool.rows[question.document, question.passage])
 
-    def back(self, asked: Asked) -> None:
+    def back(self, question: Question) -> None:
         """Take the answer of a passage back, or that it was skipped."""
-        self._forget(asked)
-        self.teacher.skipped.discard(self.teacher.pool.rows[asked.document, asked.passage])
+        self._forget(question)
+        self.teacher.skipped.discard(self.teacher.pool.rows[question.document, question.passage])
         self.save()
 
     def learn(self) -> Estimate | None:
@@ -302,19 +302,19 @@ def _place(
             f"The document {label.document!r} of a label is not in the index: it is left out.",
         )
     for moved in (False, True):
-        for one in passages:
-            start, end = label.start - one.passage.start, label.end - one.passage.start
+        for stored in passages:
+            start, end = label.start - stored.passage.start, label.end - stored.passage.start
             if moved:
-                start = one.passage.text.find(label.text) if label.text else -1
+                start = stored.passage.text.find(label.text) if label.text else -1
                 end = start + len(label.text)
                 if start < 0:
                     continue
-            elif start >= len(one.passage.text) or end <= 0:
+            elif start >= len(stored.passage.text) or end <= 0:
                 continue
-            start, end = max(start, 0), min(end, len(one.passage.text))
-            same = not label.text or one.passage.text[start:end] in label.text
-            if start < end and same and (one.packed.ends > start).any():
-                return (one, start, end), ""
+            start, end = max(start, 0), min(end, len(stored.passage.text))
+            same = not label.text or stored.passage.text[start:end] in label.text
+            if start < end and same and (stored.packed.ends > start).any():
+                return (stored, start, end), ""
     return None, (
         f"The document {label.document!r} has changed: characters {label.start} to {label.end} are "
         "no longer what a label is of; it is left out."
@@ -332,18 +332,18 @@ def _drawn(
     passages = backend.status().passages
     if filters or passages <= READ_WHOLE:
         count = 0
-        for count, one in enumerate(backend.passages(filters), start=1):  # Vitter's algorithm R
+        for count, stored in enumerate(backend.passages(filters), start=1):  # Vitter's algorithm R
             if count <= RANDOM:
-                kept.append(one)
+                kept.append(stored)
             elif (at := int(rng.integers(0, count))) < RANDOM:
-                kept[at] = one
+                kept[at] = stored
         return kept, count
     at_random = rng.permutation(min(backend.count(), READ_WHOLE // 2))[:RANDOM].tolist()
-    names = [one.document for at in at_random for one in backend.documents((), 1, at)]
-    own: dict[str, list[StoredPassage]] = {}
-    for one in backend.passages(documents=names):
-        own.setdefault(one.passage.document, []).append(one)
-    return [some[int(rng.integers(0, len(some)))] for some in own.values()], passages
+    names = [info.document for at in at_random for info in backend.documents((), 1, at)]
+    by_document: dict[str, list[StoredPassage]] = {}
+    for stored in backend.passages(documents=names):
+        by_document.setdefault(stored.passage.document, []).append(stored)
+    return [held[int(rng.integers(0, len(held)))] for held in by_document.values()], passages
 
 
 @dataclass(frozen=True, slots=True)

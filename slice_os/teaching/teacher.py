@@ -1,16 +1,19 @@
-"""The state of teaching one phrase: the pool, the answers, the model; no index and no file."""
+"""The state of teaching one phrase: the pool, the answers, the model, what is asked next.
+
+No index and no file.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Sequence
 from math import sqrt
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.teaching.asking import choose
 from slice_os.teaching.model import Answer, Calibration, Learner, Learning, Model
-from slice_os.teaching.pool import Best, Pool
+from slice_os.teaching.pool import Best, Pool, Span
 from slice_os.teaching.record import HALF, Estimate, Prototype
 from slice_os.types import Float32
 
@@ -19,6 +22,12 @@ BOUNDARY_RANK = 20
 """Where the boundary is taken to be before there is an answer: the passage of this rank."""
 FEWEST = 2
 """Answers of each kind without which the phrase alone is what ranks."""
+PLAN = "bnrdnbr"
+"""What each question of a round is: one of the best, near to the boundary, at random, disputed."""
+ALIKE = 0.95
+"""Two spans of this cosine or more say nearly the same: one of them is asked."""
+LOOKED_AT = 200
+"""Passages of the best of which those are asked that the phrase ranks otherwise."""
 CONFIDENCE = 0.95
 """How often an interval holds the true share."""
 
@@ -125,15 +134,15 @@ class Teacher:
         if not self._is_calibrated:
             return None
         chances = self.calibration.probabilities(self.found[0])
-        told = self.calibration.probabilities(self.calibration.apart)
+        unseen = self.calibration.probabilities(self.calibration.apart)
         right, rows = chances.copy(), [answer.row for answer in self.learnt]
         right[rows] = [answer.right for answer in self.learnt]
-        chances[rows] = told
+        chances[rows] = unseen
         weights, taken = self.pool.weights, chances >= probability
-        found, said = float(weights[taken].sum()), float((weights * right).sum())
+        marked, right_in_all = float(weights[taken].sum()), float((weights * right).sum())
         common = float((weights * right)[taken].sum())
-        precision = common / found if found else 0.0
-        recall = common / said if said else 0.0
+        precision = common / marked if marked else 0.0
+        recall = common / right_in_all if right_in_all else 0.0
         yes = sum(answer.right for answer in self.learnt)
         return Estimate(
             len(self.learnt),
@@ -155,3 +164,67 @@ def wilson(share: float, number: float) -> tuple[float, float]:
     middle = (share + z * z / (2 * number)) / (1 + z * z / number)
     half = z * sqrt(share * (1 - share) / number + (z / (2 * number)) ** 2) / (1 + z * z / number)
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def choose(
+    pool: Pool,
+    best: Best,
+    logits: Float64,
+    phrase: Float64,
+    known: Collection[int],
+    count: int,
+    rng: np.random.Generator,
+    first: int = 0,
+) -> list[int]:
+    """Return the rows of `count` passages to ask of, fewer if no more are left.
+
+    Args:
+        pool: The passages.
+        best: Their best spans.
+        logits: Their logits by the taught vector, ``[P]``; 0 is where yes and no are as likely.
+        phrase: Their cosines by the phrase alone, ``[P]``.
+        known: Rows that have been asked of.
+        count: How many are asked.
+        rng: What draws those at random: their ranks evenly in their logarithm, so that of the best
+            1, 2 to 3, 4 to 7 passages and so on as many are drawn.
+        first: How many questions of the plan have been asked.
+    """
+    left = np.array([row for row in range(len(pool)) if row not in known], np.int64)
+    by_taught = left[np.argsort(-logits[left], kind="stable")]
+    near = left[np.argsort(np.abs(logits[left]), kind="stable")]
+    rank = np.empty(len(pool))
+    rank[by_taught] = np.arange(len(left))
+    former = np.empty(len(pool))
+    former[left[np.argsort(-phrase[left], kind="stable")]] = np.arange(len(left))
+    looked = left[np.minimum(rank[left], former[left]) < LOOKED_AT]
+    dispute = np.abs(np.log1p(rank[looked]) - np.log1p(former[looked]))
+    disputed = looked[np.argsort(-dispute, kind="stable")]
+    orders: dict[str, Callable[[], Iterable[int]]] = {
+        "b": by_taught.tolist,
+        "n": near.tolist,
+        "d": disputed.tolist,
+        "r": lambda: (
+            by_taught[int(np.exp(rng.uniform(0, np.log(len(left)))) - 1e-9)] for _ in range(20)
+        ),
+    }
+    chosen: list[int] = []
+    spans = [
+        (row, int(i), int(j)) for row, (i, j) in enumerate(zip(best.starts, best.ends, strict=True))
+    ]
+    vectors_asked = list(pool.vectors([spans[row] for row in known]))
+    for n in range(first, first + min(count, len(left))):
+        order = (*map(int, orders[PLAN[n % len(PLAN)]]()), *by_taught.tolist())
+        unasked = [row for row in dict.fromkeys(order) if row not in chosen]
+        row = next(
+            (row for row in unasked[:LOOKED_AT] if _is_new(pool, spans[row], vectors_asked)),
+            unasked[0],
+        )
+        chosen.append(row)
+        vectors_asked += list(pool.vectors([spans[row]]))
+    return chosen
+
+
+def _is_new(pool: Pool, span: Span, vectors_asked: Sequence[Float32]) -> bool:
+    """Tell whether no span that has been asked of says nearly the same."""
+    (vector,) = pool.vectors([span])
+    return not vectors_asked or float((np.array(vectors_asked) @ vector).max()) < ALIKE
