@@ -51,7 +51,7 @@ from opposites import (
 )
 
 import slice_os
-from slice_os.calibration.rows import field, read_rows
+from slice_os.corpus.data_files import field, read_rows
 from slice_os.lab.train.sampling import read_pairs
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from slice_os.calibration.rows import field, read_rows
+from slice_os.corpus.data_files import field, read_rows
 from slice_os.errors import SliceOSError
 from slice_os.lab.train.sampling import FILLERS, place
 

@@ -16,7 +16,7 @@ import click
 import numpy as np
 
 import slice_os
-from slice_os.calibration.rows import field, read_rows
+from slice_os.corpus.data_files import field, read_rows
 from slice_os.errors import SliceOSError
 from slice_os.lab.train.recipe import Pairs
 from slice_os.lab.train.sampling import read_pairs

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slice_os.calibration.rows import field, read_rows, score
+from slice_os.corpus.data_files import field, read_rows, score
 from slice_os.errors import EvaluationError
 from slice_os.types import Match, Plain
 

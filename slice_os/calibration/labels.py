@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slice_os.calibration.gold import LABEL, judge, mined, missing, read_gold
-from slice_os.calibration.rows import read_rows, score
+from slice_os.corpus.data_files import read_rows, score
 from slice_os.errors import EvaluationError
 from slice_os.files import whole
 from slice_os.teaching.labels import NO, YES

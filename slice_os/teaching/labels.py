@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from slice_os.corpus.formats.delimited import parse_csv, parse_tsv
-from slice_os.errors import CorpusError, TeachingError
+from slice_os.corpus.data_files import read_rows
+from slice_os.errors import EvaluationError, TeachingError
 from slice_os.teaching.record import Label
 
 YES = ("1", "yes", "y", "true", "x", "accept", "right")
 NO = ("0", "no", "n", "false", "", "reject", "wrong")
-SAID = ("correct", "right", "label", "answer")
+COLUMNS = ("correct", "right", "label", "answer")
 DOCUMENT = ("document", "document_id", "doc", "doc_id", "source", "id")
 BEGINS = ("document_start", "offset", "passage_start")
 NAMED = ("label", "labels", "name")
@@ -38,21 +39,21 @@ def read_labels(path: str | Path, name: str | None = None) -> list[Label]:
             labels of several names and `name` is none of them.
     """
     path = Path(path)
-    found: dict[str, list[Label]] = {}
+    by_name: dict[str, list[Label]] = {}
     for line, row in _rows(path):
         where = f"{path}, line {line}"
         for called, label in _labels(row, where):
-            found.setdefault(called, []).append(label)
-    unnamed = found.pop("", [])
-    if name is None and len(found) > 1:
+            by_name.setdefault(called, []).append(label)
+    unnamed = by_name.pop("", [])
+    if name is None and len(by_name) > 1:
         raise TeachingError(
-            f"{path} has labels of {len(found)} names ({', '.join(list(found)[:5])}): say which "
-            "with --name."
+            f"{path} has labels of {len(by_name)} names ({', '.join(list(by_name)[:5])}): say "
+            "which with --name."
         )
-    everybody = [one for some in found.values() for one in some]
-    chosen = everybody if name is None else found.get(name, [])
-    if not chosen and not unnamed and len(found) == 1:
-        chosen = everybody  # of the one phrase that was mined, whatever it is called
+    named = [*chain.from_iterable(by_name.values())]
+    chosen = named if name is None else by_name.get(name, [])
+    if not chosen and not unnamed and len(by_name) == 1:
+        chosen = named  # of the one phrase that was mined, whatever it is called
     labels = chosen + unnamed
     if not labels:
         of = f" of {name!r}" if name else ""
@@ -64,42 +65,23 @@ def read_labels(path: str | Path, name: str | None = None) -> list[Label]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Row]]:
-    kind = path.suffix.lower()
+    """Yield the rows of a file with the numbers of their lines, of a .json of its records."""
+    if path.suffix.lower() != ".json":
+        try:
+            yield from read_rows(path)
+        except EvaluationError as exc:
+            raise TeachingError(str(exc)) from exc
+        return
     try:
-        if kind in (".csv", ".tsv"):
-            with path.open("rb") as stream:
-                for one in (parse_csv if kind == ".csv" else parse_tsv)(stream):
-                    if one.problem:
-                        raise TeachingError(f"{path}, line {one.line}, {one.problem}: correct it.")
-                    yield one.line or one.number, one.values
-            return
-        text = path.read_text(encoding="utf-8-sig")
+        records = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as exc:
         raise TeachingError(f"{path} cannot be read ({exc.strerror}): check the path.") from exc
-    except (CorpusError, UnicodeDecodeError) as exc:
-        raise TeachingError(f"{path} is no text that can be read ({exc}): save it anew.") from exc
-    if kind == ".json":
-        yield from enumerate(_records(path, 1, text), start=1)
-        return
-    if kind not in (".jsonl", ".ndjson"):
-        raise TeachingError(
-            f"{path} is not read by its name: give labels as .csv, .tsv, .jsonl or .json."
-        )
-    for line, said in enumerate(text.splitlines(), start=1):
-        if said.strip():
-            for row in _records(path, line, said):
-                yield line, row
-
-
-def _records(path: Path, line: int, text: str) -> list[Row]:
-    try:
-        made = json.loads(text)
     except ValueError as exc:
-        raise TeachingError(f"{path}, line {line}, is no JSON ({exc}): correct it.") from exc
-    made = made if isinstance(made, list) else [made]
-    if not all(isinstance(one, dict) for one in made):
-        raise TeachingError(f"{path}, line {line}, holds no record: give objects with labels.")
-    return made
+        raise TeachingError(f"{path} is no JSON that can be read ({exc}): correct it.") from exc
+    records = records if isinstance(records, list) else [records]
+    if not all(isinstance(record, dict) for record in records):
+        raise TeachingError(f"{path} holds what is no record: give objects with labels.")
+    yield from enumerate(records, start=1)
 
 
 def _labels(row: Row, where: str) -> Iterator[tuple[str, Label]]:
@@ -114,31 +96,26 @@ def _labels(row: Row, where: str) -> Iterator[tuple[str, Label]]:
     document, begins = _place(row, where)
     text = _text(row)
     rejected = str(row.get("answer", "")).lower() == "reject"
-    for own, start, end in spans:
-        yield (
-            own,
-            Label(
-                document, begins + start, begins + end, not rejected, text[start:end], not rejected
-            ),
-        )
+    for name, start, end in spans:
+        place = document, begins + start, begins + end
+        yield name, Label(*place, not rejected, text[start:end], not rejected)
     if not spans and text.strip():
         yield "", Label(document, begins, begins + len(text), False, text)
 
 
 def _flat(row: Row, where: str) -> Label | None:
-    column = next((key for key in SAID if key in row), None)
+    column = next((key for key in COLUMNS if key in row), None)
     if column is None:
         has = ", ".join(map(str, row)) or "none"
         raise TeachingError(
-            f"{where}, has no column {' or '.join(SAID)}, only {has}: give rows with document, "
+            f"{where}, has no column {' or '.join(COLUMNS)}, only {has}: give rows with document, "
             "start, end and correct."
         )
-    said = row[column]
-    word = str("" if said is None else said).strip().lower()
+    word = str("" if row[column] is None else row[column]).strip().lower()
     if not word:
         return None
     if word not in YES + NO:
-        raise TeachingError(f"{where}: the column {column} says {said!r}: write yes or no.")
+        raise TeachingError(f"{where}: the column {column} says {row[column]!r}: write yes or no.")
     document, _ = _place(row, where)
     try:
         start, end = int(row["start"]), int(row["end"])
@@ -178,32 +155,36 @@ def _marked(row: Row) -> list[tuple[str, int, int]] | None:
     if isinstance(row.get("spans"), list):  # Prodigy
         return list(_spans(row["spans"]))
     if isinstance(row.get("annotations"), list):  # Label Studio
-        results = [one.get("result", ()) for one in row["annotations"] if isinstance(one, dict)]
-        values = [one.get("value", {}) for some in results for one in some if isinstance(one, dict)]
-        return list(_spans(values))
+        annotations = filter(_is_object, row["annotations"])
+        results = chain.from_iterable(annotation.get("result", ()) for annotation in annotations)
+        return list(_spans(result.get("value", {}) for result in filter(_is_object, results)))
     for key, held in row.items():  # Argilla: {"spans.responses": [[{...}]]}
         if key.endswith(".responses") and isinstance(held, list):
-            flat = [one for some in held for one in (some if isinstance(some, list) else [some])]
-            return list(_spans(flat))
+            lists = [part if isinstance(part, list) else [part] for part in held]
+            return list(_spans(chain.from_iterable(lists)))
     responses = row.get("responses")
+    answers: list[Any] = []
     if isinstance(responses, list):  # Argilla: [{"values": {"spans": {"value": [{...}]}}}]
-        values = [one.get("values") or {} for one in responses if isinstance(one, dict)]
-        held = [
-            one.get("value") for some in values for one in some.values() if isinstance(one, dict)
-        ]
-        return list(_spans([one for some in held if isinstance(some, list) for one in some]))
-    if isinstance(responses, dict):
-        some = [one.get("value") for many in responses.values() for one in many]
-        return list(_spans([one for held in some if isinstance(held, list) for one in held]))
-    return None
+        values = [response.get("values") or {} for response in filter(_is_object, responses)]
+        answers = [*filter(_is_object, chain.from_iterable(each.values() for each in values))]
+    elif isinstance(responses, dict):
+        answers = [*filter(_is_object, chain.from_iterable(responses.values()))]
+    else:
+        return None
+    marked = [answer.get("value") for answer in answers]
+    return list(_spans(chain.from_iterable(each for each in marked if isinstance(each, list))))
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def _spans(marked: Iterable[Any]) -> Iterator[tuple[str, int, int]]:
-    for one in marked:
-        if isinstance(one, Mapping) and "start" in one and "end" in one:
-            said = next((one[key] for key in NAMED if one.get(key)), "")
-            name = said[0] if isinstance(said, Sequence) and not isinstance(said, str) else said
-            yield str(name), int(one["start"]), int(one["end"])
+    for span in marked:
+        if isinstance(span, Mapping) and "start" in span and "end" in span:
+            names = next((span[key] for key in NAMED if span.get(key)), "")
+            name = names[0] if isinstance(names, list) else names
+            yield str(name), int(span["start"]), int(span["end"])
 
 
 def check_labels(labels: Sequence[Label]) -> list[Label]:
@@ -212,19 +193,19 @@ def check_labels(labels: Sequence[Label]) -> list[Label]:
     Raises:
         TeachingError: The same words have yes and no, or all say yes, or all no.
     """
-    once = list(dict.fromkeys(labels))
-    said: dict[tuple[str, int, int], bool] = {}
-    for one in once:
-        place = one.document, one.start, one.end
-        if said.setdefault(place, one.right) != one.right:
+    unique = list(dict.fromkeys(labels))
+    rights: dict[tuple[str, int, int], bool] = {}
+    for label in unique:
+        place = label.document, label.start, label.end
+        if rights.setdefault(place, label.right) != label.right:
             raise TeachingError(
-                f"Characters {one.start} to {one.end} of the document {one.document!r} have a "
-                "label that says yes and one that says no: keep one of them."
+                f"Characters {label.start} to {label.end} of the document {label.document!r} have "
+                "a label that says yes and one that says no: keep one of them."
             )
-    if len(set(said.values())) == 1:
-        word, other = ("yes", "no") if once[0].right else ("no", "yes")
+    if len(set(rights.values())) == 1:
+        word, other = ("yes", "no") if unique[0].right else ("no", "yes")
         raise TeachingError(
-            f"All {len(said)} labels say {word}, so nothing can be told apart: add some that say "
+            f"All {len(rights)} labels say {word}, so nothing can be told apart: add some that say "
             f"{other}."
         )
-    return once
+    return unique

@@ -89,7 +89,7 @@ def build_context_command(
     column confirmed, the same command asks no model: it writes the rows that all sheets confirm to
     OUT's name with .confirmed.jsonl.
     """
-    from slice_os.calibration.rows import numbered_lines
+    from slice_os.corpus.data_files import numbered_lines
     from slice_os.lab.evaluate.build_context import build_context, read_sheets, write_sheet
     from slice_os.lab.evaluate.language_model import Endpoint
 

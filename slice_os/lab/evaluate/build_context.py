@@ -13,7 +13,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from slice_os.calibration.labels import read_label
-from slice_os.calibration.rows import field, read_rows, score
+from slice_os.corpus.data_files import field, read_rows, score
 from slice_os.errors import EvaluationError
 from slice_os.files import whole
 from slice_os.lab.evaluate.language_model import Answers, Endpoint, Row

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from slice_os.calibration import rows
-from slice_os.calibration.rows import numbered_lines, read_rows
+from slice_os.corpus import data_files
+from slice_os.corpus.data_files import numbered_lines, read_rows
 from slice_os.corpus.rows import ID_FIELDS, Fields, clean, to_document
 from slice_os.errors import CorpusError, EvaluationError, needs
 from slice_os.types import Document
@@ -136,7 +136,7 @@ def _texts(file: Path) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
     """Yield line, id and fields of each object of a .jsonl, or each line ``id<TAB>text``."""
     if ".jsonl" in file.name:
         for line, values in read_rows(file):
-            identity = rows.field(file, line, values, ID_FIELDS)
+            identity = data_files.field(file, line, values, ID_FIELDS)
             if "text" not in values:
                 raise EvaluationError(
                     f"{file}, line {line}, has no field 'text': add it or remove the line."
@@ -233,9 +233,9 @@ def _read_beir_qrels(path: Path) -> Qrels:
     qrels = Qrels(path)
     for line, values in read_rows(path):
         query, document = (
-            rows.field(path, line, values, (name,)) for name in ("query-id", "corpus-id")
+            data_files.field(path, line, values, (name,)) for name in ("query-id", "corpus-id")
         )
-        score = rows.score(path, line, values, ("score",), (-HIGHEST, HIGHEST))
+        score = data_files.score(path, line, values, ("score",), (-HIGHEST, HIGHEST))
         if not score.is_integer():
             raise EvaluationError(f"{path}, line {line}, has the score {score}: make it whole.")
         qrels.add(line, query, document, int(score))

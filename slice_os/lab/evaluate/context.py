@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from slice_os.calibration.rows import field, read_rows, score
+from slice_os.corpus.data_files import field, read_rows, score
 from slice_os.encoders import EncoderLike, open_encoder
 from slice_os.encoders.judge import NO_JUDGE, JudgeLike, open_judge
 from slice_os.errors import EvaluationError

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from slice_os.calibration.gold import THRESHOLDS
 from slice_os.calibration.labels import Floats, Labels
-from slice_os.calibration.rows import field, read_rows
 from slice_os.calibration.thresholds import curve, reached_at
+from slice_os.corpus.data_files import field, read_rows
 from slice_os.encoders import EncoderLike, open_encoder
 from slice_os.encoders.judge import JudgeLike, Placed, open_judge
 from slice_os.errors import EvaluationError

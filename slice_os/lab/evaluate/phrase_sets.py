@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import regex
 
-from slice_os.calibration.rows import field, numbered_lines, open_bytes, read_unquoted, score
+from slice_os.corpus.data_files import field, numbered_lines, open_bytes, read_unquoted, score
 from slice_os.encoders import Encoder
 from slice_os.errors import EvaluationError, needs
 

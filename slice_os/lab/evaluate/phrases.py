@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from slice_os.calibration.rows import numbered_lines
+from slice_os.corpus.data_files import numbered_lines
 from slice_os.encoders import Encoder, EncoderLike, open_encoder
 from slice_os.errors import EvaluationError, MissingExtraError, needs
 from slice_os.lab.evaluate.phrase_sets import (

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slice_os.calibration.rows import numbered_lines, read_unquoted
 from slice_os.corpus import read
+from slice_os.corpus.data_files import numbered_lines, read_unquoted
 from slice_os.errors import CorpusError, TrainingError
 from slice_os.text import split
 

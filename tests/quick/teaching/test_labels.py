@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
@@ -96,8 +97,10 @@ def test_of_several_names_one_is_to_be_said(tmp_path):
         ("a.csv", "document,start,end,correct\na,4,4,yes\n", "end must be past start"),
         ("a.csv", "document,start,end,correct\na,4,8,\n", "has no label"),
         ("a.csv", "start,end,correct\n4,8,yes\n", "of which document"),
-        ("a.jsonl", '{"document": "a"\n', "line 1, is no JSON"),
-        ("a.jsonl", "[3]\n", "holds no record"),
+        ("a.jsonl", '{"document": "a"\n', "line 1, is not JSON"),
+        ("a.jsonl", "[3]\n", "is list, not an object"),
+        ("a.json", "[3]", "holds what is no record"),
+        ("a.json", "[3", "is no JSON that can be read"),
         ("a.jsonl", "", "has no label"),
         ("a.docx", "", "not read by its name"),
     ],
@@ -109,11 +112,20 @@ def test_files_that_cannot_be_read(tmp_path, name, text, says):
 
 
 def test_no_file_and_no_text(tmp_path):
-    with pytest.raises(TeachingError, match="check the path"):
-        read_labels(tmp_path / "none.jsonl")
+    for name in ("none.jsonl", "none.json"):
+        with pytest.raises(TeachingError, match="check the path"):
+            read_labels(tmp_path / name)
     (tmp_path / "a.jsonl").write_bytes(b"\xff\xfe\x00\x80")
-    with pytest.raises(TeachingError, match="save it anew"):
+    with pytest.raises(TeachingError, match="line 1, is not JSON"):
         read_labels(tmp_path / "a.jsonl")
+
+
+def test_labels_in_another_encoding_and_packed(tmp_path):
+    row = {"document": "ä", "start": 0, "end": 4, "correct": "yes"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row, ensure_ascii=False), encoding="utf-16")
+    packed = write(tmp_path / "b.jsonl", row)
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(packed.read_bytes()))
+    assert read_labels(tmp_path / "a.jsonl") == read_labels(tmp_path / "b.jsonl.gz")
 
 
 def test_contradictions_and_labels_of_one_kind():
