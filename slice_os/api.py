@@ -22,7 +22,7 @@ from slice_os.storage import Backend
 from slice_os.storage.contract import IndexStatus, StoredPassage
 from slice_os.teaching.rocchio import Liked, turned
 from slice_os.text.filters import Condition
-from slice_os.types import Document, DocumentInfo, Excerpt, Float32, Match, Reject
+from slice_os.types import Document, DocumentInfo, Excerpt, Float32, Match, OnProgress, Reject
 
 if TYPE_CHECKING:  # loaded when it is used
     from slice_os.teaching.record import Label, TaughtPhrase
@@ -220,7 +220,7 @@ class Index(OpenedIndex):
         phrases: str | Named | TaughtPhrase | Mapping[str, Texts | Sought | TaughtPhrase],
         *,
         counter_examples: Mapping[str, Texts] | None = None,
-        on_progress: Callable[[float], object] = _ignore,
+        on_progress: OnProgress = _ignore,
         on_unknown: Callable[[str], object] = _ignore,
         **options: Any,
     ) -> Iterator[Match]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
@@ -19,6 +19,8 @@ import numpy.typing as npt
 Float32 = npt.NDArray[np.float32]
 Int32 = npt.NDArray[np.int32]
 Metadata = Mapping[str, Any]
+OnProgress = Callable[[float], object]
+"""Is told now and then what share of a run is done, from 0 to 1."""
 
 
 def content_hash(*parts: object) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from slice_os.calibration.gold import LEAST
 from slice_os.cli.options import Decorator, an_index, encoder_option, json_option
-from slice_os.cli.output import counted, echo_columns, echo_json, progress_bar
+from slice_os.cli.output import counted, echo_columns, echo_json, share_bar
 from slice_os.errors import EvaluationError
 
 degree_option: Decorator = click.option(
@@ -84,7 +82,7 @@ def calibrate_command(
     if draw:
         if output is None or location is None:
             raise EvaluationError("A sample needs --output and --index.")
-        with open_index(location, encoder=encoder) as index, mining_share() as tell:
+        with open_index(location, encoder=encoder) as index, share_bar("mining") as tell:
             phrases = read_phrases(file)
             matches = index.mine(phrases, min_degree=min_degree, rescore=rescore, on_progress=tell)
             count = draw_sample(matches, output, draw, index=index)
@@ -97,7 +95,7 @@ def calibrate_command(
     if plot:
         check_picture(plot)
     if location is not None and not is_labelled(file):
-        with open_index(location, encoder=encoder) as index, mining_share() as tell:
+        with open_index(location, encoder=encoder) as index, share_bar("mining") as tell:
             labels = labels_from_gold(file, index, min_degree, rescore=rescore, progress=tell)
         warn_of_missing(labels.missing)
     else:
@@ -131,11 +129,3 @@ def warn_of_missing(missing: int) -> None:
             "there counts as not found.",
             err=True,
         )
-
-
-@contextmanager
-def mining_share() -> Iterator[Callable[[float], object]]:
-    """Give a function that shows which share of the mining is done."""
-    with progress_bar(1.0) as bar:
-        bar.set_description_str("mining", refresh=False)
-        yield lambda done: bar.update(done - bar.n)

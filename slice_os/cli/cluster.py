@@ -40,7 +40,7 @@ def templates_command() -> None:
 
 @templates_command.command("list", epilog="\b\nExample:\n  slice-os templates list --json\n")
 @json_option
-def list_(as_json: bool) -> None:
+def list_command(as_json: bool) -> None:
     """List the templates that come with slice-os, and their files."""
     from slice_os import list_templates
 
@@ -52,7 +52,7 @@ def list_(as_json: bool) -> None:
 
 
 @templates_command.command(
-    epilog="\b\nExample:\n  slice-os templates show --dimensions 192 --shards 3\n"
+    "show", epilog="\b\nExample:\n  slice-os templates show --dimensions 192 --shards 3\n"
 )
 @click.argument("name", default=NAME)
 @click.option(
@@ -60,7 +60,7 @@ def list_(as_json: bool) -> None:
 )
 @encoder_option
 @cluster_options
-def show(name: str, alias: str, encoder: str | None, cluster: ClusterSettings) -> None:
+def show_command(name: str, alias: str, encoder: str | None, cluster: ClusterSettings) -> None:
     """Print a template, rendered: the body of PUT _index_template/NAME."""
     from slice_os import show_template
 
@@ -68,13 +68,16 @@ def show(name: str, alias: str, encoder: str | None, cluster: ClusterSettings) -
 
 
 @templates_command.command(
-    epilog="\b\nExample:\n  slice-os templates apply --index https://host:9200/calls --shards 3\n"
+    "apply",
+    epilog="\b\nExample:\n  slice-os templates apply --index https://host:9200/calls --shards 3\n",
 )
 @click.argument("name", required=False)
 @index_option
 @encoder_option
 @cluster_options
-def apply(name: str | None, location: str, encoder: str | None, cluster: ClusterSettings) -> None:
+def apply_command(
+    name: str | None, location: str, encoder: str | None, cluster: ClusterSettings
+) -> None:
     """Put a template into a cluster: it makes the indexes that are created from then on.
 
     Without NAME it is the one for the cluster's kind of server.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slice_os.cli.options import encoder_option, index_option, json_option
-from slice_os.cli.output import echo_json, echo_table, plain, progress_bar
+from slice_os.cli.output import echo_json, echo_table, plain, share_bar
 
 if TYPE_CHECKING:
     from slice_os.storage.findings import Diagnosis
@@ -87,13 +87,8 @@ def check_command(location: str, sample: int, everything: bool, as_json: bool) -
     """
     from slice_os import check as check_index
 
-    with progress_bar(1) as bar:
-        bar.set_description_str("checking", refresh=False)
-        diagnosis = check_index(
-            location,
-            sample=None if everything else sample,
-            on_progress=lambda share: bar.update(share - bar.n),
-        )
+    with share_bar("checking") as tell:
+        diagnosis = check_index(location, sample=None if everything else sample, on_progress=tell)
     _echo(diagnosis, as_json)
     if not diagnosis.healthy:
         raise click.exceptions.Exit(3)

@@ -27,11 +27,11 @@ from slice_os.cli.output import (
     echo_json,
     is_json,
     plain,
-    progress_bar,
     say,
+    share_bar,
 )
 from slice_os.errors import WritesLostError
-from slice_os.types import Reject
+from slice_os.types import OnProgress, Reject
 
 if TYPE_CHECKING:
     from slice_os.storage.contract import IndexStatus
@@ -132,18 +132,12 @@ def reindex_command(
         options["queries"] = [line for line in lines if line.strip()]
     if least_overlap is not None:
         options["least_overlap"] = least_overlap
-    with progress_bar(None) as bar:
-
-        def tell(done: int, of: int) -> None:
-            bar.total = of
-            bar.update(done - bar.n)
-
-        try:
+    try:
+        with share_bar("documents") as tell:
             report = build(location, swap=not no_swap, on_progress=tell, on_reject=note, **options)
-        except KeyboardInterrupt:
-            bar.close()
-            say("Interrupted: the live generation is as it was; run the command again to go on.")
-            raise click.exceptions.Exit(130) from None
+    except KeyboardInterrupt:
+        say("Interrupted: the live generation is as it was; run the command again to go on.")
+        raise click.exceptions.Exit(130) from None
     run.report, summary = report, report.to_dict()
     if as_json:
         echo_json(summary)
@@ -283,14 +277,15 @@ def _builder(build: dict[str, Any]) -> str:
 
 
 @generations_command.command(
-    epilog="\b\nExample:\n  slice-os generations prune --index my.slice --keep 0 --unfinished\n"
+    "prune",
+    epilog="\b\nExample:\n  slice-os generations prune --index my.slice --keep 0 --unfinished\n",
 )
 @index_option
 @click.option("--keep", type=click.IntRange(min=0), default=1, show_default=True,
               help="Retired generations to keep, the newest.")  # fmt: skip
 @click.option("--unfinished", is_flag=True, help="Also delete what was begun and not made live.")
 @json_option
-def prune(location: str, keep: int, unfinished: bool, as_json: bool) -> None:
+def prune_command(location: str, keep: int, unfinished: bool, as_json: bool) -> None:
     """Delete retired generations, and those that were gone back from."""
     from slice_os import prune_generations
 
@@ -362,12 +357,9 @@ def restore_command(backup: Path, location: str, overwrite: bool, as_json: bool)
     )
 
 
-def _run(
-    work: Callable[[Callable[[float], object]], IndexStatus], done: str, as_json: bool
-) -> None:
-    with progress_bar(1) as bar:
-        bar.set_description_str("copying", refresh=False)
-        state = work(lambda share: bar.update(max(share - bar.n, 0)))
+def _run(work: Callable[[OnProgress], IndexStatus], done: str, as_json: bool) -> None:
+    with share_bar("copying") as tell:
+        state = work(tell)
     if as_json:
         echo_json(state.to_dict())
     else:

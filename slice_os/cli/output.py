@@ -20,7 +20,7 @@ import regex
 
 from slice_os.errors import CorpusError
 from slice_os.files import write_whole
-from slice_os.types import Excerpt, Hit, Plain
+from slice_os.types import Excerpt, Hit, OnProgress, Plain
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -168,6 +168,14 @@ def progress_bar(total: float | None) -> tqdm[NoReturn]:
     form = "{percentage:3.0f}% |{bar:20}| {desc}, {remaining} left"
     hidden = True if is_json() else None  # None: where there is no terminal
     return tqdm(total=total, delay=1, leave=False, disable=hidden, bar_format=form)
+
+
+@contextmanager
+def share_bar(doing: str) -> Iterator[OnProgress]:
+    """Give a function that shows on a terminal what share of something is done."""
+    with progress_bar(1.0) as bar:
+        bar.set_description_str(doing, refresh=False)
+        yield lambda share: bar.update(max(share - bar.n, 0))
 
 
 @contextmanager

@@ -35,7 +35,7 @@ from slice_os.storage.contract import Backend, MiningQuery, StoredPassage
 from slice_os.text import Query, parse_query
 from slice_os.text.filters import Condition
 from slice_os.text.normal_form import plain
-from slice_os.types import Match
+from slice_os.types import Match, OnProgress
 
 BATCH = 256
 """Passages whose spans are rescored at once: few, so that Ctrl-C loses little."""
@@ -65,7 +65,7 @@ def mine_phrases(
     *,
     filters: Sequence[Condition] = (),
     judge: Judge | None = None,
-    on_progress: Callable[[float], object] = lambda done: None,
+    on_progress: OnProgress = lambda done: None,
     on_unknown: Callable[[str], object] = lambda name: None,
 ) -> Iterator[Match]:
     """Return an iterator of every match of what is sought, passage by passage, best first in each.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ from typing import Any
 from slice_os.errors import LocationError
 from slice_os.storage import backend_for, module_for
 from slice_os.storage.contract import IndexStatus
-
-OnProgress = Callable[[float], object]
+from slice_os.types import OnProgress
 
 
 def backup(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from slice_os.storage import connection, module_for
 from slice_os.storage.findings import Diagnosis
+from slice_os.types import OnProgress
 
 SAMPLE = 100
 """Documents of an index in a cluster that are checked."""
@@ -53,7 +54,7 @@ def check(
     location: str | Path,
     *,
     sample: int | None = SAMPLE,
-    on_progress: Callable[[float], object] = lambda share: None,
+    on_progress: OnProgress = lambda share: None,
     credentials: Mapping[str, str] | None = None,
     client: Any = None,
 ) -> Diagnosis:

@@ -22,7 +22,7 @@ from slice_os.operate.sample_checks import check
 from slice_os.operate.swap import catch_up, make_live, open_live, words_suffice
 from slice_os.storage import Backend, backend_for, connection
 from slice_os.storage.contract import FORMAT, Generation, IndexMeta
-from slice_os.types import Document, Plain, Reject
+from slice_os.types import Document, OnProgress, Plain, Reject
 
 Source = Literal["words", "text", "corpus"]
 OVERLAP = 0.8
@@ -66,7 +66,7 @@ def reindex(
     accept_rejects: bool = False,
     dry_run: bool = False,
     max_rate: float | None = None,
-    on_progress: Callable[[int, int], object] = lambda done, of: None,
+    on_progress: OnProgress = lambda share: None,
     on_reject: Callable[[Reject], None] = lambda reject: None,
     credentials: Mapping[str, str] | None = None,
     client: Any = None,
@@ -100,7 +100,7 @@ def reindex(
         accept_rejects: Make it live although it lacks documents that were rejected.
         dry_run: Return the plan, and change nothing.
         max_rate: The most passages a second; None for as many as it can.
-        on_progress: Told how many of how many documents have been looked at.
+        on_progress: Is told now and then what share of the documents have been looked at.
         on_reject: Handed what cannot be indexed.
         credentials: Of the cluster that holds the index, or `to`, or both; see `slice_os.Index`.
         client: Likewise.
@@ -154,7 +154,7 @@ def reindex(
 
             def tell(done: int) -> None:
                 lease.renew(done, documents)
-                on_progress(done, documents)
+                on_progress(min(done / max(documents, 1), 1.0))
 
             by_text = opened if stored == "text" else None
             head = None

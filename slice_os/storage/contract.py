@@ -29,7 +29,7 @@ from slice_os.storage.records import (
     StoredPassage,
 )
 from slice_os.text.filters import Filter
-from slice_os.types import Document, DocumentInfo, Metadata, Passage, Reject
+from slice_os.types import Document, DocumentInfo, Metadata, OnProgress, Passage, Reject
 
 __all__ = [
     "BEGUN", "FORMAT", "Backend", "Candidate", "Generation", "Generations", "IndexMeta",
@@ -177,7 +177,7 @@ class Reader(ABC):
 
     @abstractmethod
     def scan(
-        self, query: MiningQuery, on_progress: Callable[[float], object] = lambda share: None
+        self, query: MiningQuery, on_progress: OnProgress = lambda share: None
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
         """Yield every passage with the phrases of which one of its spans may reach the cosine.
 

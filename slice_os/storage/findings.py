@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from slice_os.encoders import EncoderInfo
-from slice_os.errors import LocationError
+from slice_os.errors import LocationError, SliceOSError
 from slice_os.storage.contract import IndexMeta
 
 Severity = Literal["ok", "notice", "warning", "error"]
@@ -42,10 +42,9 @@ class Diagnosis:
         """Add a finding."""
         self.findings.append(Finding(severity, what, advice))
 
-    def add_error(self, exc: Exception) -> None:
+    def add_error(self, exc: SliceOSError) -> None:
         """Add an error of slice-os: what is wrong, and what to do about it."""
-        what, _, advice = str(exc).partition(": ")
-        self.add("error", what, advice)
+        self.add("error", exc.args[0], exc.hint)
 
     def compare_encoder(self, meta: IndexMeta, info: EncoderInfo) -> None:
         """Add what made an index, and whether an encoder fits it."""

@@ -30,7 +30,7 @@ from slice_os.storage.contract import Backend, MiningQuery, SearchQuery, StoredP
 from slice_os.teaching.model import sigmoid
 from slice_os.teaching.record import SUFFIX, Prototype, TaughtPhrase, read_taught
 from slice_os.text.filters import Condition
-from slice_os.types import Float32, Hit, Match, SpanMatch
+from slice_os.types import Float32, Hit, Match, OnProgress, SpanMatch
 
 DEPTH = 1000
 SHOWN = 3
@@ -56,7 +56,7 @@ def mine_taught(
     options: MineOptions,
     *,
     filters: Sequence[Condition] = (),
-    on_progress: Callable[[float], object] = lambda done: None,
+    on_progress: OnProgress = lambda done: None,
 ) -> Iterator[Match]:
     """Yield every match of taught phrases by name, passage by passage, best first in each.
 

@@ -75,8 +75,8 @@ def test_settings_change_without_an_encoder(location, client, name, monkeypatch)
 def test_another_program_that_writes_and_deletes_meanwhile(location, client, name):
     """By the alias, as it does: what it copies is taken over, what it deletes is gone."""
 
-    def write(done, of):
-        if done < 90:
+    def write(share):
+        if share < 1:
             client.delete_by_query(
                 index=name, body={"query": {"term": {"document": "d5"}}}, refresh=True
             )
@@ -277,7 +277,7 @@ def test_a_build_goes_on_after_its_replicas_were_taken_away(location, client, na
     """A run that is killed while it loads leaves none, and all dimensions may be named."""
     settings = {"replicas": 1, "dimensions": 384}
 
-    def stop(done, of):
+    def stop(share):
         (index,) = client.indices.get_settings(index=f"{name}-000002").values()
         assert index["settings"]["index"]["number_of_replicas"] == "0"
         raise KeyboardInterrupt

@@ -88,8 +88,8 @@ def test_text_is_encoded_where_passages_change(location):
 def test_what_is_written_meanwhile_is_in_the_next_generation(location, monkeypatch):
     with slice_os.open(location) as index:
 
-        def write(done, of):
-            if done and not index.holds(["meanwhile"]):
+        def write(share):
+            if share and not index.holds(["meanwhile"]):
                 index.add([slice_os.Document("meanwhile", "Written while it was copied.")])
                 index.add([slice_os.Document("d0", "Changed while it was copied.")])
                 index.delete(["d1"])
@@ -114,8 +114,8 @@ def test_documents_of_a_corpus_are_read_anew(location, new_location, tmp_path):
     (folder / "6.txt").write_text("Text 6 is new.")
     with slice_os.open(location) as index:
 
-        def write(done, of):
-            if done and index.get("texts/2.txt").text.startswith("Text 2 of"):
+        def write(share):
+            if share and index.get("texts/2.txt").text.startswith("Text 2 of"):
                 index.add([slice_os.Document("texts/2.txt", "Written while it was built.")])
                 index.delete(["texts/3.txt"])
 

@@ -39,7 +39,7 @@ def test_killed_it_goes_on_and_nobody_else_may(location, monkeypatch):
     class Killed(BaseException):
         pass
 
-    def die(done, of):
+    def die(share):
         raise Killed
 
     monkeypatch.setattr(copying, "LOOKED_UP", 10)

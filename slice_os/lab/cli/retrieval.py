@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slice_os.cli.calibrate import degree_option, mining_share, rescore_option, warn_of_missing
+from slice_os.cli.calibrate import degree_option, rescore_option, warn_of_missing
 from slice_os.cli.options import (
     device_option,
     encoder_option,
@@ -15,7 +15,7 @@ from slice_os.cli.options import (
     json_option,
     threads_option,
 )
-from slice_os.cli.output import counted, echo_columns, echo_json, text_bar
+from slice_os.cli.output import counted, echo_columns, echo_json, share_bar, text_bar
 from slice_os.lab.cli import decimals, file_argument, folder_argument, path_option
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def spans_command(
 
     with (
         open_index(location, encoder=encoder, device=device, threads=threads) as index,
-        mining_share() as show,
+        share_bar("mining") as show,
     ):
         report = evaluate_spans(file, index, min_degree=min_degree, rescore=rescore, progress=show)
     warn_of_missing(report.missing)

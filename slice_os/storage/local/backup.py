@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -40,9 +39,9 @@ from slice_os.storage.local.generations import (
 )
 from slice_os.storage.local.segments import is_intact
 from slice_os.storage.local.write import lock
+from slice_os.types import OnProgress
 
 RETRIES = 10
-OnProgress = Callable[[float], object]
 
 
 def backup(root: Path, target: Path, link: bool, on_progress: OnProgress) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +24,7 @@ from slice_os.storage.local.database import (
 from slice_os.storage.local.filter_bits import make_tokens
 from slice_os.storage.local.segments import Recorded, Segment, is_intact
 from slice_os.text import text_length
-from slice_os.types import Passage
+from slice_os.types import OnProgress, Passage
 
 PASSAGE = """
     d.id, p.number, p.start, p."end", p.text, p.title,
@@ -91,7 +90,7 @@ class Condition:
 
 
 def examine(
-    folder: Path, *, deep: bool = False, on_progress: Callable[[float], object] = lambda share: None
+    folder: Path, *, deep: bool = False, on_progress: OnProgress = lambda share: None
 ) -> Condition:
     """Open every segment of an index and, if `deep`, read all of it, its database too.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from slice_os.storage.local import LocalBackend
 from slice_os.storage.local.check import Condition, examine
 from slice_os.storage.local.generations import live_folder
 from slice_os.storage.local.repair import repair as repair_folder
+from slice_os.types import OnProgress
 
 DELETED_SHARE = 0.3
 """Of the stored words, the share of deleted ones that is worth a word."""
@@ -67,7 +67,7 @@ def check(
     location: str,
     *,
     sample: int | None,
-    on_progress: Callable[[float], object],
+    on_progress: OnProgress,
     **options: Any,
 ) -> Diagnosis:
     """Compare all that an index holds with its hashes; see `slice_os.check`."""

@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
@@ -44,7 +44,7 @@ from slice_os.storage.local.filter_bits import field_names, has_field, key_claus
 from slice_os.storage.local.lexical import Places
 from slice_os.storage.local.segments import Segment
 from slice_os.text.filters import Filter
-from slice_os.types import DocumentInfo, Metadata, Passage
+from slice_os.types import DocumentInfo, Metadata, OnProgress, Passage
 
 T = TypeVar("T")
 RETRIES = 10
@@ -248,7 +248,7 @@ class LocalReader(Reader):
             return candidates(database, segments, _scan_threads(os.getpid()), queries)
 
     def scan(
-        self, query: MiningQuery, on_progress: Callable[[float], object] = lambda share: None
+        self, query: MiningQuery, on_progress: OnProgress = lambda share: None
     ) -> Iterator[tuple[StoredPassage, list[int]]]:
         left = Event()
 

@@ -14,9 +14,10 @@ TEXTS = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def corpus(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpus")
+    folder = tmp_path_factory.mktemp("cli") / "corpus"
+    folder.mkdir()
     for name, text in TEXTS.items():
         (folder / name).write_text(text)
     rows = [{"id": "r1", "title": "Ship", "text": "The ship sank at night.", "year": 1912}]
@@ -24,7 +25,7 @@ def corpus(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def location(corpus, tmp_path_factory):
     location = tmp_path_factory.mktemp("location") / "demo.slice"
     run("index", corpus, "--index", location)

@@ -25,7 +25,7 @@ def test_status_and_delete(corpus, tmp_path):
     assert "slice-english-v2" in run("status", "--index", location).stdout
     assert (
         "1 id not in the index"
-        in run("delete", "a", "corpus0/rows.jsonl#r1", "--index", location, ok=3).stderr
+        in run("delete", "a", "corpus/rows.jsonl#r1", "--index", location, ok=3).stderr
     )
     run("delete", "--filter", "year=1", "--index", location, input="n\n", ok=1)
     gone = run("delete", "--filter", "yaer=1", "--index", location, "--yes", ok=1).stderr

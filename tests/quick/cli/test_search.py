@@ -44,7 +44,7 @@ def test_search_json(location):
     assert [json.loads(line) for line in lines] == found["hits"]
     only = run("search", "sea", "--index", location, "--filter", "year>1900", "--nl").stdout
     assert json.loads(only)["document"].endswith("rows.jsonl#r1")
-    assert json.loads(only)["metadata"] == {"path": "corpus0/rows.jsonl", "year": 1912}
+    assert json.loads(only)["metadata"] == {"path": "corpus/rows.jsonl", "year": 1912}
 
 
 def test_exact_words_on_the_command_line(location):
@@ -79,12 +79,12 @@ def test_list_and_show(corpus, location):
     assert (len(found["documents"]), found["more"]) == (2, True)
     assert list(found["documents"][0]) == ["document", "title", "words", "passages", "metadata"]
     lines = run("list", "--index", location, "--nl", "--offset", 2).stdout.splitlines()
-    assert json.loads(lines[0])["document"] == "corpus0/talk.txt"
+    assert json.loads(lines[0])["document"] == "corpus/talk.txt"
     assert "--offset 2." in run("list", "--index", location, "--size", 2).stderr
     only = run("list", "--index", location, "--filter", "year=1912").stdout
-    assert only.splitlines()[1].split() == ["corpus0/rows.jsonl#r1", "6", "Ship"]
+    assert only.splitlines()[1].split() == ["corpus/rows.jsonl#r1", "6", "Ship"]
     assert "No documents" in run("list", "--index", location, "--filter", "year=1").stderr
-    talk = "corpus0/talk.txt"
+    talk = "corpus/talk.txt"
     shown = run("show", talk, "--index", location).stdout
     assert shown.split() == TEXTS["talk.txt"].split()
     start = TEXTS["talk.txt"].index("cancel")
