@@ -3,7 +3,6 @@
 Pure functions: nothing here opens a connection. docs/query.md shows what each returns.
 """
 
-from slice_os.storage.cluster.filters import filter_clauses, filter_tokens
 from slice_os.storage.cluster.hits import read_fused, read_hits
 from slice_os.storage.cluster.queries import (
     Dialect,
@@ -16,6 +15,7 @@ from slice_os.storage.cluster.queries import (
 )
 from slice_os.storage.cluster.server_fusion import normalization_pipeline, rrf_pipeline
 from slice_os.storage.cluster.vectors import VectorType, field_vectors, query_value, radius
+from slice_os.storage.filters import filter_clauses, filter_tokens
 
 __all__ = [
     "Dialect",

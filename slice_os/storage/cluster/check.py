@@ -19,10 +19,10 @@ from slice_os.spans import PackedPassage
 from slice_os.storage.cluster import passages as stored
 from slice_os.storage.cluster.candidates import WINDOW, stored_text
 from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT, reason_of
-from slice_os.storage.cluster.filters import filter_tokens
 from slice_os.storage.cluster.requests import Cluster
 from slice_os.storage.cluster.responses import DocumentHit, PassageHit, PassageSource, RevisedHit
 from slice_os.storage.cluster.settings import Layout
+from slice_os.storage.filters import filter_tokens
 from slice_os.storage.findings import Diagnosis
 from slice_os.text import with_neighbours
 from slice_os.text.filters import flat_metadata

@@ -14,13 +14,13 @@ import numpy as np
 
 from slice_os.spans import PassageBlock, cosine, degree, scan_passages
 from slice_os.storage.cluster.candidates import STORED, stored_passage
-from slice_os.storage.cluster.filters import filter_clauses
 from slice_os.storage.cluster.queries import mining_query
 from slice_os.storage.cluster.requests import WORDS_PAGE, Cluster
 from slice_os.storage.cluster.responses import Hits, IdHit, PassageHit, Score
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.cluster.vectors import MARGINS, radius
 from slice_os.storage.contract import MiningQuery, StoredPassage
+from slice_os.storage.filters import filter_clauses
 from slice_os.types import Float32
 
 PHRASES = 16

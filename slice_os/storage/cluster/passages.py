@@ -14,10 +14,10 @@ import orjson
 import pybase64
 
 from slice_os.spans import PackedPassage, bounded_cover, prefix_sums
-from slice_os.storage.cluster.filters import filter_tokens
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.cluster.vectors import field_vectors
 from slice_os.storage.contract import StoredDocument
+from slice_os.storage.filters import filter_tokens
 from slice_os.text.filters import flat_metadata
 from slice_os.text.normal_form import normal_form
 from slice_os.types import Float32, Int32, Passage, content_hash

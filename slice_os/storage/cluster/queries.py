@@ -11,9 +11,9 @@ from typing import Literal
 import numpy.typing as npt
 
 from slice_os.errors import QueryError
-from slice_os.storage.cluster.filters import filter_clauses
 from slice_os.storage.cluster.server_fusion import LEXICAL, Body, retriever, saturation
 from slice_os.storage.cluster.vectors import MARGINS, VectorType, query_value, radius
+from slice_os.storage.filters import filter_clauses
 from slice_os.storage.fusion import DEFAULT_FUSION, get_fusion
 from slice_os.text.filters import Condition
 

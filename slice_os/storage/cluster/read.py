@@ -20,7 +20,6 @@ from slice_os.storage.cluster.candidates import (
     stored_text,
 )
 from slice_os.storage.cluster.cluster_errors import RETRY_TIMEOUT
-from slice_os.storage.cluster.filters import filter_clauses
 from slice_os.storage.cluster.generations import full_beside
 from slice_os.storage.cluster.mining_scan import Scan
 from slice_os.storage.cluster.passages import Entry, stored_document, stored_metadata
@@ -42,6 +41,7 @@ from slice_os.storage.contract import (
     StoredDocument,
     StoredPassage,
 )
+from slice_os.storage.filters import filter_clauses
 from slice_os.text.filters import Filter, flat_metadata
 from slice_os.types import DocumentInfo, Metadata, Passage
 

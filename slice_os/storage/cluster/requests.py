@@ -19,7 +19,6 @@ from slice_os.storage.cluster.cluster_errors import (
     status_error,
 )
 from slice_os.storage.cluster.dialect import Dialect
-from slice_os.storage.cluster.filters import field_name, last_token
 from slice_os.storage.cluster.passages import Entry
 from slice_os.storage.cluster.responses import (
     Amount,
@@ -34,6 +33,7 @@ from slice_os.storage.cluster.responses import (
     decoded,
     nested,
 )
+from slice_os.storage.filters import field_name, last_token
 
 T = TypeVar("T")
 P = TypeVar("P")

@@ -1,7 +1,7 @@
 """Which documents meet filters: bits of documents, looked up by the tokens of their metadata.
 
 The tokens, and what a filter asks of them, are a cluster's
-(`slice_os.storage.cluster.filters`). A row of the table `tokens` says of `WIDTH` documents
+(`slice_os.storage.filters`). A row of the table `tokens` says of `WIDTH` documents
 which of them have a token: a value that half of all documents have takes few rows, and one that a
 single document has takes one.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from slice_os.storage.cluster.filters import (
+from slice_os.storage.filters import (
     field_name,
     filter_clauses,
     filter_tokens,
@@ -81,7 +81,7 @@ def field_names(database: sqlite3.Connection) -> list[str]:
 
 def meets(database: Database, filters: Sequence[Condition], keys: Int64) -> Bools:
     """Tell which of some documents, given by their keys, meet filters; remembered."""
-    fields = tuple(one for one in filters if isinstance(one, Filter))
+    fields = tuple(condition for condition in filters if isinstance(condition, Filter))
     known = database.remembered()
     if ("filters", fields) not in known:
         known["filters", fields] = _meeting(database, fields)

@@ -26,7 +26,7 @@ from slice_os.storage.contract import (
     StoredDocument,
     StoredPassage,
 )
-from slice_os.storage.local.candidates import candidates, fetch, unseen
+from slice_os.storage.local.candidates import Places, candidates, fetch, unseen
 from slice_os.storage.local.compaction import segment_file
 from slice_os.storage.local.database import (
     DATABASE,
@@ -41,7 +41,6 @@ from slice_os.storage.local.database import (
     segment_missing,
 )
 from slice_os.storage.local.filter_bits import field_names, has_field, key_clause
-from slice_os.storage.local.lexical import Places
 from slice_os.storage.local.segments import Segment
 from slice_os.text.filters import Filter
 from slice_os.types import DocumentInfo, Metadata, OnProgress, Passage

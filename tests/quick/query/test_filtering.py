@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from slice_os.errors import QueryError
 from slice_os.query import filter_clauses, filter_tokens
-from slice_os.storage.cluster.filters import sortable
+from slice_os.storage.filters import sortable
 from slice_os.text.filters import OPERATORS, Filter, flat_metadata, parse_filters
 from support.filters import holds as filter_holds
 from support.filters import holds_of
