@@ -185,16 +185,16 @@ class OpenedIndex:
         """Return what a search of the live generation gives, even if another became live."""
         backend = self._existing()
         try:
-            found = search(backend)
+            results = search(backend)
         except (GoneError, MovedError):  # it was live some seconds ago, and is deleted
             if (now := self._existing(fresh=True)) is backend:
                 raise
             return search(now)
-        if any(found):
-            return found
+        if any(results):
+            return results
         # What was remembered may be outdated.
         self._filters(filters, now := self._existing())
-        return found if now is backend else search(now)
+        return results if now is backend else search(now)
 
     def _made(self) -> Backend:
         """Make the index, or open it if somebody else does."""

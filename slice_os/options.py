@@ -264,7 +264,7 @@ def takes(record: type[Options]) -> Callable[[Function], Function]:
 
     def describe(function: Function) -> Function:
         signature = inspect.signature(function)
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        plain = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         named = [
             inspect.Parameter(
                 field.name,
@@ -274,7 +274,7 @@ def takes(record: type[Options]) -> Callable[[Function], Function]:
             )
             for field in fields(record)
         ]
-        function.__signature__ = signature.replace(parameters=[*own, *named])  # type: ignore[attr-defined]
+        function.__signature__ = signature.replace(parameters=[*plain, *named])  # type: ignore[attr-defined]
         lines = [f"    {field.name}: {described(field)}" for field in fields(record)]
         function.__doc__ = f"{inspect.getdoc(function)}\n\nOptions:\n" + "\n".join(lines)
         return function

@@ -139,13 +139,13 @@ def evaluate_spans(
     f1, overlap = _best_spans(gold, judged)
     return SpanReport(
         len(gold),
-        len({one.document for one in gold}),
+        len({span.document for span in gold}),
         unjudged,
         missing(gold, index),
         f1,
         overlap,
         average_precision(judged, len(gold)),
-        [at_threshold(judged, len(gold), one) for one in THRESHOLDS if one >= min_degree],
+        [at_threshold(judged, len(gold), least) for least in THRESHOLDS if least >= min_degree],
     )
 
 

@@ -93,10 +93,10 @@ def check_wanted(precision: float | None, recall: float | None) -> float:
     """
     if (precision is None) == (recall is None):
         raise EvaluationError("Give either a precision or a recall as the target.")
-    wanted = precision if precision is not None else recall
-    if wanted is None or not 0 < wanted <= 1:
-        raise EvaluationError(f"{wanted} cannot be reached: give a share above 0 and up to 1.")
-    return wanted
+    target = precision if precision is not None else recall
+    if target is None or not 0 < target <= 1:
+        raise EvaluationError(f"{target} cannot be reached: give a share above 0 and up to 1.")
+    return target
 
 
 def curve(labels: Labels) -> tuple[Floats, Floats, Floats]:

@@ -57,7 +57,7 @@ def status_command(location: str, as_json: bool) -> None:
 def _told(value: object) -> object:
     if not isinstance(value, dict):
         return value
-    return ", ".join(f"{name} = {one}" if name else one for name, one in value.items())
+    return ", ".join(f"{name} = {folder}" if name else folder for name, folder in value.items())
 
 
 @click.command(
@@ -136,7 +136,7 @@ def list_command(
         documents = index.list(filters=filters, size=size + 1, offset=offset)
     shown, more = documents[:size], len(documents) > size
     if as_json:
-        echo_json({"documents": [one.to_dict() for one in shown], "more": more})
+        echo_json({"documents": [info.to_dict() for info in shown], "more": more})
         return
     if as_lines:
         for document in shown:
@@ -144,14 +144,17 @@ def list_command(
     elif shown:
         echo_columns(
             ["document", "words", "title"],
-            [[plain(one.document), f"{one.words:,}", shorten(one.title, WIDTH)] for one in shown],
+            [
+                [plain(info.document), f"{info.words:,}", shorten(info.title, WIDTH)]
+                for info in shown
+            ],
             left=(0, 2),
         )
     else:
         click.echo("No documents.", err=True)
     if more:
-        said = counted(len(shown), "document")
-        click.echo(f"{said} shown, there are more: --offset {offset + size}.", err=True)
+        count = counted(len(shown), "document")
+        click.echo(f"{count} shown, there are more: --offset {offset + size}.", err=True)
 
 
 @click.command(

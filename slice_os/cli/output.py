@@ -74,8 +74,8 @@ def wanted_color() -> bool | None:
 
 def is_coloured() -> bool:
     """Tell whether stdout shows colours: as the environment says, else if a person looks at it."""
-    wanted = wanted_color()
-    return sys.stdout.isatty() if wanted is None else wanted
+    coloured = wanted_color()
+    return sys.stdout.isatty() if coloured is None else coloured
 
 
 def echo_hit(

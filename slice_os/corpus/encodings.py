@@ -157,8 +157,8 @@ def _is_wide(sample: bytes, broken: bool) -> bool:
 
 def _declared(sample: bytes) -> str:
     """Return the encoding that a text names, if it is one, and most of the text is of it."""
-    found = _DECLARED.search(sample[:_DECLARED_IN])
-    label = webencodings.lookup(found[1].decode("ascii", "replace")) if found else None
+    declared = _DECLARED.search(sample[:_DECLARED_IN])
+    label = webencodings.lookup(declared[1].decode("ascii", "replace")) if declared else None
     if label is None or label.name.startswith("utf-16"):  # in which this could not be read
         return ""
     encoding = str(_WEB.get(label.name, label.codec_info.name))

@@ -87,8 +87,8 @@ class Corpus:
         return roots
 
     def _locate(self, path: Path) -> RootedPath:
-        found = locate(self._roots, path)
-        if found is None:
+        place = locate(self._roots, path)
+        if place is None:
             raise CorpusError(
                 f"{clean(str(path))!r} is not in {' or '.join(self._roots.values())}",
                 hint=(
@@ -96,7 +96,7 @@ class Corpus:
                     "--root and --id-prefix, or give --root FOLDER with a folder that holds it."
                 ),
             )
-        return found
+        return place
 
     def covers(self, source: str) -> bool:
         """Tell whether a file of this id, were it there, would have been read and not rejected.
@@ -204,13 +204,13 @@ class Corpus:
             self.repaired += 1
             _log.warning("%s: %d broken places became U+FFFD.", clean(place), parsed.broken)
         title = clean(parsed.title).strip()
-        own = {"title": title, "author": parsed.author, "date": as_utc(parsed.date)}
-        own = {name: clean(value).strip() for name, value in own.items() if parsed.says}
+        about_it = {"title": title, "author": parsed.author, "date": as_utc(parsed.date)}
+        about_it = {name: clean(value).strip() for name, value in about_it.items() if parsed.says}
         return Document(
             identity,
             text,
             title,
-            {**parsed.metadata, **{name: value for name, value in own.items() if value}},
+            {**parsed.metadata, **{name: value for name, value in about_it.items() if value}},
         )
 
     def _rows(self, kind: Rows, stream: BinaryIO) -> Iterator[Row]:
@@ -236,19 +236,19 @@ class Corpus:
                 self._reject(f"{place}{row.number}", row.problem)
                 continue
             try:
-                found = to_document(row.values, fields, "")
+                document = to_document(row.values, fields, "")
             except (CorpusError, RecursionError) as exc:
                 self._reject(f"{place}{row.number}", exc)
                 continue
-            if found.id and self._reading.id_global:
-                identity = prefix + found.id
+            if document.id and self._reading.id_global:
+                identity = prefix + document.id
             else:
-                identity = f"{source}#{row.within}{found.id or row.number}"
+                identity = f"{source}#{row.within}{document.id or row.number}"
             about = {"path": source, **({"sheet": row.within[:-1]} if row.within else {})}
-            kept = found.metadata
+            kept = document.metadata
             if kind.columns:
                 kept = {name: value for name, value in kept.items() if value != ""}
-            yield replace(found, id=clean(identity), metadata={**about, **kept})
+            yield replace(document, id=clean(identity), metadata={**about, **kept})
 
 
 def _first(rows: Iterator[Row]) -> tuple[list[Row], Iterator[Row]]:

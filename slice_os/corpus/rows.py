@@ -107,7 +107,7 @@ def _length(values: Sequence[Any]) -> float:
 
 def usual(names: Iterable[str], name: str) -> str:
     """Return the spelling that a usual name has among `names`, whatever its case."""
-    spellings = [own for own in names if own.lower() == name]
+    spellings = [spelling for spelling in names if spelling.lower() == name]
     return name if name in spellings or not spellings else spellings[0]
 
 
@@ -168,7 +168,7 @@ def _text_of_fields(
 
 
 def _present(row: Values) -> list[str]:
-    return [own for name in TEXT_FIELDS if (own := usual(row, name)) in row]
+    return [field for name in TEXT_FIELDS if (field := usual(row, name)) in row]
 
 
 def _usual_text(row: Values) -> str:
@@ -211,7 +211,7 @@ def clean(text: str) -> str:
 
     It is as long as before: ``\r\n`` becomes a space and ``\n``.
     """
-    return _UNUSABLE.sub(lambda found: _REPLACEMENTS.get(found[0], "\ufffd"), text)
+    return _UNUSABLE.sub(lambda character: _REPLACEMENTS.get(character[0], "\ufffd"), text)
 
 
 def clean_value(value: Any) -> Any:

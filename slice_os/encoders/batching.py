@@ -150,7 +150,7 @@ def batches(rows: Sequence[Window], budget: int, special: int) -> Iterator[list[
     """
     batch: list[Window] = []
     width = 0
-    for row in sorted(rows, key=lambda one: len(one.ids), reverse=True):
+    for row in sorted(rows, key=lambda row: len(row.ids), reverse=True):
         if not batch or (len(batch) + 1) * width > budget:
             if batch:
                 yield batch

@@ -70,17 +70,17 @@ def open_session(path: Path, device: str, quantized: bool) -> tuple[Any, str]:
         import onnxruntime as ort
     except ImportError as exc:
         raise MissingRuntimeError("onnxruntime") from exc
-    wanted = _provider(device, ort.get_available_providers())
+    provider = _provider(device, ort.get_available_providers())
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    if wanted:
-        if wanted.on_gpu and hasattr(ort, "preload_dlls"):
+    if provider:
+        if provider.on_gpu and hasattr(ort, "preload_dlls"):
             ort.preload_dlls()  # finds the CUDA libraries of NVIDIA's own Python packages
         try:
-            session = _start(str(path), options, wanted)
-            if session and quantized and wanted.on_gpu:
-                session = _start(half_precision(path), options, wanted)
+            session = _start(str(path), options, provider)
+            if session and quantized and provider.on_gpu:
+                session = _start(half_precision(path), options, provider)
             if session:
                 return session, "cuda" if device == "auto" else device
         except MissingExtraError:
@@ -93,10 +93,10 @@ def open_session(path: Path, device: str, quantized: bool) -> tuple[Any, str]:
             f"onnxruntime cannot load {path} ({str(exc).splitlines()[0]})",
             hint="export the encoder again with slice-os export.",
         ) from exc
-    if wanted and device != "auto":
+    if provider and device != "auto":
         raise EncoderError(
-            f"onnxruntime found no usable GPU or no {wanted.title} libraries: check "
-            f"nvidia-smi and {wanted.install}, or use the device cpu."
+            f"onnxruntime found no usable GPU or no {provider.title} libraries: check "
+            f"nvidia-smi and {provider.install}, or use the device cpu."
         )
     return session, "cpu"
 
@@ -145,7 +145,9 @@ def half_precision(path: Path) -> bytes:
         )
         from onnxruntime.transformers.onnx_model import OnnxModel
     model = onnx.load(str(path))
-    weights = {one.name: onnx.numpy_helper.to_array(one) for one in model.graph.initializer}
+    weights = {
+        weight.name: onnx.numpy_helper.to_array(weight) for weight in model.graph.initializer
+    }
     users: dict[str, Any] = {name: node for node in model.graph.node for name in node.input}
     makers: dict[str, Any] = {name: node for node in model.graph.node for name in node.output}
 

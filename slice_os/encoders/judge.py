@@ -125,8 +125,8 @@ class Calibration:
         believed = odds + np.where(strength > 0, self.seen * strength, -self.unseen)
         p = 1 / (1 + np.exp(-believed))
         share = np.clip((p - self.doubt) / (self.sure - self.doubt), 0, 1)
-        found: Float32 = verified - share * np.maximum(verified - self.level, 0)
-        return found.astype(np.float32)
+        judged: Float32 = verified - share * np.maximum(verified - self.level, 0)
+        return judged.astype(np.float32)
 
     @classmethod
     def load(cls, folder: Path) -> Calibration:
@@ -137,8 +137,8 @@ class Calibration:
         """
         path = folder / CALIBRATION
         try:
-            said = json.loads(path.read_text(encoding="utf-8"))
-            return cls(**{field: float(said[field]) for field in cls.__slots__})
+            fields = json.loads(path.read_text(encoding="utf-8"))
+            return cls(**{field: float(fields[field]) for field in cls.__slots__})
         except OSError as exc:
             raise EncoderError(
                 f"{folder} holds no judge ({CALIBRATION} is missing)",
@@ -157,8 +157,8 @@ class Calibration:
 def log_odds(logits: Float32) -> Float32:
     """Return the log odds that texts are opposed, float32 ``[n]``, from the logits of `KINDS`."""
     against = np.logaddexp.reduce(logits[:, 1:-1], axis=1)
-    found: Float32 = against - np.logaddexp(logits[:, 0], logits[:, -1])
-    return found
+    odds: Float32 = against - np.logaddexp(logits[:, 0], logits[:, -1])
+    return odds
 
 
 def opposed(logits: Float32) -> Float32:
@@ -168,8 +168,8 @@ def opposed(logits: Float32) -> Float32:
 
 def _rules(query: str, placed: Placed) -> float:
     """Return how strong an opposition rules see, the shorter text first: it may be a topic."""
-    one, other = sorted((query, placed.span), key=lambda text: (len(text), text))
-    return opposition(one, other, placed.before).strength
+    shorter, longer = sorted((query, placed.span), key=lambda text: (len(text), text))
+    return opposition(shorter, longer, placed.before).strength
 
 
 class ModelJudge(Judge):
@@ -209,13 +209,13 @@ class ModelJudge(Judge):
         Raises:
             EncoderError: The graph gave a number that is not finite.
         """
-        found: Float32 = np.array(verified, np.float32)
-        high = np.flatnonzero(found > self.calibration.level)
-        asked = [pairs[n] for n in high.tolist()]
-        strength = np.array([_rules(*pair) for pair in asked], np.float32)
-        odds = log_odds(self.logits(asked))
-        found[high] = self.calibration.degrees(found[high], odds, strength)
-        return found
+        judged: Float32 = np.array(verified, np.float32)
+        high = np.flatnonzero(judged > self.calibration.level)
+        doubtful = [pairs[n] for n in high.tolist()]
+        strength = np.array([_rules(*pair) for pair in doubtful], np.float32)
+        odds = log_odds(self.logits(doubtful))
+        judged[high] = self.calibration.degrees(judged[high], odds, strength)
+        return judged
 
     def reasons(self, pairs: Sequence[tuple[str, Placed]]) -> list[tuple[str, ...]]:
         """Return the likeliest kind of opposition of each pair."""
@@ -238,56 +238,56 @@ class ModelJudge(Judge):
             self._pool.submit(partial(self._said, ids, types))
             for ids, types in joined(self._tokenizer, rows)
         ]
-        said = dict(zip(rows, (one.result() for one in running), strict=True))
-        found = np.array(
-            [said[pair] if pair in said else known[pair] for pair in pairs], np.float32
+        fresh = dict(zip(rows, (run.result() for run in running), strict=True))
+        logits = np.array(
+            [fresh[pair] if pair in fresh else known[pair] for pair in pairs], np.float32
         )
-        if not np.isfinite(found).all():
+        if not np.isfinite(logits).all():
             raise EncoderError(
                 f"The judge {self.info.name} gave a number that is not finite: export it again."
             )
-        self._known = said if len(known) > MOST_KNOWN else {**known, **said}
-        return found.reshape(-1, len(KINDS))
+        self._known = fresh if len(known) > MOST_KNOWN else {**known, **fresh}
+        return logits.reshape(-1, len(KINDS))
 
     def _said(self, ids: Int64, types: Int64) -> Float32:
-        found = self._graph.run(ids[None], np.ones_like(ids)[None], types[None])
-        return SCALE * found[0, 0, : len(KINDS)]
+        states = self._graph.run(ids[None], np.ones_like(ids)[None], types[None])
+        return SCALE * states[0, 0, : len(KINDS)]
 
 
 def joined(
     tokenizer: TextTokenizer,
     pairs: Sequence[tuple[str, Placed]],
-    told: Sequence[bool] | None = None,
+    hinted: Sequence[bool] | None = None,
 ) -> list[tuple[Int64, Int64]]:
     """Return token ids and types, int64 ``[T]``, of pairs of a query and a placed span.
 
     The shorter of the two texts comes first, so that a judge says the same both ways round. What
     stands around the span has type 1, and so have, before all, the hints: what rules by words
-    have against the pair, which the judge may believe or not. Where `told` is false there is none.
+    have against the pair, which the judge may believe or not; where `hinted` is false none.
     """
     texts = [text for query, placed in pairs for text in marked(query, *placed)]
-    split = [one.ids for one in tokenizer.whole([*texts, *_HINTS.values()])]
+    split = [tokenized.ids for tokenized in tokenizer.whole([*texts, *_HINTS.values()])]
     words = dict(zip(_HINTS, split[len(texts) :], strict=True))
     rows = []
     for n, (query, placed) in enumerate(pairs):
-        asked, span, before, after = split[4 * n : 4 * n + 4]
-        asked, span = asked[:_LONGEST], span[:_LONGEST]
-        before, after = before[-_BEFORE:], after[:_AFTER]
-        said = np.concatenate((before, span, after))
-        outside = np.ones_like(said)
-        outside[len(before) : len(before) + len(span)] = 0
-        parts = [(asked, np.zeros_like(asked)), (said, outside)]
+        query_ids, span_ids, before_ids, after_ids = split[4 * n : 4 * n + 4]
+        query_ids, span_ids = query_ids[:_LONGEST], span_ids[:_LONGEST]
+        before_ids, after_ids = before_ids[-_BEFORE:], after_ids[:_AFTER]
+        placed_ids = np.concatenate((before_ids, span_ids, after_ids))
+        outside = np.ones_like(placed_ids)
+        outside[len(before_ids) : len(before_ids) + len(span_ids)] = 0
+        parts = [(query_ids, np.zeros_like(query_ids)), (placed_ids, outside)]
         texts_as_read = query, placed.span
-        if (len(asked), asked.tolist()) > (len(span), span.tolist()):
+        if (len(query_ids), query_ids.tolist()) > (len(span_ids), span_ids.tolist()):
             parts.reverse()
             texts_as_read = placed.span, query
         ids, types = [tokenizer.prefix], [np.zeros_like(tokenizer.prefix)]
-        if told is None or told[n]:
+        if hinted is None or hinted[n]:
             for kind in opposition(*texts_as_read, placed.before).kinds or ("",):
                 ids.append(words[kind])
                 types.append(np.ones_like(words[kind]))
-        for own, kinds in parts:
-            ids += [own, tokenizer.suffix]
+        for part, kinds in parts:
+            ids += [part, tokenizer.suffix]
             types += [kinds, np.zeros_like(tokenizer.suffix)]
         rows.append((np.concatenate(ids), np.concatenate(types)))
     return rows

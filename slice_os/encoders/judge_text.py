@@ -72,60 +72,62 @@ _VALUE = re.compile(
     r"(?<=\d )(?:march|may))s?\b"
 )
 _UNIT = re.compile(r"[ -]?(minute|hour|day|week|month|year)s?\b")
+_ONE_UNIT = re.compile(
+    r"\b(?:an?|one|per|every|each|single) (?=(?:minute|hour|day|week|month|year)\b)"
+)
 _LENGTHS = {"minute": 1, "hour": 60, "day": 1440, "week": 10080, "month": 0.1, "year": 1.2}
 """In minutes; months and years, which are not so many weeks, in tenths of a month."""
 
 
-def _clock(found: re.Match[str]) -> str:
-    hour = int(found[1]) % 12 + (12 if found[3] == "p" else 0)
-    return f"{hour:02}:{found[2] or '00'}"
+def _clock(time: re.Match[str]) -> str:
+    hour = int(time[1]) % 12 + (12 if time[3] == "p" else 0)
+    return f"{hour:02}:{time[2] or '00'}"
 
 
-def _cardinal(found: re.Match[str]) -> str:
-    if found[3]:
-        return str(_TENS[found[3]])
-    if not found[1] and found[2] == "one":
+def _cardinal(number: re.Match[str]) -> str:
+    if number[3]:
+        return str(_TENS[number[3]])
+    if not number[1] and number[2] == "one":
         return "one"  # most often it is no number
-    return str(_TENS.get(found[1] or "", 0) + _ONES[found[2]])
+    return str(_TENS.get(number[1] or "", 0) + _ONES[number[2]])
 
 
 @lru_cache(1 << 12)
 def normal(text: str) -> str:
     """Return a text in lower case, with contractions and number words written out."""
-    said = text.lower()
+    written = text.lower()
     for pattern, replacement in _WRITTEN:
-        said = pattern.sub(replacement, said)
-    return said
+        written = pattern.sub(replacement, written)
+    return written
 
 
 def _values(text: str) -> list[tuple[int, str]]:
     """Return where numbers, weekdays and months are in a normal text, and what they are."""
-    found = []
-    for one in _VALUE.finditer(text):
-        value = one[0].lstrip("0") or "0"
-        if value[0].isdigit() and (unit := _UNIT.match(text, one.end())) and value.isdigit():
+    values = []
+    for match in _VALUE.finditer(text):
+        value = match[0].lstrip("0") or "0"
+        if value[0].isdigit() and (unit := _UNIT.match(text, match.end())) and value.isdigit():
             value = f"{int(value) * _LENGTHS[unit[1]]:g}t"
-        found.append((one.start(), value.rstrip("s")))
-    return found
+        values.append((match.start(), value.rstrip("s")))
+    return values
 
 
 def _known(text: str) -> set[str]:
     """Return the values of a text, "a day" and "one day" among them."""
-    said = re.sub(r"\b(?:an?|one|per|every|each|single) (?=(?:minute|hour|day|week|month|year)\b)",
-                  "1 ", text)  # fmt: skip
-    return {value for _, value in _values(said)}
+    counted = _ONE_UNIT.sub("1 ", text)
+    return {value for _, value in _values(counted)}
 
 
 def marked(query: str, span: str, before: str = "", after: str = "") -> tuple[str, str, str, str]:
     """Return query, span, and what stands around it, as a judge reads them."""
-    asked, said, ahead, behind = map(normal, (query, span, before, after))
-    here, there = _known(asked), _known(f"{ahead} {said} {behind}")
-    own = [at for at, value in _values(asked) if value not in there]
-    its = [at for at, value in _values(said) if value not in here]
-    if own and (its or there - here):
-        asked = _with_marks(asked, own)
-        said = _with_marks(said, its)
-    return asked, said, ahead, behind
+    question, answer, ahead, behind = map(normal, (query, span, before, after))
+    here, there = _known(question), _known(f"{ahead} {answer} {behind}")
+    in_question = [at for at, value in _values(question) if value not in there]
+    in_answer = [at for at, value in _values(answer) if value not in here]
+    if in_question and (in_answer or there - here):
+        question = _with_marks(question, in_question)
+        answer = _with_marks(answer, in_answer)
+    return question, answer, ahead, behind
 
 
 def _with_marks(text: str, places: list[int]) -> str:

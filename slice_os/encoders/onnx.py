@@ -313,8 +313,8 @@ class OnnxEncoder(Encoder):
         hidden = self._graph.run(ids, mask)
         sums = []
         for i, row in enumerate(batch):
-            own = hidden[i, len(prefix) + row.skip : len(prefix) + row.stop]
-            pooled = np.add.reduceat(own, row.first, axis=0)
+            tokens = hidden[i, len(prefix) + row.skip : len(prefix) + row.stop]
+            pooled = np.add.reduceat(tokens, row.first, axis=0)
             if not np.isfinite(pooled.sum()):
                 raise EncoderError(
                     f"The encoder {self.info.name} gave a vector that is not finite for the text "

@@ -105,21 +105,21 @@ class _Read(NamedTuple):
 
 
 @lru_cache(1 << 10)
-def opposition(one: str, other: str, before: str = "") -> Opposition:
-    """Compare the words of what is asked, `one`, and of a text.
+def opposition(query: str, text: str, before: str = "") -> Opposition:
+    """Compare the words of what is asked, `query`, and of a text.
 
     Where a few words without grammar are asked for ("card arrival"), they name a topic, and a text
     that says it in the negative is on it. `before` are the words before the text in its sentence:
     the last three may negate it, if no comma, colon or bracket stands between.
     """
-    mine, its = _read(one), _read(other)
+    mine, its = _read(query), _read(text)
     here, there = Counter(mine.words), Counter(its.words)
     gone, come = here - there, there - here
     if _of_sense(gone + come) > LEFT + FEW:
         return Opposition((), 0.0)
     antonyms = _antonyms(list(gone.elements()), list(come.elements()))
     # Of "close to" and "far from" the small words only go with the others.
-    antonyms = [one for one in antonyms if _of_sense(Counter(one))] or antonyms
+    antonyms = [pair for pair in antonyms if _of_sense(Counter(pair))] or antonyms
     kinds = []
     negated = _negated(mine, its, before, gone, come)
     if negated != (len(antonyms) % 2 == 1):
@@ -148,12 +148,12 @@ def opposition(one: str, other: str, before: str = "") -> Opposition:
 @lru_cache(1 << 10)
 def _read(text: str) -> _Read:
     english = _english()
-    said = text.lower()
+    rewritten = text.lower()
     for pattern, replacement in _REWRITTEN:
-        said = pattern.sub(replacement, said)
+        rewritten = pattern.sub(replacement, rewritten)
     read = _Read([], Counter(), Counter(), [], [])
     counted = False
-    for word in _TOKEN.findall(said):
+    for word in _TOKEN.findall(rewritten):
         before, counted = counted, word[0].isdigit() or word in english.numbers
         unit = before and stem(word) in english.units
         if word in english.negative:
@@ -199,33 +199,33 @@ def _negated(
 
 def _antonyms(gone: Sequence[str], come: list[str]) -> list[tuple[str, str]]:
     """Return the words that are gone for an antonym, each with it, which is taken from `come`."""
-    found = []
+    pairs = []
     for word in gone:
         other = next((other for other in come if _opposed(word, other)), None)
         if other is not None:
             come.remove(other)
-            found.append((word, other))
-    return found
+            pairs.append((word, other))
+    return pairs
 
 
-def _opposed(one: str, other: str) -> bool:
+def _opposed(first: str, second: str) -> bool:
     """Tell whether two words are antonyms."""
     english = _english()
-    mine, its = (stem(word) if word in english.small else word for word in (one, other))
+    mine, its = (stem(word) if word in english.small else word for word in (first, second))
     if its in english.opposites.get(mine, ()):
         return True
     return any(
         any(a == prefix + b for prefix in _PREFIXES)
         or any(_swapped(a, b, p, q) for pair in _ENDS for p, q in (pair, pair[::-1]))
-        for a, b in ((one, other), (other, one))
+        for a, b in ((first, second), (second, first))
     )
 
 
-def _swapped(one: str, other: str, mine: str, its: str) -> bool:
+def _swapped(first: str, second: str, affix: str, other_affix: str) -> bool:
     """Tell whether two words differ in that one begins, or ends, with `mine`, one with `its`."""
-    start, end = one.removeprefix(mine), one.removesuffix(mine)
-    return (one != start and len(start) > 2 and other == its + start) or (
-        one != end and len(end) > 2 and other == end + its
+    start, end = first.removeprefix(affix), first.removesuffix(affix)
+    return (first != start and len(start) > 2 and second == other_affix + start) or (
+        first != end and len(end) > 2 and second == end + other_affix
     )
 
 
@@ -243,7 +243,7 @@ def _exchanged(mine: Sequence[str], its: Sequence[str]) -> bool:
     """
     english = _english()
     once = {word for word in mine if mine.count(word) == its.count(word) == 1} - english.around
-    here, there = ({word: at for at, word in enumerate(said)} for said in (mine, its))
+    here, there = ({word: at for at, word in enumerate(words)} for words in (mine, its))
     moving = [word for word in once if word not in english.small or word in english.persons]
 
     def crossed(pivot: str, before: bool) -> bool:
@@ -259,26 +259,26 @@ def _exchanged(mine: Sequence[str], its: Sequence[str]) -> bool:
 @lru_cache(1)
 def _english() -> _English:
     room = files("slice_os.encoders")
-    said: dict[str, Any] = json.loads((room / "english.json").read_text(encoding="utf-8"))
+    lists: dict[str, Any] = json.loads((room / "english.json").read_text(encoding="utf-8"))
     tables: dict[str, Any] = {
-        name: {word: key for key, words in said[name].items() for word in words.split()}
+        name: {word: key for key, words in lists[name].items() for word in words.split()}
         for name in ("modals", "numbers", "forms")
     }
     sets: dict[str, Any] = {
-        name: frozenset(said[name].split()) for name in ("negative", "persons", "small", "around")
+        name: frozenset(lists[name].split()) for name in ("negative", "persons", "small", "around")
     }
     text = (room / "opposites.txt").read_text(encoding="utf-8")
     rows = (line.split() for line in text.splitlines() if line and not line.startswith("#"))
     return _English(
         **tables,
         **sets,
-        denying=frozenset(map(stem, said["denying"].split())),
-        units=frozenset(map(stem, said["units"].split())),
+        denying=frozenset(map(stem, lists["denying"].split())),
+        units=frozenset(map(stem, lists["units"].split())),
         opposites={word: frozenset(others) for word, *others in rows},
     )
 
 
 def stem(word: str) -> str:
     """Return the English stem of a word in lower case (Snowball's, also called Porter2)."""
-    found: str = Stemmer("english", 0).stemWord(word)  # its own: two threads may not share one
-    return found
+    stemmed: str = Stemmer("english", 0).stemWord(word)  # its own: two threads may not share one
+    return stemmed

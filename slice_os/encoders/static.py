@@ -71,9 +71,9 @@ class StaticEncoder(Encoder):
             runs = list(_WORD.finditer(text))
             known = [
                 [
-                    self._rows[one]
-                    for one in _INNER.findall(normal_form(run.group()).lower())
-                    if one in self._rows
+                    self._rows[word]
+                    for word in _INNER.findall(normal_form(run.group()).lower())
+                    if word in self._rows
                 ]
                 for run in runs
             ]

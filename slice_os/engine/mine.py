@@ -102,10 +102,10 @@ def mine_phrases(
         counters.setdefault(name, []).append(counter)
     judge = judge if options.rescore else None
     least = cosine(judge.least(threshold) if judge else threshold)
-    wanted = MiningQuery(_phrase_batch(phrases, least, options.rescore), filters, options.graph)
+    mining = MiningQuery(_phrase_batch(phrases, least, options.rescore), filters, options.graph)
 
     def candidates() -> Iterator[_Candidate]:
-        for stored, numbers in backend.scan(wanted, on_progress):
+        for stored, numbers in backend.scan(mining, on_progress):
             words = stored.passage.title, stored.passage.text
             by_name: dict[str, list[Phrase]] = {}
             for k in numbers:
@@ -189,7 +189,9 @@ def _judged(
     They are those that were chosen by their degrees: a part of what the judge speaks against is no
     match in its place.
     """
-    flat = [(one, span) for one, spans in zip(passages, best, strict=True) for span in spans]
+    flat = [
+        (passage, span) for passage, spans in zip(passages, best, strict=True) for span in spans
+    ]
     degrees = np.array([degree(span.cosine) for _, span in flat])
     judged = iter(judge.degrees([judge_pair(*pair) for pair in flat], degrees).tolist())
     return [

@@ -100,7 +100,9 @@ def _named(rows: Iterable[tuple[str, str, str]]) -> dict[str, Sought]:
         raise CorpusError("it holds no phrase")
     if lacking := [name for name, (phrases, _) in texts.items() if not phrases]:
         raise CorpusError(f"{lacking[0]!r} has counter-examples and no phrase")
-    return {name: Sought(tuple(own), tuple(others)) for name, (own, others) in texts.items()}
+    return {
+        name: Sought(tuple(phrases), tuple(counters)) for name, (phrases, counters) in texts.items()
+    }
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[str, str, str]]:

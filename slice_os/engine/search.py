@@ -120,19 +120,19 @@ def search_passages(
     standalone = load() if needs_spans else None
     encoder = standalone.encoder if standalone else None
     with one_blas_thread():
-        wanted = _search_queries(backend, encoder, parsed, options, filters)
-        prepared = _prepared(encoder, wanted)
+        search_queries = _search_queries(backend, encoder, parsed, options, filters)
+        prepared = _prepared(encoder, search_queries)
         if turn is not None:  # what ranks; the degrees shown are the query's own
-            wanted = [replace(query, vector=turn(query.vector)) for query in wanted]
+            search_queries = [replace(query, vector=turn(query.vector)) for query in search_queries]
         mark = partial(
             _marked, standalone=standalone, rescore=options.rescore, judge=judge, meta=backend.meta
         )
         if not onward:
-            ranked = ranked_passages(backend, wanted, range(options.offset, last))
+            ranked = ranked_passages(backend, search_queries, range(options.offset, last))
             pages = mark(ranked, prepared)
         else:
             pages = []
-            for query, encoded in zip(wanted, prepared, strict=True):
+            for query, encoded in zip(search_queries, prepared, strict=True):
                 hits = _through_ranks(backend, query, encoded, mark, options)
                 documents = _by_document(hits, last) if options.group else ([hit] for hit in hits)
                 page = islice(documents, options.offset, last)

@@ -106,12 +106,12 @@ def own_norms(norms: Float32, words: Words, passage: Passage) -> Float32:
     first, last = shared_words(words.starts, words.ends, passage)
     if not first and not last:
         return norms
-    own: Float32 = norms.copy()
+    counted: Float32 = norms.copy()
     for length in range(1, min(len(norms), first) + 1):
-        own[length - 1, : min(first // 2, first - length + 1)] = 0
+        counted[length - 1, : min(first // 2, first - length + 1)] = 0
     if last:
-        own[:, len(words) - last + last // 2 :] = 0
-    return own
+        counted[:, len(words) - last + last // 2 :] = 0
+    return counted
 
 
 def checked(vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:

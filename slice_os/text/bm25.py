@@ -74,9 +74,9 @@ def _words(text: str) -> Iterator[str]:
         yield word.removesuffix("'s").removesuffix("’s")
 
 
-def _without_stop_words(found: Counter[str]) -> Counter[str]:
-    kept = Counter({term: count for term, count in found.items() if term not in STOP_WORDS})
-    return kept or found
+def _without_stop_words(terms: Counter[str]) -> Counter[str]:
+    kept = Counter({term: count for term, count in terms.items() if term not in STOP_WORDS})
+    return kept or terms
 
 
 def inverse_document_frequency(passages: float, holding: int) -> float:

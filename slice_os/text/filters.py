@@ -64,8 +64,8 @@ class Filter:
 
     def __str__(self) -> str:
         between = " " if self.operator.isalpha() else ""
-        own = between.join((self.field, self.operator, self.value)).rstrip()
-        return " or ".join([own, *map(str, self.others)])
+        condition = between.join((self.field, self.operator, self.value)).rstrip()
+        return " or ".join([condition, *map(str, self.others)])
 
 
 Condition = Filter | Wording
@@ -221,10 +221,10 @@ _TIME = re.compile(
 
 def as_utc(value: Any) -> Any:
     """Return a time with an offset, in ISO 8601, in UTC, so that times sort as texts do."""
-    found = _TIME.fullmatch(value) if isinstance(value, str) else None
-    if not found:
+    time = _TIME.fullmatch(value) if isinstance(value, str) else None
+    if not time:
         return value
-    day, clock, seconds, fraction, sign, hours, minutes, _ = found.groups()
+    day, clock, seconds, fraction, sign, hours, minutes, _ = time.groups()
     zone = f"{sign}{hours}:{minutes}" if sign else "+00:00"
     try:
         then = datetime.fromisoformat(f"{day}T{clock}{seconds or ':00'}{zone}")

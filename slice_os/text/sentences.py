@@ -161,8 +161,8 @@ def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
     """
     text = flow(text)
     first = max((m.end() for m in _SENTENCE_END.finditer(text, 0, start)), default=0)
-    found = _SENTENCE_END.search(text, end)
-    last = found.start() if found else len(text)
+    following = _SENTENCE_END.search(text, end)
+    last = following.start() if following else len(text)
     lead = tail = ""
     if start - first > CONTEXT:
         first = text.find(" ", start - CONTEXT, start) + 1 or start - CONTEXT

@@ -26,10 +26,10 @@ def _own_csv() -> Any:
     spec = find_spec("_csv")
     assert spec is not None
     assert spec.loader is not None
-    own = module_from_spec(spec)
-    spec.loader.exec_module(own)
-    own.field_size_limit(ROW_CHARACTERS)
-    return own
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.field_size_limit(ROW_CHARACTERS)
+    return module
 
 
 csv = _own_csv()

@@ -39,10 +39,10 @@ def parse_docx(data: bytes) -> Parsed:
     with readable(".docx", _BROKEN):
         plainer = _plainer(data)
         beside = [list(dict.fromkeys(_lines(data, OFFICE, pattern))) for pattern in _WORD_PARTS]
-    found = _extracted(plainer, _WORD, ".docx")
-    text = _NOTE_MARK.sub("", found.text)
+    parsed = _extracted(plainer, _WORD, ".docx")
+    text = _NOTE_MARK.sub("", parsed.text)
     headers, body, drawn, footers = (completed(text, part) for part in beside)
-    return replace(found, text="\n".join([*headers, text, *body, *drawn, *footers]))
+    return replace(parsed, text="\n".join([*headers, text, *body, *drawn, *footers]))
 
 
 def _plainer(data: bytes) -> bytes:
@@ -83,8 +83,8 @@ def parse_open(data: bytes) -> Parsed:
 
 def parse_rtf(data: bytes) -> Parsed:
     """Return the paragraphs of a Rich Text file."""
-    found = _extracted(data, "application/rtf", ".rtf")
-    return replace(found, text=_NOTE_MARK.sub("", found.text))
+    parsed = _extracted(data, "application/rtf", ".rtf")
+    return replace(parsed, text=_NOTE_MARK.sub("", parsed.text))
 
 
 def parse_doc(data: bytes) -> Parsed:
@@ -113,12 +113,12 @@ def _extracted(data: bytes, kind: str, name: str) -> Parsed:
         concurrency=kreuzberg.ConcurrencyConfig(max_threads=1),
     )
     with readable(name):
-        found = kreuzberg.extract_bytes_sync(data, kind, config=config)
-    about: dict[str, Any] = {key: value for key, value in dict(found.metadata).items() if value}
+        extracted = kreuzberg.extract_bytes_sync(data, kind, config=config)
+    about: dict[str, Any] = {key: value for key, value in dict(extracted.metadata).items() if value}
     title = about.get("title") or about.get("subject") or ""
     authors = about.get("authors") or [about.get("from_email") or ""]
     date = about.get("created_at") or ""
-    return Parsed(found.content, str(title), 0, ", ".join(authors), str(date), says=True)
+    return Parsed(extracted.content, str(title), 0, ", ".join(authors), str(date), says=True)
 
 
 def _lines(data: bytes, markup: Markup, pattern: str) -> list[str]:
@@ -131,9 +131,9 @@ def _with_properties(data: bytes, text: list[str]) -> Parsed:
     about = dict.fromkeys(["title", "creator", "created", "initial-creator", "creation-date"], "")
     for _, xml in parts(data, r"docProps/core\.xml", r"meta\.xml"):
         for name in about:
-            found = re.search(rb"<(?:\w+:)?%s\b[^>]*>([^<]*)<" % name.encode(), xml)
-            if found and not about[name]:
-                about[name] = unescape(found[1].decode("utf-8", "replace")).strip()
+            element = re.search(rb"<(?:\w+:)?%s\b[^>]*>([^<]*)<" % name.encode(), xml)
+            if element and not about[name]:
+                about[name] = unescape(element[1].decode("utf-8", "replace")).strip()
     author = about["initial-creator"] or about["creator"]
     date = about["creation-date"] or about["created"]
     return Parsed("\n".join(text), about["title"], 0, author, date, says=True)

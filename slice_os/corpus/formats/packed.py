@@ -62,8 +62,8 @@ def parts(data: bytes, *patterns: str) -> Iterator[tuple[str, bytes]]:
         if sum(part.file_size for part in packed.infolist()) > UNPACKED_BYTES:
             raise CorpusError(f"unpacks to more than {megabytes(UNPACKED_BYTES)}")
         for pattern in patterns:
-            found = [name for name in packed.namelist() if re.fullmatch(pattern, name)]
-            for name in sorted(found, key=_numbered):
+            members = [name for name in packed.namelist() if re.fullmatch(pattern, name)]
+            for name in sorted(members, key=_numbered):
                 yield name, packed.read(name)
 
 

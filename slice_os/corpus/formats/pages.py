@@ -143,8 +143,8 @@ def running_text(pages: Iterable[Sequence[Line]]) -> str:
     for a, b in pairwise(lines):
         if a.y > b.y and round(a.size) == round(b.size):
             steps[round(a.size)].append(a.y - b.y)
-    long = {size: sorted(found)[len(found) * 9 // 10] for size, found in lengths.items()}
-    step = {size: median(found) for size, found in steps.items()}
+    long = {size: sorted(values)[len(values) * 9 // 10] for size, values in lengths.items()}
+    step = {size: median(values) for size, values in steps.items()}
     rests = False  # the first word of a line may be the rest of one
     for line in lines:
         words |= {word.strip(_MARKS).lower() for word in line.text.split()[rests:]}

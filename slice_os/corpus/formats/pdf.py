@@ -37,11 +37,11 @@ def parse(data: bytes) -> Parsed:
 
 def _date(text: str) -> str:
     """Return when a document was made, in ISO 8601, if that can be read."""
-    found = _DATE.match(text)
-    if not found:
+    parts = _DATE.match(text)
+    if not parts:
         return ""
-    year, month, day, hour, minute, second, _, sign, hours, minutes = found.groups()
+    year, month, day, hour, minute, second, _, sign, hours, minutes = parts.groups()
     date = f"{year}-{month or '01'}-{day or '01'}T{hour or '00'}:{minute or '00'}:{second or '00'}"
     if sign and hours:
         return f"{date}{sign}{hours}:{minutes or '00'}"
-    return f"{date}+00:00" if found["utc"] else date
+    return f"{date}+00:00" if parts["utc"] else date

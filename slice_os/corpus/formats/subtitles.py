@@ -48,11 +48,11 @@ def _cues(lines: Iterable[str]) -> Iterator[_Cue]:
     for line in chain(lines, [""]):
         if len(line) > ROW_CHARACTERS >> 4:
             raise CorpusError("has a line too long for a subtitle")
-        if found := _TIMES.match(line):
+        if timing := _TIMES.match(line):
             if texts and texts[-1].isdigit():  # the number of this cue: no blank line before it
                 texts.pop()
             yield from _cue(times, texts)
-            times, texts = (_time(found[1]), _time(found[2])), []
+            times, texts = (_time(timing[1]), _time(timing[2])), []
         elif line.strip():
             texts.append(line.strip())
         else:

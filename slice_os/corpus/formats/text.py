@@ -37,7 +37,7 @@ def parse_markdown(data: bytes) -> Parsed:
     """
     text, broken, guess = decode(data)
     about, end = _front_matter(text)
-    shown = _blank(text[:end]) + _PICTURE.sub(lambda found: _blank(found[0]), text[end:])
+    shown = _blank(text[:end]) + _PICTURE.sub(lambda picture: _blank(picture[0]), text[end:])
     title = about.pop("title", None)
     metadata = {_FIELDS.get(name.lower(), name): value for name, value in about.items()}
     return Parsed(shown, str(title or _heading(shown)), broken, guess=guess, metadata=metadata)
@@ -103,13 +103,13 @@ def _front_matter(text: str) -> tuple[dict[str, Any], int]:
     if not begin:
         return {}, 0
     end = re.compile(rf"^{re.escape(begin[1])}[ \t]*$", re.M)
-    found = end.search(text, begin.end(), _LONGEST_FRONT)
+    closing = end.search(text, begin.end(), _LONGEST_FRONT)
     parse = _yaml if begin[1] == "---" else _toml
-    about = parse(text[begin.end() : found.start()]) if found else None
-    if not found or not isinstance(about, dict) or not about:  # else two lines around a text
+    about = parse(text[begin.end() : closing.start()]) if closing else None
+    if not closing or not isinstance(about, dict) or not about:  # else two lines around a text
         return {}, 0
     plain = json.loads(json.dumps(about, default=_as_text, skipkeys=True))
-    return {clean(name): clean_value(value) for name, value in plain.items()}, found.end()
+    return {clean(name): clean_value(value) for name, value in plain.items()}, closing.end()
 
 
 def _as_text(value: Any) -> str:

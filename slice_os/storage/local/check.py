@@ -167,12 +167,12 @@ def _strangeness(database: sqlite3.Connection, segment: Segment, recorded: Recor
     Every word begins and ends within its text, and not with a space.
     """
     query = "SELECT ordinal, text, words FROM passages WHERE segment = ?"
-    for ordinal, text, own in database.execute(query, recorded[:1]):
+    for ordinal, text, counted in database.execute(query, recorded[:1]):
         if not 0 <= ordinal < recorded.passages:
             return "it is another one"
         part = segment.slice(ordinal)
         starts, ends = segment.starts[part].astype(np.int64), segment.ends[part].astype(np.int64)
-        few = len(starts) < own
+        few = len(starts) < counted
         if few or (starts >= ends).any() or (np.diff(starts) < 0).any() or ends.max() > len(text):
             return "it is another one"
         codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)

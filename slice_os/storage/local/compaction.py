@@ -35,10 +35,10 @@ def remove_orphans(database: sqlite3.Connection, folder: Path) -> None:
     """
     _unlink(folder / f"{DATABASE}.new")
     named = {segment_file(folder, number) for number in recorded_segments(database)}
-    found = set((folder / "segments").glob("*.slice"))
-    for file in found - named:
+    files = set((folder / "segments").glob("*.slice"))
+    for file in files - named:
         _unlink(file)
-    if named - found:
+    if named - files:
         raise segment_missing(folder)
 
 

@@ -76,14 +76,19 @@ def _repair(
             rows = database.execute(query, (number,)).fetchall()
             stored = [Passage(*passage) for _, _, *passage in rows]
             encoded_words = encode(passage.text for passage in stored)
-            for (key, ordinal, *_), passage, own in zip(rows, stored, encoded_words, strict=True):
-                if not len(own):
+            for (key, ordinal, *_), passage, fresh in zip(rows, stored, encoded_words, strict=True):
+                if not len(fresh):
                     raise IndexDamagedError(
                         f"A passage of {folder} holds no word ({passage.text[:40]!r}): delete the "
                         "folder and index again."
                     )
-                passages, words = passages + 1, words + len(own)
-                yield key, number, ordinal, PackedPassage.pack(own, max_words, passage, head)
+                passages, words = passages + 1, words + len(fresh)
+                yield (
+                    key,
+                    number,
+                    ordinal,
+                    PackedPassage.pack(fresh, max_words, passage, head),
+                )
 
     rewrite(database, folder, lost, encoded(), SEGMENT_WORDS)
     return passages, words
