@@ -166,7 +166,7 @@ def opposed(logits: Float32) -> Float32:
     return (1 / (1 + np.exp(-log_odds(logits)))).astype(np.float32)
 
 
-def _rules(query: str, placed: Placed) -> float:
+def _strength(query: str, placed: Placed) -> float:
     """Return how strong an opposition rules see, the shorter text first: it may be a topic."""
     shorter, longer = sorted((query, placed.span), key=lambda text: (len(text), text))
     return opposition(shorter, longer, placed.before).strength
@@ -212,7 +212,7 @@ class ModelJudge(Judge):
         judged: Float32 = np.array(verified, np.float32)
         high = np.flatnonzero(judged > self.calibration.level)
         doubtful = [pairs[n] for n in high.tolist()]
-        strength = np.array([_rules(*pair) for pair in doubtful], np.float32)
+        strength = np.array([_strength(*pair) for pair in doubtful], np.float32)
         odds = log_odds(self.logits(doubtful))
         judged[high] = self.calibration.degrees(judged[high], odds, strength)
         return judged
@@ -235,7 +235,7 @@ class ModelJudge(Judge):
         known = self._known
         rows = [pair for pair in dict.fromkeys(pairs) if pair not in known]
         running = [
-            self._pool.submit(partial(self._said, ids, types))
+            self._pool.submit(partial(self._states, ids, types))
             for ids, types in joined(self._tokenizer, rows)
         ]
         fresh = dict(zip(rows, (run.result() for run in running), strict=True))
@@ -249,7 +249,7 @@ class ModelJudge(Judge):
         self._known = fresh if len(known) > MOST_KNOWN else {**known, **fresh}
         return logits.reshape(-1, len(KINDS))
 
-    def _said(self, ids: Int64, types: Int64) -> Float32:
+    def _states(self, ids: Int64, types: Int64) -> Float32:
         states = self._graph.run(ids[None], np.ones_like(ids)[None], types[None])
         return SCALE * states[0, 0, : len(KINDS)]
 

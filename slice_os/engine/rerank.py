@@ -92,12 +92,22 @@ def rank_lazily(
 
 
 def _reranked(query: SearchQuery, block: int, candidates: Sequence[Candidate]) -> Iterator[Ranked]:
+    """Yield candidates, a block of them scored again and sorted."""
     for first in range(0, len(candidates), block):
         ranked = [
             Ranked(candidate.score, candidate.stored, candidate.bm25, query.vector, query.lengths)
             for candidate in candidates[first : first + block]
         ]
-        yield from _rerank(query, ranked) if is_reranked(query.mode, query.fusion) else ranked
+        if is_reranked(query.mode, query.fusion):
+            scores = dense_scores(query, ranked)
+            if query.mode == "hybrid":
+                fusion, weight = get_fusion(query.fusion, query.weight)
+                lexical = np.array([passage.bm25 or 0 for passage in ranked], float)
+                scores = fusion.of_one(scores, lexical, weight) if fusion.of_one else scores
+            for passage, score in zip(ranked, scores.tolist(), strict=True):
+                passage.score = score
+            ranked.sort(key=lambda passage: -passage.score)
+        yield from ranked
 
 
 def _block(backend: Backend, query: SearchQuery) -> int:
@@ -111,18 +121,6 @@ def _block(backend: Backend, query: SearchQuery) -> int:
 def _whole(ranks: range, block: int) -> range:
     """Return the ranks of the blocks that some ranks are in."""
     return range(ranks.start // block * block, ceil(ranks.stop / block) * block)
-
-
-def _rerank(query: SearchQuery, passages: Sequence[Ranked]) -> list[Ranked]:
-    """Score passages again and sort them."""
-    scores = dense_scores(query, passages)
-    if query.mode == "hybrid":
-        fusion, weight = get_fusion(query.fusion, query.weight)
-        lexical = np.array([passage.bm25 or 0 for passage in passages], float)
-        scores = fusion.of_one(scores, lexical, weight) if fusion.of_one else scores
-    for passage, score in zip(passages, scores.tolist(), strict=True):
-        passage.score = score
-    return sorted(passages, key=lambda passage: -passage.score)
 
 
 def dense_scores(query: SearchQuery, passages: Sequence[Ranked]) -> Float64:

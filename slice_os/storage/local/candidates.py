@@ -236,8 +236,13 @@ class Postings:
         The rows ``[n]`` stand best first; equal scores by row, so that pages do not overlap. Of
         what is not among them the score is 0.
         """
-        if not len(self._keys):
-            self._open_terms()
+        if not len(self._keys):  # what a dense search has no need of
+            for table in _TERMS:
+                self._database.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {table}")
+            known = self._database.remembered()
+            if "lengths" not in known:
+                known["lengths"] = _lengths(self._database)
+            self._keys, self._lengths, self._documents = known["lengths"]
         terms = [(term, count, *self._postings(term)) for term, count in query_terms(text).items()]
         rarest = sorted((len(rows), term) for term, _, rows, _ in terms if len(rows))[:MAX_TERMS]
         kept = {term for _, term in rarest}
@@ -253,15 +258,6 @@ class Postings:
             scores[~self._meeting(tuple(filters))] = 0
         rows = np.flatnonzero(scores)
         return rows[np.argsort(-scores[rows], kind="stable")], scores
-
-    def _open_terms(self) -> None:
-        """Make what a dense search has no need of."""
-        for table in _TERMS:
-            self._database.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {table}")
-        known = self._database.remembered()
-        if "lengths" not in known:
-            known["lengths"] = _lengths(self._database)
-        self._keys, self._lengths, self._documents = known["lengths"]
 
     def _postings(self, term: str) -> tuple[Int64, Float64]:
         """Return the rows of the passages that hold a term, and what it adds to their scores."""

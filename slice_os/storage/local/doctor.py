@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 from slice_os.encoders import encoder_info, load_encoder
+from slice_os.encoders.phrase_head import PhraseHead
 from slice_os.errors import IndexDamagedError
+from slice_os.spans import PackedPassage
 from slice_os.storage.contract import IndexStatus
 from slice_os.storage.findings import Diagnosis, nothing_at
 from slice_os.storage.local import LocalBackend
-from slice_os.storage.local.check import Condition, examine
+from slice_os.storage.local.check import PASSAGE, Condition, examine
+from slice_os.storage.local.compaction import rewrite
+from slice_os.storage.local.database import connect, load_meta, mapped_errors, recorded_segments
+from slice_os.storage.local.filter_bits import make_tokens
 from slice_os.storage.local.generations import live_folder
-from slice_os.storage.local.repair import repair as repair_folder
-from slice_os.types import OnProgress
+from slice_os.storage.local.write import SEGMENT_WORDS, lock
+from slice_os.types import OnProgress, Passage, Words
 
 DELETED_SHARE = 0.3
 """Of the stored words, the share of deleted ones that is worth a word."""
+_POSTINGS = (
+    "INSERT INTO postings (postings) VALUES ('delete-all')",
+    "INSERT INTO postings (rowid, title, text)"
+    " SELECT key, normal_form(title), normal_form(text) FROM passages WHERE NOT pending",
+)
+Encode = Callable[[Iterable[str]], Iterator[Words]]
 
 
 def diagnose(
@@ -153,3 +166,72 @@ def _add_condition(diagnosis: Diagnosis, folder: Path, condition: Condition, dee
         diagnosis.add(
             "ok", f"{read} what was written{'' if deep else ' (--deep reads the files)'}."
         )
+
+
+def repair_folder(
+    folder: Path,
+    segments: Iterable[int],
+    encode: Encode,
+    head: PhraseHead | None,
+    *,
+    postings: bool = False,
+) -> tuple[int, int]:
+    """Put new segments, of the texts that the database has, in the place of damaged ones.
+
+    All else stays as it is, and readers are not disturbed. With `postings` those of the words, and
+    what filters look up, are made anew, too.
+
+    Returns:
+        How many passages were encoded, and their words.
+
+    Raises:
+        IndexLockedError: somebody is writing to the index.
+        IndexDamagedError: a text of the database holds no word.
+    """
+    with lock(folder), mapped_errors(folder), closing(connect(folder)) as database:
+        encoded = _encode_lost(database, folder, list(segments), encode, head)
+        if postings:
+            database.execute("BEGIN IMMEDIATE")
+            for statement in _POSTINGS:
+                database.execute(statement)
+            make_tokens(database)
+            database.execute("COMMIT")
+        return encoded
+
+
+def _encode_lost(
+    database: sqlite3.Connection,
+    folder: Path,
+    segments: list[int],
+    encode: Encode,
+    head: PhraseHead | None,
+) -> tuple[int, int]:
+    max_words = load_meta(database, folder).max_words
+    database.execute("BEGIN IMMEDIATE")
+    here = recorded_segments(database)
+    lost = [number for number in segments if number in here]
+    passages = words = 0
+
+    def encoded() -> Iterator[tuple[int, int, int, PackedPassage]]:
+        nonlocal passages, words
+        for number in lost:
+            query = f"SELECT p.key, p.ordinal, {PASSAGE} WHERE p.segment = ? ORDER BY p.ordinal"
+            rows = database.execute(query, (number,)).fetchall()
+            stored = [Passage(*passage) for _, _, *passage in rows]
+            encoded_words = encode(passage.text for passage in stored)
+            for (key, ordinal, *_), passage, fresh in zip(rows, stored, encoded_words, strict=True):
+                if not len(fresh):
+                    raise IndexDamagedError(
+                        f"A passage of {folder} holds no word ({passage.text[:40]!r}): delete the "
+                        "folder and index again."
+                    )
+                passages, words = passages + 1, words + len(fresh)
+                yield (
+                    key,
+                    number,
+                    ordinal,
+                    PackedPassage.pack(fresh, max_words, passage, head),
+                )
+
+    rewrite(database, folder, lost, encoded(), SEGMENT_WORDS)
+    return passages, words

@@ -19,7 +19,7 @@ from slice_os.spans import PhraseBatch
 from slice_os.storage.contract import IndexMeta, MiningQuery
 from slice_os.storage.local import LocalBackend
 from slice_os.storage.local.check import examine
-from slice_os.storage.local.repair import repair
+from slice_os.storage.local.doctor import repair_folder
 from support.local import DIMENSION, SENTENCES, encode, put, put_passage, search, unit
 
 AIM = PhraseBatch(unit(1)[None], [range(1, 21)], np.zeros(1, np.float32))
@@ -92,7 +92,7 @@ def test_a_damaged_segment_is_one_sentence_and_is_mended(filled, folder, how):
     assert "\n" not in str(caught.value)
     assert examine(folder).damaged.keys() == harmed
     others = {file: file.read_bytes() for n, file in enumerate(filled, 1) if n not in harmed}
-    assert repair(folder, harmed, encoded, None) == (4 * len(harmed), WORDS * len(harmed))
+    assert repair_folder(folder, harmed, encoded, None) == (4 * len(harmed), WORDS * len(harmed))
     assert content(folder) == whole
     assert {file: file.read_bytes() for file in others} == others
     assert examine(folder, deep=True).damaged == {}
@@ -120,14 +120,14 @@ def test_every_flipped_byte_is_found_and_none_is_a_traceback(filled, folder):
             except IndexDamagedError:
                 seen += 1
     assert seen > 40  # what is in the headers is seen when the index is opened
-    repair(folder, [1], encoded, None)
+    repair_folder(folder, [1], encoded, None)
     assert content(folder) == whole
 
 
 def test_only_what_a_lost_segment_held_is_encoded(filled, folder):
     filled[1].unlink()
     texts = []
-    assert repair(
+    assert repair_folder(
         folder, [2], lambda some: map(encode, map(texts.append, s := [*some]) and s), None
     )
     whole = [f"{s} Number 1." for s in SENTENCES]
@@ -148,7 +148,7 @@ def test_what_is_deleted_or_not_complete_stays_so_when_it_is_mended(filled, inde
     for file in (folder / "segments").iterdir():
         file.unlink()
     lost = examine(folder).damaged
-    repair(folder, lost, encoded, None)
+    repair_folder(folder, lost, encoded, None)
     assert content(folder) == whole
     assert {name for name, _ in whole} == {"d0", "d2", "d3", "d4", "d5"}
     state = index.status()
@@ -159,7 +159,7 @@ def test_nothing_is_mended_while_somebody_writes(filled, index, folder):
     filled[0].unlink()
     (folder / "segments" / "00000001.slice").write_bytes(b"")
     with index.writer(), pytest.raises(IndexLockedError, match="Another process is writing"):
-        repair(folder, [1], encoded, None)
+        repair_folder(folder, [1], encoded, None)
 
 
 def test_merging_leaves_a_damaged_segment_and_says_so(index, folder, caplog):
