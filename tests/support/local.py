@@ -48,6 +48,13 @@ def put(writer, name: str, texts: list[str], **metadata: object) -> Document:
     return document
 
 
+def fill(index, documents: dict[str, str | list[str]], **metadata: object) -> None:
+    """Write documents of one or several passages in one run."""
+    with index.writer() as out:
+        for name, texts in documents.items():
+            put(out, name, [texts] if isinstance(texts, str) else texts, **metadata)
+
+
 def unit(seed):
     vector = np.random.default_rng(seed).normal(size=DIMENSION).astype(np.float32)
     return vector / np.linalg.norm(vector)

@@ -16,23 +16,10 @@ from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 
 from slice_os.corpus import read
-from slice_os.types import Document, Reject
+from support.corpus import read_all, read_one
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-
-
-def read_all(folder: Path, name: str, data: bytes | str) -> list[Document]:
-    (folder / name).write_bytes(data.encode() if isinstance(data, str) else data)
-    rejects: list[Reject] = []
-    documents = list(read(folder / name, on_reject=rejects.append))
-    assert rejects == []
-    return documents
-
-
-def read_one(folder: Path, name: str, data: bytes | str) -> Document:
-    (found,) = read_all(folder, name, data)
-    return found
 
 
 def changed(data: bytes, parts: dict[str, str], put: dict[str, tuple[str, str]]) -> bytes:

@@ -18,7 +18,8 @@ from slice_os.corpus import parse_process as apart
 from slice_os.corpus import read
 from slice_os.corpus.formats import FORMATS, Parsed, Row, Rows, Whole
 from slice_os.text import split
-from slice_os.types import Document, Reject
+from slice_os.types import Reject
+from support.corpus import read_file, read_one
 
 
 def make_pdf(title: str = "", password: str = "", text: str = "The quick brown fox") -> bytes:
@@ -47,12 +48,6 @@ def make_docx() -> bytes:
     out = io.BytesIO()
     document.save(out)
     return out.getvalue()
-
-
-def read_one(folder: Path, name: str, data: bytes) -> tuple[list[Document], list[Reject]]:
-    (folder / name).write_bytes(data)
-    rejects: list[Reject] = []
-    return list(read(folder / name, on_reject=rejects.append)), rejects
 
 
 CODE = "```\n# code\n```\n## The *title* ##\ntext"
@@ -89,7 +84,7 @@ def test_whole_files(
 ) -> None:
     if squeeze:
         name, data = name + ".gz", gzip.compress(data)
-    documents, rejects = read_one(tmp_path, name, data)
+    documents, rejects = read_file(tmp_path, name, data)
     assert not rejects
     (found,) = documents
     assert (found.id, found.text, found.title) == (name, text, title)
@@ -103,8 +98,8 @@ def test_whole_files(
 
 
 def test_encrypted_and_scanned_pdfs_say_so(tmp_path: Path) -> None:
-    assert "encrypted" in read_one(tmp_path, "a.pdf", make_pdf(password="x"))[1][0].reason
-    assert "OCR" in read_one(tmp_path, "b.pdf", make_pdf(text=" "))[1][0].reason
+    assert "encrypted" in read_file(tmp_path, "a.pdf", make_pdf(password="x"))[1][0].reason
+    assert "OCR" in read_file(tmp_path, "b.pdf", make_pdf(text=" "))[1][0].reason
 
 
 @pytest.mark.parametrize("name", ["a.pdf", "a.docx"])
@@ -112,7 +107,7 @@ def test_broken_documents_are_rejects_and_silent(
     tmp_path: Path, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     whole = make_pdf() if name == "a.pdf" else make_docx()
-    documents, rejects = read_one(tmp_path, name, whole[: len(whole) // 3])
+    documents, rejects = read_file(tmp_path, name, whole[: len(whole) // 3])
     assert documents == []
     assert "not a readable" in rejects[0].reason
     assert capfd.readouterr() == ("", "")
@@ -139,9 +134,9 @@ def test_a_missing_extra_costs_only_its_files(
 
 
 def test_empty_and_binary_files_are_rejects(tmp_path: Path) -> None:
-    assert read_one(tmp_path, "a.txt", b" \n\t")[1] == [Reject(str(tmp_path / "a.txt"), "no text")]
+    assert read_file(tmp_path, "a.txt", b" \n\t")[1] == [Reject(str(tmp_path / "a.txt"), "no text")]
     assert (
-        read_one(tmp_path, "b.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\2\0")[1][0].reason
+        read_file(tmp_path, "b.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\2\0")[1][0].reason
         == "looks binary"
     )
 
@@ -149,7 +144,7 @@ def test_empty_and_binary_files_are_rejects(tmp_path: Path) -> None:
 def test_a_damaged_gz_is_a_reject(tmp_path: Path) -> None:
     whole = gzip.compress(b"some text " * 1000)
     for name, data in [("a.txt.gz", whole[:30]), ("b.txt.gz", b"not gzip")]:
-        documents, rejects = read_one(tmp_path, name, data)
+        documents, rejects = read_file(tmp_path, name, data)
         assert documents == []
         assert "damaged" in rejects[0].reason
 
@@ -188,10 +183,10 @@ def test_what_files_say_of_themselves(tmp_path: Path) -> None:
         b'<title>T</title><meta name="Author" content="A. Nonymous">'
         b'<meta property="article:published_time" content="2024-05-01"><p>text'
     )
-    (found,), _ = read_one(tmp_path, "a.html", page)
+    found = read_one(tmp_path, "a.html", page)
     said = {name: found.metadata[name] for name in ("title", "author", "date")}
     assert said == {"title": "T", "author": "A. Nonymous", "date": "2024-05-01"}
-    (found,), _ = read_one(tmp_path, "a.pdf", make_pdf("A fox"))
+    found = read_one(tmp_path, "a.pdf", make_pdf("A fox"))
     assert found.metadata["author"] == "F. Ox"
     assert found.metadata["date"].startswith("2024-05-01T12:00:00")
     (tmp_path / "deep").mkdir()
@@ -212,7 +207,7 @@ def test_headers_and_footers_of_word_documents(tmp_path: Path) -> None:
     table.cell(0, 0).text = "in a cell"
     file = io.BytesIO()
     document.save(file)
-    (found,), _ = read_one(tmp_path, "a.docx", file.getvalue())
+    found = read_one(tmp_path, "a.docx", file.getvalue())
     lines = [line for line in found.text.splitlines() if line]
     assert lines == ["Acme Ltd", "The body.", "Part 1", "in a cell", "Part 2"]
 

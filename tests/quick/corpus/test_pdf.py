@@ -9,19 +9,12 @@ import re
 import pytest
 from fpdf import FPDF
 
-from slice_os.corpus import read
 from slice_os.text import split
-from slice_os.types import Document
+from support.corpus import read_one
 from support.pages import columns_of, prose
 
 BOOKS = 3 * int(os.environ.get("SLICE_OS_FUZZ", "1000")) // 1000
 """Of each layout; with `make fuzz` they have more than a thousand pages."""
-
-
-def read_pdf(tmp_path, data: bytes) -> Document:
-    (tmp_path / "a.pdf").write_bytes(data)
-    (document,) = read(tmp_path / "a.pdf")
-    return document
 
 
 @pytest.mark.parametrize("rows", [False, True])
@@ -33,7 +26,7 @@ def test_few_passages_begin_or_end_inside_a_sentence(tmp_path, columns, rows):
         paragraphs = prose(rng, 1200)
         data, number = columns_of(paragraphs, columns, rng, rows=rows)
         pages += number
-        document = read_pdf(tmp_path, data)
+        document = read_one(tmp_path, "a.pdf", data)
         said = " ".join(document.text.split())
         wanted = " ".join(paragraphs)
         assert said.count("Proceedings of the Society for Tests") == 1
@@ -84,7 +77,7 @@ def lines_of(*lines: tuple[int, str]) -> bytes:
     ],
 )
 def test_a_hyphen_that_belongs_to_a_word_stays(tmp_path, lines, whole):
-    document = read_pdf(tmp_path, lines_of(*((10, line) for line in lines)))
+    document = read_one(tmp_path, "a.pdf", lines_of(*((10, line) for line in lines)))
     said = " ".join(document.text.split())
     assert all(words in said for words in whole)
 
@@ -93,6 +86,6 @@ def test_headings_lists_and_tables_keep_their_lines(tmp_path):
     body = "The licensor is liable for what it has done and for nothing else at all today."
     prose = [(16, "Limitation of Liability"), (10, ""), (10, body), (10, body)]
     table = [(10, ""), (10, "Fee 50"), (10, "Tax 9")]
-    text = read_pdf(tmp_path, lines_of(*prose, *table)).text
+    text = read_one(tmp_path, "a.pdf", lines_of(*prose, *table)).text
     assert text.startswith("Limitation of Liability\n\nThe licensor")
     assert text.endswith("Fee 50\nTax 9")

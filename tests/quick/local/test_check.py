@@ -14,7 +14,7 @@ from slice_os.errors import IndexDamagedError, LocationError, SliceOSError
 from slice_os.storage.local import LocalBackend
 from slice_os.text.filters import Filter
 from slice_os.types import Document
-from support.local import SENTENCES, put, put_passage, search
+from support.local import SENTENCES, fill, put, put_passage, search
 from support.verbs import run
 
 FLIPS = 400
@@ -137,21 +137,10 @@ def test_two_passages_that_changed_places_are_found(filled):
         rows = database.execute(
             "SELECT key, segment, ordinal FROM passages ORDER BY key"
         ).fetchall()
-    (
-        (
-            first,
-            *_,
-        ),
-        (second, segment, ordinal),
-    ) = rows[0], rows[1]
-    alter(filled, f"UPDATE passages SET segment = -1 WHERE key = {second}")
-    alter(
-        filled, f"UPDATE passages SET segment = {segment}, ordinal = {ordinal} WHERE key = {first}"
-    )
-    alter(
-        filled,
-        f"UPDATE passages SET segment = {rows[0][1]}, ordinal = {rows[0][2]} WHERE key = {second}",
-    )
+    (first, *its_place), (second, *other_place) = rows[:2]
+    for key, (segment, ordinal) in ((second, (-1, 0)), (first, other_place), (second, its_place)):
+        place = f"segment = {segment}, ordinal = {ordinal}"
+        alter(filled, f"UPDATE passages SET {place} WHERE key = {key}")
     assert "Damaged segments" in verdict(filled)
 
 
@@ -196,8 +185,7 @@ def test_the_log_is_emptied_by_the_first_run_without_readers(filled):
     with closing(LocalBackend(filled)) as index:
         reading = index.passages()
         next(reading)
-        with index.writer() as out:
-            put(out, "more", SENTENCES)
+        fill(index, {"more": SENTENCES})
         assert log.stat().st_size
         assert slice_os.check(filled).healthy
         reading.close()  # type: ignore[attr-defined]

@@ -21,6 +21,7 @@ from slice_os.storage.local import LocalBackend
 from slice_os.storage.local.check import examine
 from slice_os.storage.local.doctor import repair_folder
 from support.local import DIMENSION, SENTENCES, encode, put, put_passage, search, unit
+from support.verbs import run
 
 AIM = PhraseBatch(unit(1)[None], [range(1, 21)], np.zeros(1, np.float32))
 
@@ -184,16 +185,8 @@ def real(tmp_path):
     return tmp_path / "real.slice"
 
 
-def slice_os_(*arguments):
-    command = [Path(sys.executable).with_name("slice-os"), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout + done.stderr
-
-
 def test_the_doctor_finds_and_repairs(real):
-    code, said = slice_os_("doctor", "--index", real)
-    assert code == 0
+    said = run("doctor", "--index", real).output
     assert "Sizes and identities of all files are what was written (--deep reads" in said
     with slice_os.open(real) as index:
         before = index.search("to cancel", size=2)
@@ -201,12 +194,10 @@ def test_the_doctor_finds_and_repairs(real):
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     file.write_bytes(data)
-    assert slice_os_("doctor", "--index", real)[0] == 0
-    code, said = slice_os_("doctor", "--index", real, "--deep")
-    assert code == 1
+    run("doctor", "--index", real)
+    said = run("doctor", "--index", real, "--deep", ok=1).output
     assert "Damaged segments: 1 of 1 (1: its checksum is another): 'slice-os doctor --repa" in said
-    code, said = slice_os_("doctor", "--index", real, "--repair")
-    assert code == 0
+    said = run("doctor", "--index", real, "--repair").output
     assert "Repaired: 2 passages (10 words) were encoded anew." in said
     assert "All files of the index are what was written." in said
     with slice_os.open(real) as index:
@@ -218,19 +209,20 @@ def test_the_doctor_finds_and_repairs(real):
 def test_the_doctor_says_what_cannot_be_repaired(real):
     with closing(sqlite3.connect(real / "index.sqlite", isolation_level=None)) as database:
         database.execute("UPDATE passages SET text = 'The customer wants to dance.' WHERE key = 1")
-    code, said = slice_os_("doctor", "--index", real, "--deep")
-    assert code == 1
+    said = run("doctor", "--index", real, "--deep", ok=1).output
     assert "not what was indexed, of documents: 1 (cancel): delete these" in said
-    assert slice_os_("delete", "cancel", "--index", real)[0] == 0
+    run("delete", "cancel", "--index", real)
     # The postings of the text that was there are left.
-    assert "postings of BM25 or of filters are" in slice_os_("doctor", "--index", real, "--deep")[1]
-    assert "BM25 and of filters were made" in slice_os_("doctor", "--index", real, "--repair")[1]
+    said = run("doctor", "--index", real, "--deep", ok=1).output
+    assert "postings of BM25 or of filters are" in said
+    said = run("doctor", "--index", real, "--repair").output
+    assert "BM25 and of filters were made" in said
     assert slice_os.doctor(real, deep=True).healthy
     (file,) = (real / "segments").iterdir()
     file.unlink()
     for arguments in (["search", "ship"], ["mine", "--phrase", "ship"]):
-        code, said = slice_os_(*arguments, "--index", real)
-        assert (code, said.count("\n"), "doctor --repair" in said) == (1, 1, True)
+        said = run(*arguments, "--index", real, ok=1).output
+        assert (said.count("\n"), "doctor --repair" in said) == (1, True)
     assert not slice_os.doctor(real).healthy
 
 
@@ -246,9 +238,7 @@ def test_a_damaged_database_is_found(real):
         file.write_bytes(changed)
         found.append(not slice_os.doctor(real, deep=True).healthy)
         if number < 4:
-            code, said = slice_os_("doctor", "--index", real, "--deep")
-            assert code == found[-1]
-            assert "Unexpected" not in said
+            assert "Unexpected" not in run("doctor", "--index", real, "--deep", ok=found[-1]).output
     assert all(found)
 
 

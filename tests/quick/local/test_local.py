@@ -25,6 +25,7 @@ from support.local import (
     DIMENSION,
     SENTENCES,
     candidates,
+    fill,
     naive_degree,
     put,
     put_passage,
@@ -37,8 +38,7 @@ NEAR = PhraseBatch(unit(1)[None], [range(1, 4)], np.zeros(1, np.float32))
 
 
 def test_unchanged_passages_of_a_replaced_document_keep_their_vectors(index, folder):
-    with index.writer() as out:
-        put(out, "d", SENTENCES[:3])
+    fill(index, {"d": SENTENCES[:3]})
     before = {f.name for f in (folder / "segments").iterdir()}
     text = "\n".join([SENTENCES[3], SENTENCES[1]])
     with index.writer() as out:
@@ -160,13 +160,11 @@ def test_places_that_are_no_index(tmp_path, index, folder):
 
 
 def test_a_reader_is_not_fooled_when_everything_is_replaced(index):
-    with index.writer() as out:
-        put(out, "a", [SENTENCES[0]])
+    fill(index, {"a": [SENTENCES[0]]})
     assert [d for d, _ in search(index, mode="dense")] == ["a"]
     with index.writer() as out:
         out.delete(["a"])
-    with index.writer() as out:
-        put(out, "b", [SENTENCES[1], SENTENCES[2]])
+    fill(index, {"b": [SENTENCES[1], SENTENCES[2]]})
     found = candidates(index, mode="dense")
     for candidate in found:
         wanted = naive_degree(candidate.stored.passage.text, unit(1), range(1, 21))
@@ -195,8 +193,7 @@ def breaking(function, at, error):
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_whatever_interrupts_the_writer_the_index_stays_whole(index, monkeypatch, name, at, error):
     monkeypatch.setattr(writer, "SEGMENT_WORDS", 40)
-    with index.writer() as out:
-        put(out, "old", SENTENCES)
+    fill(index, {"old": SENTENCES})
     with monkeypatch.context() as patch:
         patch.setattr(writer, name, breaking(getattr(writer, name), at, error))
         try:
@@ -237,8 +234,7 @@ def test_an_index_that_may_only_be_read(tmp_path):
         Path(place).chmod(0o755)
         folder = Path(place) / "a ?#%.slice"
         made = LocalBackend.create(str(folder), IndexMeta("random", "weights_hash", DIMENSION))
-        with made.writer() as out:
-            put(out, "a", SENTENCES[:2])
+        fill(made, {"a": SENTENCES[:2]})
         made.close()
         with no_right_to_write(folder):
             index = LocalBackend.open(str(folder))
@@ -246,15 +242,13 @@ def test_an_index_that_may_only_be_read(tmp_path):
             assert list(index.scan(MiningQuery(NEAR)))
             with pytest.raises(LocationError, match="cannot be written"):
                 index.writer()
-        with index.writer() as out:
-            put(out, "b", SENTENCES[:3])
+        fill(index, {"b": SENTENCES[:3]})
         with no_right_to_write(folder):
             assert {d for d, _ in search(index, mode="dense", size=9)} == {"a", "b"}
             again = LocalBackend.open(str(folder))
             scan = again.scan(MiningQuery(NEAR))
             next(scan)
-        with index.writer() as out:
-            put(out, "c", SENTENCES[:1])
+        fill(index, {"c": SENTENCES[:1]})
         with pytest.raises(LocationError, match="was written to while it was read"):
             list(scan)
         index.close()
@@ -314,16 +308,14 @@ def test_an_interrupt_after_a_statement_leaves_the_index_whole(index, monkeypatc
 
 
 def test_a_full_database_leaves_the_last_commit(index, folder):
-    with index.writer() as out:
-        put(out, "a", SENTENCES)
+    fill(index, {"a": SENTENCES})
     with pytest.raises(LocationError, match="full"), index.writer() as out:  # noqa: PT012
         (pages,) = out._database.execute("PRAGMA page_count").fetchone()
         out._database.execute(f"PRAGMA max_page_count = {pages + 8}")
         for n in range(3000):
             put(out, f"b{n}", [f"{SENTENCES[1]} {n}"])
     assert [d for d, _ in search(index, mode="dense", size=9)] == ["a"] * 4
-    with index.writer() as out:
-        put(out, "b", SENTENCES)
+    fill(index, {"b": SENTENCES})
     assert len(search(index, mode="dense", size=9)) == 8
 
 

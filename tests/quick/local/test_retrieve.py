@@ -17,6 +17,7 @@ from support.local import (
     SENTENCES,
     candidates,
     encode,
+    fill,
     late_interaction,
     naive_degree,
     put,
@@ -29,9 +30,7 @@ from support.local import (
 def test_dense_degrees_are_those_of_every_span_formed_one_by_one(index, lengths):
     rng = np.random.default_rng(5)
     texts = {f"d{n}": " ".join(rng.choice(SENTENCES[0].split(), n)) for n in range(1, 60)}
-    with index.writer() as out:
-        for name, text in texts.items():
-            put(out, name, [text])
+    fill(index, texts)
     vector = unit(2)
     found = dict(search(index, vector=vector, lengths=lengths, mode="dense", size=100))
     assert found.keys() == texts.keys()
@@ -43,9 +42,7 @@ def test_dense_degrees_are_those_of_every_span_formed_one_by_one(index, lengths)
 def test_blocks_of_ranks_are_scored_again_and_pages_are_cut_from_them(index):
     rng = np.random.default_rng(11)
     texts = {f"d{n}": " ".join(rng.choice(" ".join(SENTENCES).split(), 25)) for n in range(80)}
-    with index.writer() as out:
-        for name, text in texts.items():
-            put(out, name, [text])
+    fill(index, texts)
     query = encode("the crew called about a refund")
     asked = {"vector": unit(4), "lengths": range(4, 9), "mode": "dense", "size": 99}
     plain = search(index, **asked)
@@ -87,8 +84,7 @@ def test_deep_pages_show_every_passage_once(index, lengths):
 
 def test_stored_words_keep_degrees_and_size_within_bounds(index, folder):
     text = " ".join(SENTENCES * 10)
-    with index.writer() as out:
-        put(out, "d", [text])
+    fill(index, {"d": [text]})
     words = encode(text)
     (candidate,) = candidates(index, mode="dense", vector=unit(3))
     stored = candidate.stored
@@ -114,9 +110,7 @@ def test_lexical_scores_are_lucenes_bm25_and_common_words_still_count(index):
         "b": "red plan early again " * 14 + "dawn",
         "c": "blue offices red",
     }
-    with index.writer() as out:
-        for name, text in texts.items():
-            put(out, name, [text])
+    fill(index, texts)
     stop_words = ("the", "and", "at", "it", "is", "s")
     tokens = {
         name: [word for word in re.findall(r"\w+", text.lower()) if word not in stop_words]
@@ -138,8 +132,7 @@ def test_lexical_scores_are_lucenes_bm25_and_common_words_still_count(index):
 
 def test_what_is_written_between_two_searches_counts_in_the_second(index):
     for name, text in {"a": "red ship", "b": "red plan early again " * 5}.items():
-        with index.writer() as out:
-            put(out, name, [text])
+        fill(index, {name: [text]})
         found = dict(search(index, text="red", mode="lexical"))
     idf = math.log(1 + 0.5 / 2.5)
     wanted = {
@@ -171,8 +164,7 @@ def test_what_is_one_word_to_lucene_is_one_word_of_a_query(index, query, wanted)
 
 
 def test_any_text_is_a_query(index):
-    with index.writer() as out:
-        put(out, "d", [SENTENCES[0]])
+    fill(index, {"d": [SENTENCES[0]]})
     assert search(index, text='"; DROP * NEAR( \0 ^ \U0001f600 -', mode="lexical") == []
     assert search(index, text="plan " * 2000 + " ".join(map(str, range(2000))), mode="lexical")
     assert search(index, text="plan" + ".a.b" * 20_000, mode="lexical") == []
@@ -197,9 +189,7 @@ def test_filters_reach_every_leg(index):
 def test_a_scan_yields_every_passage_that_reaches_and_whole_short_ones(index):
     rng = np.random.default_rng(7)
     texts = {f"d{n}": " ".join(rng.choice(SENTENCES[2].split(), 1 + n % 30)) for n in range(90)}
-    with index.writer() as out:
-        for name, text in texts.items():
-            put(out, name, [text])
+    fill(index, texts)
     vectors, windows = np.stack([unit(s) for s in range(5)]), [range(1, 5), *[range(4, 9)] * 4]
     for threshold in (0.3, 0.5):
         found = {
