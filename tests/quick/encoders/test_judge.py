@@ -205,13 +205,13 @@ def test_a_judge_says_the_same_both_ways_round_and_in_any_company(folder):
 
 def test_a_pair_is_read_once_and_only_if_it_could_be_lowered(folder, monkeypatch):
     read = []
-    said = ModelJudge._said
+    said = ModelJudge._states
 
     def count(self, ids, types):
         read.append(len(ids))
         return said(self, ids, types)
 
-    monkeypatch.setattr(ModelJudge, "_said", count)
+    monkeypatch.setattr(ModelJudge, "_states", count)
     pairs = [(QUERY, Placed("ends it")), (QUERY, Placed("keeps it")), (QUERY, Placed("ends it"))]
     with slice_os.load_judge(folder) as judge:
         low = judge.calibration.level
