@@ -73,11 +73,11 @@ class OpenedIndex:
         return backend
 
     def _check(self, backend: Backend) -> None:
-        has, wanted = backend.meta.passage_words, self._passage_words
-        if wanted not in (None, has):
+        words = backend.meta.passage_words
+        if self._passage_words not in (None, words):
             raise LocationError(
-                f"The index {self.location} has passages of {has} words, {wanted} were asked for: "
-                "leave the option out, or index to a new location."
+                f"The index {self.location} has passages of {words} words, {self._passage_words} "
+                "were asked for: leave the option out, or index to a new location."
             )
         stores = backend.meta.store
         if self._store not in (None, stores):

@@ -30,8 +30,8 @@ _CARDINAL = re.compile(
     rf"\b(?:({'|'.join(_TENS)})[ -])?({'|'.join(reversed(_ONES))})\b|\b({'|'.join(_TENS)})\b"
 )
 _WRITTEN = [
-    (re.compile(pattern), said)
-    for pattern, said in (
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
         ("[\u2019`\u00b4]", "'"),
         (r"\b(?:can'?t|cannot)\b", "can not"),
         (r"\bwon'?t\b", "will not"),

@@ -43,8 +43,8 @@ _ENDS = (
 _TOKEN = re.compile(r"\d+(?:[.,:/]\d+)*(?:st|nd|rd|th)?|[^\W\d_]+")
 _CLAUSE = re.compile(r"[,;:()\[\]–—]")
 _REWRITTEN = [
-    (re.compile(pattern), said)
-    for pattern, said in (
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
         (r"’", "'"),
         (r"\b(?:can't|cannot)\b", "can not"),
         (r"\bwon't\b", "will not"),

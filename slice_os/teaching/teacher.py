@@ -50,7 +50,7 @@ class Teacher:
         self._asked = 0
         self.model = self._first()
         self.fallback = True
-        self._found: tuple[Float64, Best] | None = None
+        self._scored: tuple[Float64, Best] | None = None
         self._calibration: Calibration | None = None
 
     def _first(self) -> Model:
@@ -62,7 +62,7 @@ class Teacher:
 
     def learn(self) -> None:
         """Fit the model to the answers there are."""
-        self._found = self._calibration = None
+        self._scored = self._calibration = None
         self.learnt = tuple(self.answers)
         rights = sum(answer.right for answer in self.answers)
         self.fallback = not rights or len(self.answers) < FEWEST
@@ -78,14 +78,14 @@ class Teacher:
 
     def grown(self) -> None:
         """Look for the best spans anew: the pool has grown. The calibration is of the answers."""
-        self._found = None
+        self._scored = None
 
     @property
-    def found(self) -> tuple[Float64, Best]:
+    def scored(self) -> tuple[Float64, Best]:
         """The logits of all passages by the model, float64 ``[P]``, and their best spans."""
-        if self._found is None:
-            self._found = self.model.best(self.pool)
-        return self._found
+        if self._scored is None:
+            self._scored = self.model.best(self.pool)
+        return self._scored
 
     @property
     def calibration(self) -> Calibration:
@@ -96,7 +96,7 @@ class Teacher:
 
     def ask(self, count: int) -> list[int]:
         """Return the rows of the passages to ask of next."""
-        logits, best = self.found
+        logits, best = self.scored
         if self._calibration is not None:
             logits = self._calibration.slope * logits + self._calibration.shift
         known = {answer.row for answer in self.answers} | self.skipped
@@ -133,7 +133,7 @@ class Teacher:
         """
         if not self._is_calibrated:
             return None
-        chances = self.calibration.probabilities(self.found[0])
+        chances = self.calibration.probabilities(self.scored[0])
         unseen = self.calibration.probabilities(self.calibration.apart)
         right, rows = chances.copy(), [answer.row for answer in self.learnt]
         right[rows] = [answer.right for answer in self.learnt]

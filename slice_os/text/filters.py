@@ -144,9 +144,9 @@ def _parse_one(text: str) -> Filter | None:
     text = text.strip()
     if _HALF.search(text):
         return None
-    if found := _OPERATOR.search(text) or _WORDED.search(text):
-        field, value = text[: found.start()].strip(), text[found.end() :].strip()
-        op = found[0].strip()
+    if sign := _OPERATOR.search(text) or _WORDED.search(text):
+        field, value = text[: sign.start()].strip(), text[sign.end() :].strip()
+        op = sign[0].strip()
         if op in OPERATORS:
             is_typo = not field or "!" in field or value[:1] in tuple("=<>~")
             return None if is_typo else compare(field, op, value)

@@ -299,8 +299,8 @@ def best_cosines(segment: Segment, queries: Float32, lengths: Sequence[range]) -
         part = slice(first, first + TOGETHER)
         codes, scales = quantize(queries[part])
         best[part] = [
-            _best_of_passages(segment, own, float(scale), inverse, window)
-            for own, scale, window in zip(
+            _best_of_passages(segment, word_scores, float(scale), inverse, window)
+            for word_scores, scale, window in zip(
                 _word_scores(segment, codes), scales, lengths[part], strict=True
             )
         ]
@@ -352,8 +352,8 @@ def _best_of_passages(
     for passage in np.flatnonzero(highest < DOUBTFUL).tolist():
         part = segment.slice(passage)
         window = fit_window(lengths, part.stop - part.start)
-        own = segment.passage(passage).inverse_norms
+        inverse_norms = segment.passage(passage).inverse_norms
         highest[passage] = (
-            scale * best_span(stored_cosines(scores[part], own, window), window).cosine
+            scale * best_span(stored_cosines(scores[part], inverse_norms, window), window).cosine
         )
     return highest
