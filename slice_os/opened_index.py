@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from slice_os.encoders import Encoder, EncoderLike, StandaloneVectors, load_enco
 from slice_os.encoders.judge import ENGLISH, Judge, JudgeLike, load_judge
 from slice_os.errors import EncoderMismatchError, GoneError, LocationError, MovedError
 from slice_os.storage import Backend, IndexMeta, backend_for, connection
+from slice_os.storage.findings import nothing_at
 from slice_os.text.filters import Filter, parse_filters, unknown_field
 
 Filters = Mapping[str, object] | Iterable[str | Filter] | None
@@ -119,10 +119,8 @@ class OpenedIndex:
             raise EncoderMismatchError(
                 f"The index {self.location} was made with another phrase head of the encoder "
                 f"{self._encoder.info.name}",
-                hint=(
-                    f"'slice-os reindex --index {self.location}' makes its "
-                    "next generation with this one, and encodes nothing."
-                ),
+                hint=f"'slice-os reindex --index {self.location}' makes its next generation with "
+                "this one, and encodes nothing.",
             )
         return self._encoder
 
@@ -169,14 +167,7 @@ class OpenedIndex:
         """Return the live generation."""
         backend = self._opened(fresh=fresh)
         if backend is None:
-            raise LocationError(
-                f"There is no index at {self.location}",
-                hint=(
-                    "make one with "
-                    f"'slice-os index PATHS --index {self.location}'"
-                    f"{_or_address(self.location)}."
-                ),
-            )
+            raise nothing_at(self.location)
         return backend
 
     def _of_live(
@@ -222,9 +213,3 @@ class OpenedIndex:
             if not backend.has_field(field):
                 raise unknown_field(self.location, field, backend.fields())
         return conditions
-
-
-def _or_address(location: str) -> str:
-    """Return what to say of a folder's name that looks like a cluster without https://."""
-    looks = re.match(r"[\w.-]+:\d+/", location)
-    return f", or write https://{location} for one in a cluster" if looks else ""

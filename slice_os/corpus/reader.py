@@ -91,10 +91,8 @@ class Corpus:
         if place is None:
             raise CorpusError(
                 f"{clean(str(path))!r} is not in {' or '.join(self._roots.values())}",
-                hint=(
-                    "leave out "
-                    "--root and --id-prefix, or give --root FOLDER with a folder that holds it."
-                ),
+                hint="leave out --root and --id-prefix, or give --root FOLDER with a folder that "
+                "holds it.",
             )
         return place
 

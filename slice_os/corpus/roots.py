@@ -67,10 +67,8 @@ def claim(
             ids = f"Ids that begin with {name!r}" if name else "Ids without a prefix"
             raise CorpusError(
                 f"{ids} belong to the folder {at} in this index",
-                hint=(
-                    "give an --id-prefix of its own, "
-                    f"such as --id-prefix {PurePath(folder).name}-2/."
-                ),
+                hint="give an --id-prefix of its own, such as --id-prefix "
+                f"{PurePath(folder).name}-2/.",
             )
         if name != prefix and (_is_in(folder, at) or _is_in(at, folder)):
             raise CorpusError(

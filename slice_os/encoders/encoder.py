@@ -191,10 +191,8 @@ def _kind_of(path: Path) -> EncoderKind:
             return kind
     raise EncoderError(
         f"There is no encoder at {path}",
-        hint=(
-            "give an encoder folder (slice-os export makes one), a "
-            "checkpoint folder or a file of word vectors in GloVe's text format."
-        ),
+        hint="give an encoder folder (slice-os export makes one), a checkpoint folder or a file of "
+        "word vectors in GloVe's text format.",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -82,8 +83,13 @@ class Diagnosis:
 
 
 def nothing_at(location: str) -> LocationError:
-    """Return the error of a location that has no index."""
+    """Return the error of a location that has no index.
+
+    A folder's name may look like a cluster without https://.
+    """
+    address = f", or write https://{location} for one in a cluster"
+    looks = re.match(r"[\w.-]+:\d+/", location)
     return LocationError(
         f"There is no index at {location}",
-        hint=f"make one with 'slice-os index PATHS --index {location}'.",
+        hint=f"make one with 'slice-os index PATHS --index {location}'{address if looks else ''}.",
     )
