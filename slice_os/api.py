@@ -135,13 +135,13 @@ class Index(OpenedIndex):
     @takes(TaughtSearchOptions)
     def search_taught(self, taught: TaughtPhrase | StrPath, **options: Any) -> Hits:
         """Return the best passages for a taught phrase, or the file of one, by probability."""
-        from slice_os.teaching import finding, record
+        from slice_os.teaching import record, retrieval
 
         chosen = TaughtSearchOptions.of(**options)
         taught = taught if isinstance(taught, record.TaughtPhrase) else record.read_taught(taught)
         backend = self._existing()
         filters = self._filters(chosen.filters, backend)
-        return finding.search_taught(backend, self.encoder, taught, chosen, filters=filters)
+        return retrieval.search_taught(backend, self.encoder, taught, chosen, filters=filters)
 
     def teach(
         self,
@@ -243,7 +243,7 @@ class Index(OpenedIndex):
         Raises:
             QueryError: a phrase is empty, all are unknown, or an option is out of its range.
         """
-        from slice_os.teaching.finding import mine_taught, one_after_the_other, without_taught
+        from slice_os.teaching.retrieval import mine_taught, one_after_the_other, without_taught
 
         chosen = MineOptions.of(**options)
         backend = self._existing()

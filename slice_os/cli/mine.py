@@ -87,7 +87,7 @@ def mine_command(
     """
     from slice_os import open as open_index
     from slice_os.engine.phrases import gather, read_phrases
-    from slice_os.teaching.finding import read_mixed
+    from slice_os.teaching.retrieval import read_mixed
 
     named: dict[str, Sought] = {}
     taught: dict[str, Any] = {}

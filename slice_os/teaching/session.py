@@ -23,7 +23,6 @@ from slice_os.errors import TeachingError
 from slice_os.host import one_blas_thread
 from slice_os.spans import SpanTables, top_spans
 from slice_os.storage.contract import Backend, SearchQuery, StoredPassage
-from slice_os.teaching.finding import compared
 from slice_os.teaching.model import Answer, Learning
 from slice_os.teaching.pool import BEST, FURTHER, RANDOM, READ_WHOLE, Pool, lengths_of
 from slice_os.teaching.record import (
@@ -35,6 +34,7 @@ from slice_os.teaching.record import (
     read_labels_of,
     read_taught,
 )
+from slice_os.teaching.retrieval import compared
 from slice_os.teaching.teacher import Teacher
 from slice_os.text import sentence_around
 from slice_os.text.filters import Filter

@@ -7,8 +7,8 @@ import pytest
 
 import slice_os
 from slice_os.spans import SpanTables
-from slice_os.teaching.finding import compared
 from slice_os.teaching.record import Label, Prototype, TaughtPhrase
+from slice_os.teaching.retrieval import compared
 
 from .conftest import TEXTS
 
