@@ -91,21 +91,22 @@ def mine_command(
 
     named: dict[str, Sought] = {}
     taught: dict[str, Any] = {}
+
+    def add(name: str, texts: Sought) -> None:
+        known = named.get(name, Sought(()))
+        examples = known.counter_examples + texts.counter_examples
+        named[name] = Sought(known.phrases + texts.phrases, examples)
+
     for file in files:
         if is_phrase(file) or (len(files) > 1 and not file.suffix and not file.exists()):
             phrases = (*phrases, str(file))
             continue
         of_file, taught_of_file = read_mixed(file, read_phrases)
         for name, texts in of_file.items():
-            known = named.get(name, Sought(()))
-            named[name] = Sought(
-                (*known.phrases, *texts.phrases),
-                (*known.counter_examples, *texts.counter_examples),
-            )
+            add(name, texts)
         taught |= taught_of_file
     for text in phrases:
-        known = named.get(text, Sought(()))
-        named[text] = Sought((*known.phrases, text), known.counter_examples)
+        add(text, Sought((text,)))
     if not named and not taught:
         raise QueryError("Nothing to mine for: give a file of phrases, or --phrase.")
     for example in counter_examples:
