@@ -1,0 +1,31 @@
+"""HTTP/1.1 as uvicorn speaks it, but not for clients that never say what they want."""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from slice_os.server.run import HEADER_SECONDS
+
+
+class PatientlessProtocol(H11Protocol):
+    """A connection that is closed unless the head of its first request comes in time.
+
+    uvicorn has a limit between two requests, and none before the first.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait."""
+        super().connection_made(transport)
+        self._waiting = self.loop.call_later(HEADER_SECONDS, self._left)
+
+    def _left(self) -> None:
+        cycle: object = self.cycle  # None before the first request, whatever its type says
+        if cycle is None:
+            self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._waiting.cancel()
+        super().connection_lost(exc)
