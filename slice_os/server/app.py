@@ -37,7 +37,7 @@ from slice_os.server.bodies import (
 from slice_os.server.failures import OverloadedError, RequestError, failure, status_of
 from slice_os.server.guard import App, Guard
 from slice_os.server.metrics import Metrics
-from slice_os.server.mining import Mining
+from slice_os.server.mining import Mining, Stopping
 from slice_os.server.teaching import teach
 from slice_os.server.workspace import Workspace
 
@@ -57,8 +57,10 @@ Result = TypeVar("Result")
 class Service:
     """Indexes behind endpoints, with the threads that answer."""
 
-    def __init__(self, indexes: Mapping[str, Index], options: ServeOptions) -> None:
-        self.indexes, self.options = dict(indexes), options
+    def __init__(
+        self, indexes: Mapping[str, Index], options: ServeOptions, stopping: Stopping
+    ) -> None:
+        self.indexes, self.options, self.stopping = dict(indexes), options, stopping
         self.default = next(iter(self.indexes))
         self.encoder: Encoder = self.indexes[self.default].encoder
         self.workspace = Workspace(options.workspace)
@@ -122,7 +124,12 @@ def as_response(answer: Any, status: int = 200) -> Response:
 
 
 def create_app(
-    indexes: Mapping[str, Index], *, token: str = "", local: bool = True, **options: Any
+    indexes: Mapping[str, Index],
+    *,
+    token: str = "",
+    local: bool = True,
+    stopping: Stopping | None = None,
+    **options: Any,
 ) -> App:
     """Return an ASGI application that answers of some indexes, for a server of your own.
 
@@ -131,13 +138,14 @@ def create_app(
             close, after the application's lifespan has ended.
         token: What requests must show as ``Authorization: Bearer TOKEN``, if anything.
         local: Whether it is reached under this machine's own names only.
+        stopping: What is told when the server is to end.
         options: Those of `slice_os.options.ServeOptions`.
 
     Raises:
         LocationError: there is no index, or the workspace cannot be used.
     """
     chosen = ServeOptions.of(**options)
-    service = Service(indexes, chosen)
+    service = Service(indexes, chosen, stopping or Stopping())
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -219,7 +227,13 @@ def _add_endpoints(app: FastAPI, service: Service) -> None:
         if service.minings >= MININGS:
             raise OverloadedError(f"{MININGS} minings are under way: ask again later.")
         taught = workspace.read_all(body.taught)
-        mining = Mining(service.indexes[service.name(body.index)], body, taught, limits.max_seconds)
+        mining = Mining(
+            service.indexes[service.name(body.index)],
+            body,
+            taught,
+            limits.max_seconds,
+            service.stopping,
+        )
         service.minings += 1
         service.metrics.mining.inc()
 

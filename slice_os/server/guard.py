@@ -64,6 +64,8 @@ class Guard:
             self._check(scope)
             await request.read(self._limits.max_body)
             await request.answer(self._app, self._limits.max_seconds)
+        except asyncio.CancelledError:  # the server ends, and has waited for long
+            await request.fail(RequestError("The server was stopped: ask again later.", 503))
         except Exception as exc:
             await request.fail(exc)
         self._note(scope, request.status, time.perf_counter() - began)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
@@ -33,6 +34,29 @@ class StoppedError(SliceOSError):
     """Mining was stopped before its end."""
 
 
+class Stopping:
+    """Whether the server is told to end: then what runs has some seconds more, and no second time.
+
+    Attributes:
+        seconds: How many.
+    """
+
+    seconds = 20.0
+
+    def __init__(self) -> None:
+        self._until = math.inf
+
+    def begin(self) -> None:
+        """Give what runs its last seconds; called again, none."""
+        has_begun = self._until < math.inf
+        self._until = time.monotonic() + (0 if has_begun else self.seconds)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether what still runs has to end."""
+        return time.monotonic() > self._until
+
+
 class Mining:
     """One mining: matches are taken in turns by a thread that is free between them.
 
@@ -43,12 +67,19 @@ class Mining:
         body: What for.
         taught: Phrases that were taught, by name.
         seconds: How long it may take.
+        stopping: Whether the server is told to end.
     """
 
     def __init__(
-        self, index: Index, body: MineBody, taught: Mapping[str, TaughtPhrase], seconds: float
+        self,
+        index: Index,
+        body: MineBody,
+        taught: Mapping[str, TaughtPhrase],
+        seconds: float,
+        stopping: Stopping,
     ) -> None:
         self._index, self._body, self._taught = index, body, taught
+        self._stopping = stopping
         self._deadline, self._seconds = time.monotonic() + seconds, seconds
         self._gone = Event()
         self._share = 0.0
@@ -79,6 +110,8 @@ class Mining:
     def _check(self) -> None:
         if self._gone.is_set():
             raise StoppedError("Whoever asked is gone.")
+        if self._stopping.is_over:
+            raise StoppedError("The server was stopped, what is above was found until then.")
         if time.monotonic() > self._deadline:
             raise StoppedError(
                 f"Mining was stopped after {self._seconds:,.0f} seconds, what is above was found "

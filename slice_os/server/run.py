@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from slice_os.api import Index
@@ -19,7 +19,13 @@ from slice_os.options import ServeOptions, takes
 if TYPE_CHECKING:
     import socket
 
+    import uvicorn
+
+    from slice_os.server.mining import Stopping
+
 TOKEN = "SLICE_OS_TOKEN"
+MORE = 10
+"""Seconds that what runs has, beyond those it is told of, before its connections are closed."""
 HEADER_SECONDS = 15.0
 """Seconds in which a new connection has to send the head of a request."""
 Locations = StrPath | Mapping[str, StrPath]
@@ -60,10 +66,12 @@ def serve(
         import uvicorn
 
         from slice_os.server.app import create_app
+        from slice_os.server.mining import Stopping
         from slice_os.server.protocol import PatientlessProtocol
     with ExitStack() as stack:
         opened = open_all(stack, indexes, encoder, device, threads, judge)
-        app = create_app(opened, token=token, local=local, **options)
+        stopping = Stopping()
+        app = create_app(opened, token=token, local=local, stopping=stopping, **options)
         config = uvicorn.Config(
             app,
             http=PatientlessProtocol,
@@ -73,14 +81,14 @@ def serve(
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            timeout_graceful_shutdown=chosen.max_seconds,
+            timeout_graceful_shutdown=int(stopping.seconds + MORE),
         )
         listening = _listening(chosen.host, chosen.port)
         stack.callback(listening.close)
         server = uvicorn.Server(config)
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        with _stopped_by_signals(server):
+        with _stopped_by_signals(server, stopping):
             on_ready(f"http://{shown}:{port}/")
             server.run([listening])
 
@@ -144,25 +152,23 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 @contextmanager
-def _stopped_by_signals(server: Any) -> Iterator[None]:
+def _stopped_by_signals(server: uvicorn.Server, stopping: Stopping) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM end a server in order; handlers are as before afterwards.
 
     uvicorn's own would raise the signal again, as if the end in order had been an interruption.
     """
-    server.capture_signals = _as_they_are
+
+    def stop(which: int, frame: Any) -> None:
+        stopping.begin()
+        server.handle_exit(which, frame)
+
+    server.capture_signals = nullcontext  # type: ignore[method-assign,assignment]
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    former = {
-        which: signal.signal(which, server.handle_exit) for which in (signal.SIGINT, signal.SIGTERM)
-    }
+    former = {which: signal.signal(which, stop) for which in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for which, handler in former.items():
             signal.signal(which, handler)
-
-
-@contextmanager
-def _as_they_are() -> Iterator[None]:
-    yield
