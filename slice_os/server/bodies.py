@@ -154,8 +154,8 @@ def check(body: SearchBody | MineBody | TeachBody, limits: ServeOptions) -> None
 
 def check_page(size: int, offset: int, limits: ServeOptions) -> None:
     """Raise QueryError if a page is larger, or further down, than a server gives."""
-    if size > limits.max_size:
-        raise QueryError(f"size is {limits.max_size:,} here at most, not {size:,}: ask in pages.")
+    if not 1 <= size <= limits.max_size:
+        raise QueryError(f"size is 1 to {limits.max_size:,} here, not {size:,}: ask in pages.")
     if offset > 100 * limits.max_size:
         raise QueryError(f"offset is {100 * limits.max_size:,} here at most: use a filter.")
 

@@ -193,6 +193,8 @@ class _Request:
             own = {**HEADERS, "cache-control": "no-store"}
             if any(name.lower() == b"etag" for name, _ in headers):  # a file of the page
                 own["cache-control"] = "no-cache"
+            if self.status in (429, 503):
+                own["retry-after"] = "5"
             headers += [(name.encode(), value.encode()) for name, value in own.items()]
             message = {**message, "headers": headers}
         await self._to_client(message)
@@ -211,8 +213,6 @@ class _Request:
         ]
         if status == 401:
             headers.append((b"www-authenticate", b"Bearer"))
-        if status in (429, 503):
-            headers.append((b"retry-after", b"5"))
         if status in (408, 413):  # the rest of the body is not read
             headers.append((b"connection", b"close"))
         with suppress(OSError):

@@ -82,6 +82,7 @@ class Mining:
         self._stopping = stopping
         self._deadline, self._seconds = time.monotonic() + seconds, seconds
         self._gone = Event()
+        self._error: Exception | None = None
         self._share = 0.0
         self._unknown: list[str] = []
         self._counts: Counter[str] = Counter()
@@ -119,15 +120,19 @@ class Mining:
             )
 
     def _take(self) -> tuple[str, bool]:
-        """Return the next lines, and whether there may be more."""
+        """Return the next lines, and whether there may be more; an error comes after them."""
         lines: list[str] = []
         until = time.monotonic() + OFTEN
-        for match in islice(self._matches, LINES):
-            self._check()
-            self._counts[match.name] += 1
-            lines.append(to_json(match.to_dict()) + "\n")
-            if time.monotonic() > until:
-                return "".join(lines), True
+        try:
+            for match in islice(self._matches, LINES):
+                self._check()
+                self._counts[match.name] += 1
+                lines.append(to_json(match.to_dict()) + "\n")
+                if time.monotonic() > until:
+                    return "".join(lines), True
+        except Exception as exc:
+            self._error = exc
+            return "".join(lines), False
         return "".join(lines), len(lines) == LINES
 
     def close(self) -> None:
@@ -153,22 +158,17 @@ class Mining:
                 found, more = taking.result()
                 if found:
                     yield found
-            yield to_json({"done": True, **self._report()}) + "\n"
-        except Exception as exc:  # the status has been sent already
-            yield to_json({"done": False, **self._report(), **failure(exc)}) + "\n"
+            error = failure(self._error) if self._error else {}
+            yield to_json({"done": not error, **self._report(), **error}) + "\n"
         finally:
             self._gone.set()
             if taking is None or taking.done():
                 self._let_go(executor)
             else:  # a generator cannot be closed while it runs
-                taking.add_done_callback(lambda done: self._let_go(executor, done))
+                taking.add_done_callback(lambda _: self._let_go(executor))
 
-    def _let_go(
-        self, executor: Executor, taken: asyncio.Future[tuple[str, bool]] | None = None
-    ) -> None:
-        """Close what mines; that it was stopped is no error."""
-        if taken is not None and not taken.cancelled():
-            taken.exception()
+    def _let_go(self, executor: Executor) -> None:
+        """Close what mines."""
         with suppress(RuntimeError):  # the server has ended, and so will the thread
             executor.submit(self.close)
 

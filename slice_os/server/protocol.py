@@ -6,7 +6,8 @@ import asyncio
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from slice_os.server.run import HEADER_SECONDS
+HEADER_SECONDS = 15.0
+"""Seconds in which a new connection has to send the head of a request."""
 
 
 class PatientlessProtocol(H11Protocol):

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 TOKEN = "SLICE_OS_TOKEN"
 MORE = 10
 """Seconds that what runs has, beyond those it is told of, before its connections are closed."""
-HEADER_SECONDS = 15.0
-"""Seconds in which a new connection has to send the head of a request."""
 Locations = StrPath | Mapping[str, StrPath]
 
 
@@ -83,7 +81,7 @@ def serve(
             proxy_headers=False,
             timeout_graceful_shutdown=int(stopping.seconds + MORE),
         )
-        listening = _listening(chosen.host, chosen.port)
+        listening = listen(chosen.host, chosen.port)
         stack.callback(listening.close)
         server = uvicorn.Server(config)
         host, port = listening.getsockname()[:2]
@@ -132,7 +130,7 @@ def open_all(
     return opened
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens, so that the port is known and had before anybody is told."""
     import socket
 

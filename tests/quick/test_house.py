@@ -24,7 +24,7 @@ PACKAGE = Path(slice_os.__file__).parent
 ROOMS = [
     "errors", "files", "host", "run_stats", "types", "answers", "text", "corpus", "encoders",
     "spans", "storage", "options", "query", "ingest", "engine", "teaching", "operate",
-    "opened_index", "api", "calibration", "server", "__init__", "cli", "exporters", "lab",
+    "opened_index", "api", "calibration", "__init__", "server", "cli", "exporters", "lab",
     "__main__",
 ]  # fmt: skip
 HEAVY = ("torch", "transformers", "optimum", "onnxruntime", "onnx", "tokenizers", "opensearchpy",

@@ -1,0 +1,110 @@
+"""A server on a free port, in a thread of this process or in one of its own, and its client."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from slice_os.server.app import create_app
+from slice_os.server.mining import Stopping
+from slice_os.server.protocol import PatientlessProtocol
+from slice_os.server.run import listen
+
+SLICE_OS = str(Path(sys.executable).with_name("slice-os"))
+JSON = {"Content-Type": "application/json"}
+
+
+class Server:
+    """A server that runs, as a client sees it."""
+
+    def __init__(self, port, stopping=None):
+        self.port, self.stopping = port, stopping
+        self.url = f"http://127.0.0.1:{port}"
+
+    def ask(self, method, path, body=None, headers=JSON):
+        """Return the status, the headers and the body of an answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        try:
+            connection.request(method, path, data, headers)
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read()
+        finally:
+            connection.close()
+
+    def get(self, path, status=200):
+        """Return the JSON of what a path answers."""
+        code, _, content = self.ask("GET", path)
+        assert code == status, content
+        return json.loads(content)
+
+    def post(self, path, status=200, **body):
+        """Return the JSON of what a body is answered."""
+        code, _, content = self.ask("POST", path, body)
+        assert code == status, content
+        return json.loads(content)
+
+    def mine(self, **body):
+        """Return the matches and the last line of a mining."""
+        code, headers, content = self.ask("POST", "/api/mine", body)
+        assert code == 200, content
+        assert headers["content-type"] == "application/x-ndjson"
+        lines = [json.loads(line) for line in content.splitlines()]
+        return lines[:-1], lines[-1]
+
+
+@contextmanager
+def serving(indexes, **options):
+    """Give a server of indexes in a thread."""
+    stopping = Stopping()
+    app = create_app(indexes, stopping=stopping, **options)
+    listening = listen("127.0.0.1", 0)
+    server = uvicorn.Server(
+        uvicorn.Config(app, http=PatientlessProtocol, ws="none", lifespan="on", log_config=None)
+    )
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    try:
+        yield Server(listening.getsockname()[1], stopping)
+    finally:
+        server.should_exit = True
+        thread.join(60)
+        listening.close()
+        assert not thread.is_alive()
+
+
+@contextmanager
+def started(*arguments, verb="serve", **environment):
+    """Give a process that serves, and the server; it is killed if it still runs."""
+    process = subprocess.Popen(
+        [SLICE_OS, verb, "--port", "0", *map(str, arguments)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    try:
+        line = process.stdout.readline()
+        assert "http://" in line, process.communicate()[1]
+        yield process, Server(int(line.strip().rstrip("/").rpartition(":")[2]))
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+
+def end(process, which=signal.SIGTERM, seconds=60):
+    """Tell a process to end; return its exit code, its last output and how long it took."""
+    began = time.monotonic()
+    process.send_signal(which)
+    out, err = process.communicate(timeout=seconds)
+    return process.returncode, out, err, time.monotonic() - began
