@@ -63,6 +63,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         try:
             return msgspec.convert(plain, cls)
         except msgspec.ValidationError as exc:
+            if missing := re.search(r"missing required field `(\w+)`$", str(exc)):
+                raise QueryError(f"The option {missing[1]!r} is missing: give it.") from exc
             name = re.findall(r"`\$\.(\w+)", str(exc))[0]
             raise QueryError(
                 f"The option {name!r} must be {requirement(types[name])}, not "

@@ -35,6 +35,7 @@ VERBS = {
     "status": "cli.documents",
     "delete": "cli.documents",
     "serve": "cli.serve",
+    "mcp": "cli.serve",
     "reindex": "cli.operate",
     "swap": "cli.operate",
     "rollback": "cli.operate",

@@ -1,8 +1,9 @@
-"""The verb serve."""
+"""The verbs serve and mcp."""
 
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 import click
@@ -12,6 +13,12 @@ from slice_os.cli.output import plain, say, server_log
 from slice_os.encoders.judges import ENGLISH
 from slice_os.errors import QueryError
 from slice_os.options import ServeOptions
+
+NETWORK = (
+    *("host", "port", "allow_hosts", "max_body", "max_phrases", "max_characters", "max_size"),
+    "max_seconds",
+)
+"""The options of a server that one for agents has, too."""
 
 
 class _Locations(click.types.StringParamType):
@@ -77,18 +84,57 @@ def serve_command(
     Ctrl-C and SIGTERM finish what runs; a second Ctrl-C does not wait.
     """
     from slice_os import serve
-    from slice_os.server.run import is_local
-
-    def ready(url: str) -> None:
-        click.echo(f"{', '.join(map(plain, location))}: {url}")
-        if not is_local(options["host"]):
-            say(
-                "Requests and the token are not encrypted here: put a proxy with TLS before it "
-                "(docs/server.md)."
-            )
 
     with server_log():
         serve(
             location, encoder=encoder, device=device, threads=threads, judge=judge or ENGLISH,
-            on_ready=ready, **options,
+            on_ready=partial(_ready, location, options["host"]), **options,
         )  # fmt: skip
+
+
+@click.command(
+    "mcp",
+    epilog="""\b
+Examples:
+  slice-os mcp --index demo.slice
+  slice-os mcp --index calls=calls.slice --index laws=laws.slice --http --port 8081
+  claude mcp add calls -- slice-os mcp --index /data/calls.slice
+""",
+)
+@indexes_option
+@model_options
+@click.option("--http", is_flag=True, help="Streamable HTTP at /mcp, in place of stdin and stdout.")
+@record_options(ServeOptions, *NETWORK)
+@log_option
+def mcp_command(
+    location: dict[str, str],
+    encoder: str | None,
+    device: str,
+    threads: int | None,
+    judge: str | None,
+    http: bool,
+    **options: Any,
+) -> None:
+    """Give agents tools over the Model Context Protocol: search, mine, read, list, status.
+
+    Answers hold a few words with their offsets and degrees, as many as fit into max_tokens, and say
+    what was left out (docs/mcp.md). --host, --port and --allow-host count with --http.
+    """
+    from slice_os import serve_mcp
+
+    with server_log():
+        serve_mcp(
+            location, http=http, encoder=encoder, device=device, threads=threads,
+            judge=judge or ENGLISH, on_ready=partial(_ready, location, options["host"]), **options,
+        )  # fmt: skip
+
+
+def _ready(location: dict[str, str], host: str, url: str) -> None:
+    from slice_os.server.run import is_local
+
+    click.echo(f"{', '.join(map(plain, location))}: {url}")
+    if not is_local(host):
+        say(
+            "Requests and the token are not encrypted here: put a proxy with TLS before it "
+            "(docs/server.md)."
+        )

@@ -38,11 +38,11 @@ from slice_os.server.failures import OverloadedError, RequestError, failure, sta
 from slice_os.server.guard import App, Guard
 from slice_os.server.metrics import Metrics
 from slice_os.server.mining import Mining, Stopping
+from slice_os.server.run import hosts_of
 from slice_os.server.teaching import teach
 from slice_os.server.workspace import Workspace
 
 PAGE = Path(__file__).with_name("page")
-LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 BATCHES = 2
 """Batches of searches that run at once, of one index."""
 LONG = 2
@@ -127,7 +127,6 @@ def create_app(
     indexes: Mapping[str, Index],
     *,
     token: str = "",
-    local: bool = True,
     stopping: Stopping | None = None,
     **options: Any,
 ) -> App:
@@ -137,7 +136,6 @@ def create_app(
         indexes: By name; the first is asked where a request names none. They stay their owner's to
             close, after the application's lifespan has ended.
         token: What requests must show as ``Authorization: Bearer TOKEN``, if anything.
-        local: Whether it is reached under this machine's own names only.
         stopping: What is told when the server is to end.
         options: Those of `slice_os.options.ServeOptions`.
 
@@ -161,8 +159,7 @@ def create_app(
     app.add_exception_handler(StarletteHTTPException, _refused)
     _add_endpoints(app, service)
     app.mount("/", StaticFiles(directory=PAGE, html=True))
-    hosts = (LOCAL if local else frozenset()) | frozenset(map(str.lower, chosen.allow_hosts))
-    guarded = Guard(app, chosen, token, hosts, service.metrics)
+    guarded = Guard(app, chosen, token, hosts_of(chosen), service.metrics)
     if not chosen.cors:
         return guarded
     return CORSMiddleware(

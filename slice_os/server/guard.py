@@ -8,12 +8,14 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slice_os.answers import to_json
 from slice_os.options import ServeOptions
 from slice_os.server.failures import RequestError, failure, status_of
-from slice_os.server.metrics import Metrics
+
+if TYPE_CHECKING:
+    from slice_os.server.metrics import Metrics
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -23,7 +25,7 @@ BODY_SECONDS = 15.0
 """Seconds in which the body of a request has to come."""
 GRACE = 10.0
 """Seconds that a request has beyond its limit to say itself that it is over."""
-GUARDED = ("/api", "/v1", "/metrics", "/openapi.json")
+GUARDED = ("/api", "/v1", "/mcp", "/metrics", "/openapi.json")
 """What needs the token, if there is one: all but the page and whether the server is alive."""
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -44,11 +46,16 @@ class Guard:
         limits: The options of the server.
         token: What a client must show, if anything.
         hosts: Names by which the server may be asked for; none: by any.
-        metrics: What counts requests.
+        metrics: What counts requests, if anything.
     """
 
     def __init__(
-        self, app: App, limits: ServeOptions, token: str, hosts: frozenset[str], metrics: Metrics
+        self,
+        app: App,
+        limits: ServeOptions,
+        token: str,
+        hosts: frozenset[str],
+        metrics: Metrics | None = None,
     ) -> None:
         self._app, self._limits, self._hosts, self._metrics = app, limits, hosts, metrics
         self._token = token.encode()
@@ -103,8 +110,9 @@ class Guard:
 
     def _note(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "") or "other"
-        self._metrics.requests.labels(route, str(status)).inc()
-        self._metrics.seconds.labels(route).observe(seconds)
+        if self._metrics:
+            self._metrics.requests.labels(route, str(status)).inc()
+            self._metrics.seconds.labels(route).observe(seconds)
         path = scope.get("raw_path", b"").partition(b"?")[0].decode("latin-1")[:200]
         line = f"{scope['method']} {path} {status or 'gone'} {seconds * 1e3:.0f} ms"
         asked = scope.get("state", {}).get("asked")

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from slice_os.api import Index
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
     import uvicorn
 
-    from slice_os.server.mining import Stopping
+    from slice_os.server.guard import App
 
 TOKEN = "SLICE_OS_TOKEN"
-MORE = 10
-"""Seconds that what runs has, beyond those it is told of, before its connections are closed."""
+FINISHING = 30
+"""Seconds that what runs has, once the server is told to end, until its connections are closed."""
+LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 Locations = StrPath | Mapping[str, StrPath]
 
 
@@ -52,24 +53,35 @@ def serve(
         MissingExtraError: the extra ``serve`` is not installed.
     """
     chosen = ServeOptions.of(**options)
-    token = os.environ.get(TOKEN, "")
-    local = is_local(chosen.host)
-    if not local and not token:
-        raise LocationError(
-            f"An address other than this machine's own, {chosen.host}, needs a token",
-            hint=f"set {TOKEN} to a long random text, such as 'openssl rand -hex 32' prints, and "
-            "put a proxy with TLS before it (docs/server.md).",
-        )
+    token = check_address(chosen)
     with needs("Serving", "serve"):
-        import uvicorn
-
         from slice_os.server.app import create_app
         from slice_os.server.mining import Stopping
-        from slice_os.server.protocol import PatientlessProtocol
     with ExitStack() as stack:
         opened = open_all(stack, indexes, encoder, device, threads, judge)
         stopping = Stopping()
-        app = create_app(opened, token=token, local=local, stopping=stopping, **options)
+        app = create_app(opened, token=token, stopping=stopping, **options)
+        run(app, chosen, on_ready, stop=stopping.begin)
+
+
+def run(
+    app: App,
+    options: ServeOptions,
+    on_ready: Callable[[str], object],
+    *,
+    path: str = "",
+    stop: Callable[[], object] = lambda: None,
+) -> None:
+    """Run an ASGI application until Ctrl-C or SIGTERM, of which `stop` is told.
+
+    Raises:
+        LocationError: the address cannot be had.
+    """
+    import uvicorn
+
+    from slice_os.server.protocol import PatientlessProtocol
+
+    with closing(listen(options.host, options.port)) as listening:
         config = uvicorn.Config(
             app,
             http=PatientlessProtocol,
@@ -79,16 +91,36 @@ def serve(
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            timeout_graceful_shutdown=int(stopping.seconds + MORE),
+            timeout_graceful_shutdown=FINISHING,
         )
-        listening = listen(chosen.host, chosen.port)
-        stack.callback(listening.close)
         server = uvicorn.Server(config)
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        with _stopped_by_signals(server, stopping):
-            on_ready(f"http://{shown}:{port}/")
+        with _stopped_by_signals(server, stop):
+            on_ready(f"http://{shown}:{port}/{path}")
             server.run([listening])
+
+
+def check_address(options: ServeOptions) -> str:
+    """Return the token in the environment, if there is one.
+
+    Raises:
+        LocationError: the address can be reached from elsewhere, and there is none.
+    """
+    token = os.environ.get(TOKEN, "")
+    if not is_local(options.host) and not token:
+        raise LocationError(
+            f"An address other than this machine's own, {options.host}, needs a token",
+            hint=f"set {TOKEN} to a long random text, such as 'openssl rand -hex 32' prints, and "
+            "put a proxy with TLS before it (docs/server.md).",
+        )
+    return token
+
+
+def hosts_of(options: ServeOptions) -> frozenset[str]:
+    """Return the names by which a server may be asked for; none: by any."""
+    local = LOCAL if is_local(options.host) else frozenset()
+    return local | frozenset(map(str.lower, options.allow_hosts))
 
 
 def is_local(host: str) -> bool:
@@ -150,21 +182,21 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 @contextmanager
-def _stopped_by_signals(server: uvicorn.Server, stopping: Stopping) -> Iterator[None]:
+def _stopped_by_signals(server: uvicorn.Server, stop: Callable[[], object]) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM end a server in order; handlers are as before afterwards.
 
     uvicorn's own would raise the signal again, as if the end in order had been an interruption.
     """
 
-    def stop(which: int, frame: Any) -> None:
-        stopping.begin()
+    def end(which: int, frame: Any) -> None:
+        stop()
         server.handle_exit(which, frame)
 
     server.capture_signals = nullcontext  # type: ignore[method-assign,assignment]
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    former = {which: signal.signal(which, stop) for which in (signal.SIGINT, signal.SIGTERM)}
+    former = {which: signal.signal(which, end) for which in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:

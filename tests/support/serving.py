@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -94,7 +95,7 @@ def started(*arguments, verb="serve", **environment):
     try:
         line = process.stdout.readline()
         assert "http://" in line, process.communicate()[1]
-        yield process, Server(int(line.strip().rstrip("/").rpartition(":")[2]))
+        yield process, Server(int(re.search(r":(\d+)/", line)[1]))
     finally:
         process.kill()
         process.wait()
