@@ -53,9 +53,9 @@ quick: .venv-quick/.ready ## run the tests that need no server and no torch, in 
 lock: | $(UV) ## write requirements-dev.txt: what the suite is run with
 	$(UV) pip compile --quiet --universal --no-annotate --no-header --extra dev --python-version 3.10 --output-file requirements-dev.txt pyproject.toml
 
-fuzz: .venv-test/.ready ## damage 10,000 files and a cluster's answers, lay out 1,000 pages, ask 20,000 odd queries, ...
+fuzz: .venv-test/.ready ## damage 10,000 files and a cluster's answers, lay out 1,000 pages, ask 20,000 odd queries, harm a server, ...
 	SLICE_OS_FUZZ=10000 .venv-test/bin/pytest tests/quick/test_fuzz_corpus.py tests/quick/test_fuzz_inputs.py \
-	  tests/quick/corpus/test_pdf.py tests/cluster/test_fuzz_answers.py
+	  tests/quick/corpus/test_pdf.py tests/quick/server/test_hostile.py tests/cluster/test_fuzz_answers.py
 
 faults: .venv-test/.ready ## every verb that changes an index meets every fault; kill -9 a hundred times each
 	SLICE_OS_KILLS=100 .venv-test/bin/pytest tests/cluster/test_every_fault.py tests/contract/test_killed.py \

@@ -109,10 +109,12 @@ class JsonLines(Response):
             async with aclosing(self._lines) as lines:
                 async for line in lines:
                     message = {"type": "http.response.body", "body": line.encode()}
-                    await asyncio.wait_for(send({**message, "more_body": True}), STALLED)
+                    sending = asyncio.ensure_future(send({**message, "more_body": True}))
+                    # wait_for would swallow that it is cancelled, where the client goes just then.
+                    if not (await asyncio.wait([sending], timeout=STALLED))[0]:
+                        sending.cancel()
+                        return
             await send({"type": "http.response.body", "body": b""})
-        except asyncio.TimeoutError:  # another class before Python 3.11
-            return
         finally:
             self._done()
 

@@ -173,9 +173,10 @@ class _Request:
             )
         finally:
             watching.cancel()
-            if not answering.done():
+            while not answering.done():  # again, where something swallows it
                 answering.cancel()
-        with suppress(asyncio.CancelledError):
+                await asyncio.wait([answering], timeout=1)
+        if not answering.cancelled():
             await answering
         if not done:
             raise RequestError(f"This took longer than {seconds:,} seconds: ask for less.", 503)

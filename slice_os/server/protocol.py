@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 HEADER_SECONDS = 15.0
 """Seconds in which a new connection has to send the head of a request."""
@@ -22,9 +22,15 @@ class PatientlessProtocol(H11Protocol):
         self._waiting = self.loop.call_later(HEADER_SECONDS, self._left)
 
     def _left(self) -> None:
-        cycle: object = self.cycle  # None before the first request, whatever its type says
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first request
         if cycle is None:
             self.transport.close()
+
+    def eof_received(self) -> None:
+        """Let go of a client that is gone amid an answer, though it has not taken what was sent."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""

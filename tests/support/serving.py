@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
@@ -87,25 +88,31 @@ def serving(indexes, **options):
 @contextmanager
 def started(*arguments, verb="serve", **environment):
     """Give a process that serves, and the server; it is killed if it still runs."""
-    process = subprocess.Popen(
-        [SLICE_OS, verb, "--port", "0", *map(str, arguments)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, **environment},
-    )  # fmt: skip
-    try:
-        line = process.stdout.readline()
-        assert "http://" in line, process.communicate()[1]
-        yield process, Server(int(re.search(r":(\d+)/", line)[1]))
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        process.stderr.close()
+    with tempfile.TemporaryFile("w+") as log:  # a pipe would be full some time
+        process = subprocess.Popen(
+            [SLICE_OS, verb, "--port", "0", *map(str, arguments)],
+            stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **environment},
+        )  # fmt: skip
+        try:
+            line = process.stdout.readline()
+            assert "http://" in line, read(log)
+            process.log = log
+            yield process, Server(int(re.search(r":(\d+)/", line)[1]))
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
 
 
-def end(process, which=signal.SIGTERM, seconds=60):
-    """Tell a process to end; return its exit code, its last output and how long it took."""
+def read(log):
+    """Return what a process has written to its log."""
+    log.seek(0)
+    return log.read()
+
+
+def end(process, which=signal.SIGTERM):
+    """Tell a process to end; return its exit code, its log and how long it took."""
     began = time.monotonic()
     process.send_signal(which)
-    out, err = process.communicate(timeout=seconds)
-    return process.returncode, out, err, time.monotonic() - began
+    process.wait(60)
+    return process.returncode, read(process.log), time.monotonic() - began
