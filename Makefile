@@ -9,7 +9,7 @@ TEST := .venv-test/bin/python
 # Where it is set, every process that a test starts would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick lock fuzz faults cluster lint types check docs bench encoder clean
+.PHONY: help demo serve test quick lock fuzz faults cluster lint types check docs bench encoder clean
 help: ## show this
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
 
@@ -38,6 +38,11 @@ demo: $(RUN) ## index the examples, mine them, search them
 	@for query in "the customer wants to cancel" "either party may terminate this agreement" "the girl fell into a deep hole"; do \
 	  echo; echo "\$$ slice-os search \"$$query\" --index demo.slice --size 4"; \
 	  $(RUN) search "$$query" --index demo.slice --size 4; done
+
+serve: $(RUN) ## open the examples in the browser, on port 8080 till Ctrl-C (PORT=8081)
+	@$(UV) pip install --quiet --python .venv/bin/python '$(WHEEL)[cpu,serve]'
+	@test -d demo.slice || $(RUN) index examples/conversations examples/contracts examples/books --index demo.slice
+	@$(RUN) serve --index demo.slice --workspace demo.taught --port $(or $(PORT),8080) --open
 
 test: .venv-test/.ready ## run the whole suite against the built wheel
 	.venv-test/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
@@ -104,4 +109,4 @@ bench: $(WHEEL) ## measure against the named peers (minutes); results go to docs
 	  $(if $(DATA),--data $(abspath $(DATA))) $(foreach name,$(ONLY),--only $(name))
 
 clean: ## remove what these commands made
-	rm -rf .venv .venv-test .venv-quick .venv-bench .venv-tools build dist demo.slice demo.slice.rejects.jsonl matches.csv
+	rm -rf .venv .venv-test .venv-quick .venv-bench .venv-tools build dist demo.slice demo.taught demo.slice.rejects.jsonl matches.csv

@@ -68,9 +68,11 @@ Examples:
 @indexes_option
 @model_options
 @record_options(ServeOptions)
+@click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @log_option
 def serve_command(
     location: dict[str, str],
+    opens: bool,
     encoder: str | None,
     device: str,
     threads: int | None,
@@ -88,7 +90,7 @@ def serve_command(
     with server_log():
         serve(
             location, encoder=encoder, device=device, threads=threads, judge=judge or ENGLISH,
-            on_ready=partial(_ready, location, options["host"]), **options,
+            on_ready=partial(_ready, location, options["host"], opens), **options,
         )  # fmt: skip
 
 
@@ -125,11 +127,11 @@ def mcp_command(
     with server_log():
         serve_mcp(
             location, http=http, encoder=encoder, device=device, threads=threads,
-            judge=judge or ENGLISH, on_ready=partial(_ready, location, options["host"]), **options,
+            judge=judge or ENGLISH, on_ready=partial(_ready, location, options["host"], False), **options,
         )  # fmt: skip
 
 
-def _ready(location: dict[str, str], host: str, url: str) -> None:
+def _ready(location: dict[str, str], host: str, opens: bool, url: str) -> None:
     from slice_os.server.run import is_local
 
     click.echo(f"{', '.join(map(plain, location))}: {url}")
@@ -138,3 +140,5 @@ def _ready(location: dict[str, str], host: str, url: str) -> None:
             "Requests and the token are not encrypted here: put a proxy with TLS before it "
             "(docs/server.md)."
         )
+    if opens:
+        click.launch(url)

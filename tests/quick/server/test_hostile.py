@@ -25,8 +25,8 @@ PATHS = [
 ]  # fmt: skip
 FIELDS = [
     "query", "phrases", "counter_examples", "size", "offset", "min_degree", "filters", "must",
-    "top", "rescore", "mode", "fusion", "index", "taught", "labels", "save", "ask", "liked", "context",
-    "input", "model", "weight", "group", "sort", "name", "seed", "min_probability", "progress",
+    "top", "rescore", "mode", "fusion", "index", "taught", "labels", "save", "ask", "liked",
+    "context", "input", "model", "weight", "group", "sort", "name", "seed", "min_probability", "progress",
     "nothing", "", "__class__", "constructor",
 ]  # fmt: skip
 VALUES = [

@@ -1,0 +1,173 @@
+"""Serving: what HTTP adds to a search, and many clients at once against `Index.search_many`."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import cycle
+from pathlib import Path
+
+import psutil
+
+import slice_os
+from benchmarks.text import EXAMPLES, phrases
+
+TITLE = "Serving"
+LONE = int(os.environ.get("BENCHMARK_LONE", "300"))
+CLIENTS = 32
+SECONDS = float(os.environ.get("BENCHMARK_SECONDS", "60"))
+TURNS = 4
+"""Parts of the time in which clients ask, before and after each of which the library does."""
+QUERIES = 4000
+
+
+def run(data: Path | None) -> list[str]:
+    """Measure a lone client by turns with the library, then many clients."""
+    queries = phrases(QUERIES)
+    with tempfile.TemporaryDirectory() as temporary:
+        location = str(Path(temporary) / "bench.slice")
+        with slice_os.open(location) as index:
+            index.add(slice_os.read(EXAMPLES))
+            words = index.status().words
+            with _serving(location) as (port, process):
+                added = _lone(index, port, queries[:LONE])
+                many = _many(index, port, process, queries)
+    return [
+        f"The examples, {words:,} words; hybrid searches as they are by default, 10 hits. The "
+        "server is a process of its own; clients, server and library share the cores.",
+        "",
+        "| what | |",
+        "|---|---:|",
+        *(f"| {name} | {value} |" for name, value in (added | many).items()),
+    ]
+
+
+def _lone(index: slice_os.Index, port: int, queries: Sequence[str]) -> dict[str, str]:
+    """Return what a client that asks one query after the other waits, and the library's time."""
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    ours: list[float] = []
+    theirs: list[float] = []
+    for number, query in enumerate([*queries[:10], *queries]):
+        for times, ask in [
+            (ours, lambda: index.search(query)),
+            (theirs, lambda: _ask(connection, query)),
+        ][:: 1 if number % 2 else -1]:
+            began = time.perf_counter()
+            ask()
+            times.append((time.perf_counter() - began) * 1e3)
+    ours, theirs = ours[10:], theirs[10:]  # the first load what is loaded when it is needed
+    connection.close()
+    library, server = statistics.median(ours), statistics.median(theirs)
+    return {
+        f"`index.search`, median of {len(ours)}": f"{library:.1f} ms",
+        "the same over HTTP": f"{server:.1f} ms",
+        "added": f"{server - library:.1f} ms",
+    }
+
+
+def _many(
+    index: slice_os.Index, port: int, process: psutil.Process, queries: Sequence[str]
+) -> dict[str, str]:
+    """Return throughput and waiting times of clients that ask without a pause."""
+    rates: list[float] = []
+    waits: list[float] = []
+    memory: list[int] = []
+    asked, library, seconds = iter(cycle(queries)), iter(cycle(queries)), 0.0
+    rates.append(_search_many(index, library))
+    _clients(port, asked, SECONDS / TURNS / 4)  # until threads and caches are there
+    memory.append(process.memory_info().rss)
+    for _ in range(TURNS):
+        began = time.perf_counter()
+        waits += _clients(port, asked, SECONDS / TURNS)
+        seconds += time.perf_counter() - began
+        memory.append(process.memory_info().rss)
+        rates.append(_search_many(index, library))
+    rate, rate_of_library = len(waits) / seconds, statistics.mean(rates)
+    waits.sort()
+    middle, late = (waits[int(share * len(waits))] * 1e3 for share in (0.5, 0.99))
+    return {
+        f"{CLIENTS} clients for {seconds:.0f} s: answers, errors": f"{len(waits):,}, 0",
+        "searches a second": f"{rate:.1f}",
+        f"`search_many`, before, between and after, {TURNS + 1} times": f"{rate_of_library:.1f}",
+        "share of that": f"{rate / rate_of_library:.2f}",
+        "waiting time: median, 99 of 100, their quotient": f"{middle:.0f} ms, {late:.0f} ms, "
+        f"{late / middle:.1f}",
+        "memory of the server: first, last": f"{memory[0] >> 20} MB, {memory[-1] >> 20} MB",
+    }
+
+
+def _search_many(index: slice_os.Index, queries: Iterator[str]) -> float:
+    """Return how many searches a second the library does, as many at once as it takes."""
+    count, began = 0, time.perf_counter()
+    while time.perf_counter() - began < SECONDS / TURNS / 2:
+        batch = [next(queries) for _ in range(64)]
+        index.search_many(batch)
+        count += len(batch)
+    return count / (time.perf_counter() - began)
+
+
+def _clients(port: int, queries: Iterator[str], seconds: float) -> list[float]:
+    """Return how long each answer took, in seconds, of clients that ask one after the other."""
+    waits: list[float] = []
+    lock, failed = threading.Lock(), []
+    until = time.perf_counter() + seconds
+
+    def ask() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        try:
+            while time.perf_counter() < until:
+                with lock:
+                    query = next(queries)
+                began = time.perf_counter()
+                _ask(connection, query)
+                waits.append(time.perf_counter() - began)
+        except Exception as exc:
+            failed.append(exc)
+        connection.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+    return waits
+
+
+def _ask(connection: http.client.HTTPConnection, query: str) -> None:
+    body = json.dumps({"query": query})
+    connection.request("POST", "/api/search", body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    content = answer.read()
+    if answer.status != 200:
+        raise RuntimeError(f"{answer.status}: {content[:200]!r}")
+
+
+@contextmanager
+def _serving(location: str) -> Iterator[tuple[int, psutil.Process]]:
+    """Give the port and the process of a server."""
+    arguments = ["-m", "slice_os", "serve", "--index", location, "--port", "0"]
+    server = subprocess.Popen(
+        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert server.stdout is not None
+        found = re.search(r":(\d+)/", server.stdout.readline())
+        if found is None:
+            raise RuntimeError("the server did not start")
+        yield int(found[1]), psutil.Process(server.pid)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait()
