@@ -127,7 +127,8 @@ def mcp_command(
     with server_log():
         serve_mcp(
             location, http=http, encoder=encoder, device=device, threads=threads,
-            judge=judge or ENGLISH, on_ready=partial(_ready, location, options["host"], False), **options,
+            judge=judge or ENGLISH, on_ready=partial(_ready, location, options["host"], False),
+            **options,
         )  # fmt: skip
 
 

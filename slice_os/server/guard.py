@@ -7,7 +7,6 @@ import hmac
 import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from slice_os.answers import to_json
@@ -206,7 +205,10 @@ class _Request:
                 own["retry-after"] = "5"
             headers += [(name.encode(), value.encode()) for name, value in own.items()]
             message = {**message, "headers": headers}
-        await self._to_client(message)
+        try:
+            await self._to_client(message)
+        except Exception:  # the connection has ended, as where the framing of a body is wrong
+            self._gone.set()
 
     async def fail(self, error: Exception) -> None:
         """Say an error, unless an answer has begun; then the connection ends without its end."""
@@ -224,9 +226,8 @@ class _Request:
             headers.append((b"www-authenticate", b"Bearer"))
         if status in (408, 413):  # the rest of the body is not read
             headers.append((b"connection", b"close"))
-        with suppress(OSError):
-            await self._send({"type": "http.response.start", "status": status, "headers": headers})
-            await self._send({"type": "http.response.body", "body": content})
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": content})
 
 
 def _name(host: str) -> str:

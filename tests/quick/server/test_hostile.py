@@ -26,8 +26,8 @@ PATHS = [
 FIELDS = [
     "query", "phrases", "counter_examples", "size", "offset", "min_degree", "filters", "must",
     "top", "rescore", "mode", "fusion", "index", "taught", "labels", "save", "ask", "liked",
-    "context", "input", "model", "weight", "group", "sort", "name", "seed", "min_probability", "progress",
-    "nothing", "", "__class__", "constructor",
+    "context", "input", "model", "weight", "group", "sort", "name", "seed", "min_probability",
+    "progress", "nothing", "", "__class__", "constructor",
 ]  # fmt: skip
 VALUES = [
     None, True, False, 0, -1, 1, 3, 10**9, 10**30, 0.5, -0.0, 1e308, "", " ", "a", "to cancel",
@@ -142,7 +142,7 @@ def test_hostile_requests_get_a_4xx_and_the_server_goes_on(location, tmp_path):
             assert file.suffix == ".json"
         code, err, _ = end(process)
     assert code == 0
-    assert "Traceback" not in err
-    assert "Unexpected" not in err
+    for trace in ("Traceback", "Unexpected"):
+        assert trace not in err, err[err.index(trace) :][:5000]
     printable = set(string.printable)
     assert all(set(line) <= printable for line in err.splitlines())
