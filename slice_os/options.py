@@ -10,6 +10,7 @@ import inspect
 import re
 import reprlib
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -265,6 +266,7 @@ class ServeOptions(Options, frozen=True, kw_only=True):
     ] = 300
 
 
+@cache
 def fields(record: type[Options]) -> tuple[msgspec.inspect.Field, ...]:
     """Return the fields of a record, each with its type, default and description."""
     info = type_info(record)

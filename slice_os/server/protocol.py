@@ -10,7 +10,7 @@ HEADER_SECONDS = 15.0
 """Seconds in which a new connection has to send the head of a request."""
 
 
-class PatientlessProtocol(H11Protocol):
+class ImpatientProtocol(H11Protocol):
     """A connection that is closed unless the head of its first request comes in time.
 
     uvicorn has a limit between two requests, and none before the first.

@@ -79,12 +79,12 @@ def run(
     """
     import uvicorn
 
-    from slice_os.server.protocol import PatientlessProtocol
+    from slice_os.server.protocol import ImpatientProtocol
 
     with closing(listen(options.host, options.port)) as listening:
         config = uvicorn.Config(
             app,
-            http=PatientlessProtocol,
+            http=ImpatientProtocol,
             ws="none",
             lifespan="on",
             log_config=None,
@@ -167,7 +167,8 @@ def listen(host: str, port: int) -> socket.socket:
     import socket
 
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(kind, socket.SOCK_STREAM)
+    # Named as TCP, or asyncio leaves its connections with Nagle's delay of 40 ms.
+    listening = socket.socket(kind, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))

@@ -19,7 +19,7 @@ import uvicorn
 
 from slice_os.server.app import create_app
 from slice_os.server.mining import Stopping
-from slice_os.server.protocol import PatientlessProtocol
+from slice_os.server.protocol import ImpatientProtocol
 from slice_os.server.run import listen
 
 SLICE_OS = str(Path(sys.executable).with_name("slice-os"))
@@ -72,7 +72,7 @@ def serving(indexes, **options):
     app = create_app(indexes, stopping=stopping, **options)
     listening = listen("127.0.0.1", 0)
     server = uvicorn.Server(
-        uvicorn.Config(app, http=PatientlessProtocol, ws="none", lifespan="on", log_config=None)
+        uvicorn.Config(app, http=ImpatientProtocol, ws="none", lifespan="on", log_config=None)
     )
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()

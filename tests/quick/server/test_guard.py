@@ -14,6 +14,7 @@ import pytest
 
 import slice_os
 from slice_os.server import guard, protocol
+from slice_os.server.run import listen
 from slice_os.types import Match
 from support.serving import JSON, end, serving, started
 from support.verbs import run
@@ -302,6 +303,11 @@ def test_what_cannot_be_served_is_one_sentence(location, tmp_path):
         taken.listen()
         failed = run("serve", "--index", location, "--port", taken.getsockname()[1], ok=1)
     assert "cannot be listened at" in failed.stderr
+
+
+def test_answers_do_not_wait_for_nagles_delay():
+    with listen("127.0.0.1", 0) as listening:  # asyncio looks at this, and at nothing else
+        assert listening.proto == socket.IPPROTO_TCP
 
 
 def test_nothing_is_written_to_an_index(index, location):
