@@ -15,10 +15,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import cycle
 from pathlib import Path
-
-import psutil
 
 import slice_os
 from benchmarks.text import EXAMPLES, phrases
@@ -59,14 +58,15 @@ def _lone(index: slice_os.Index, port: int, queries: Sequence[str]) -> dict[str,
     connection = http.client.HTTPConnection("127.0.0.1", port)
     ours: list[float] = []
     theirs: list[float] = []
-    for number, query in enumerate([*queries[:10], *queries]):
-        for times, ask in [
-            (ours, lambda: index.search(query)),
-            (theirs, lambda: _ask(connection, query)),
-        ][:: 1 if number % 2 else -1]:
-            began = time.perf_counter()
-            ask()
-            times.append((time.perf_counter() - began) * 1e3)
+
+    def timed(times: list[float], search: Callable[[str], object], query: str) -> None:
+        began = time.perf_counter()
+        search(query)
+        times.append((time.perf_counter() - began) * 1e3)
+
+    for query in [*queries[:10], *queries]:
+        timed(ours, index.search, query)
+        timed(theirs, partial(_ask, connection), query)
     ours, theirs = ours[10:], theirs[10:]  # the first load what is loaded when it is needed
     connection.close()
     library, server = statistics.median(ours), statistics.median(theirs)
@@ -77,9 +77,7 @@ def _lone(index: slice_os.Index, port: int, queries: Sequence[str]) -> dict[str,
     }
 
 
-def _many(
-    index: slice_os.Index, port: int, process: psutil.Process, queries: Sequence[str]
-) -> dict[str, str]:
+def _many(index: slice_os.Index, port: int, process: int, queries: Sequence[str]) -> dict[str, str]:
     """Return throughput and waiting times of clients that ask without a pause."""
     rates: list[float] = []
     alone: list[float] = []
@@ -96,11 +94,11 @@ def _many(
     for _ in range(TURNS):
         rates.append(_search_many(index, library))
         alone.append(len(_clients(lambda: index.search, library, SECONDS / TURNS / 4)))
-        memory.append(process.memory_info().rss)
+        memory.append(_resident(process))
         began = time.perf_counter()
         waits += _clients(over_http, asked, SECONDS / TURNS)
         seconds += time.perf_counter() - began
-        memory.append(process.memory_info().rss)
+        memory.append(_resident(process))
     rates.append(_search_many(index, library))
     rate, rate_of_library = len(waits) / seconds, statistics.mean(rates)
     waits.sort()
@@ -172,9 +170,15 @@ def _ask(connection: http.client.HTTPConnection, query: str) -> None:
         raise RuntimeError(f"{answer.status}: {content[:200]!r}")
 
 
+def _resident(process: int) -> int:
+    """Return the bytes that a process has in memory."""
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 @contextmanager
-def _serving(location: str) -> Iterator[tuple[int, psutil.Process]]:
-    """Give the port and the process of a server."""
+def _serving(location: str) -> Iterator[tuple[int, int]]:
+    """Give the port and the process id of a server."""
     arguments = ["-m", "slice_os", "serve", "--index", location, "--port", "0"]
     server = subprocess.Popen(
         [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -184,7 +188,7 @@ def _serving(location: str) -> Iterator[tuple[int, psutil.Process]]:
         found = re.search(r":(\d+)/", server.stdout.readline())
         if found is None:
             raise RuntimeError("the server did not start")
-        yield int(found[1]), psutil.Process(server.pid)
+        yield int(found[1]), server.pid
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import os
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -134,5 +137,26 @@ def mcp_server(tools: Tools, stack: ExitStack) -> Server[Any]:
 async def _by_stdio(server: Server[Any]) -> None:
     from mcp.server.stdio import stdio_server
 
-    async with stdio_server() as (reading, writing):
+    lines: Any = _lines_of_stdin()
+    async with stdio_server(stdin=lines) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
+
+
+async def _lines_of_stdin() -> AsyncGenerator[str, None]:
+    """Yield lines as they come; mcp's own reader would keep Ctrl-C waiting for the next."""
+    loop, lines = asyncio.get_running_loop(), asyncio.Queue[str]()
+
+    def read() -> None:
+        rest = b""
+        with suppress(RuntimeError):  # the loop is closed
+            # By its number: a lock of sys.stdin that is held would abort the interpreter's exit.
+            while chunk := os.read(sys.stdin.fileno(), 1 << 16):
+                *whole, rest = (rest + chunk).split(b"\n")
+                for line in whole:
+                    text = line.decode(errors="replace") + "\n"
+                    loop.call_soon_threadsafe(lines.put_nowait, text)
+            loop.call_soon_threadsafe(lines.put_nowait, "")
+
+    threading.Thread(target=read, daemon=True).start()
+    while line := await lines.get():
+        yield line

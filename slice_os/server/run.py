@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 TOKEN = "SLICE_OS_TOKEN"
 FINISHING = 30
 """Seconds that what runs has, once the server is told to end, until its connections are closed."""
+CONNECTIONS = 500
+"""Connections at most: each may hold a body, and a file of the process."""
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 Locations = StrPath | Mapping[str, StrPath]
 
@@ -91,6 +93,7 @@ def run(
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            limit_concurrency=CONNECTIONS,
             timeout_graceful_shutdown=FINISHING,
         )
         server = uvicorn.Server(config)

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import uvicorn
@@ -21,6 +22,7 @@ from slice_os.server.app import create_app
 from slice_os.server.mining import Stopping
 from slice_os.server.protocol import ImpatientProtocol
 from slice_os.server.run import listen
+from slice_os.types import Match
 
 SLICE_OS = str(Path(sys.executable).with_name("slice-os"))
 JSON = {"Content-Type": "application/json"}
@@ -116,3 +118,24 @@ def end(process, which=signal.SIGTERM):
     process.send_signal(which)
     process.wait(60)
     return process.returncode, read(process.log), time.monotonic() - began
+
+
+class Endless:
+    """Mining that never ends by itself, and counts who mines and who was let go."""
+
+    def __init__(self):
+        self.begun, self.closed, self.given = 0, 0, 0
+
+    def mine(self, phrases, *, on_progress, **options):
+        self.begun += 1
+        return self._matches(on_progress)
+
+    def _matches(self, on_progress):
+        try:
+            for n in count():
+                on_progress(0.5)
+                time.sleep(0.0001)
+                self.given += 1
+                yield Match("a", "a", "d" * 300, n, 0, 1, "a", 0.9, 0, 1)
+        finally:
+            self.closed += 1

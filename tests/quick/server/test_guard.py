@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import subprocess
+import sys
 import threading
 import time
-from itertools import count
 
 import openai
 import pytest
@@ -15,8 +16,7 @@ import pytest
 import slice_os
 from slice_os.server import guard, protocol
 from slice_os.server.run import listen
-from slice_os.types import Match
-from support.serving import JSON, end, serving, started
+from support.serving import JSON, Endless, end, serving, started
 from support.verbs import run
 
 ASKED = {"query": "wants to cancel", "size": 1}
@@ -38,27 +38,6 @@ def begin_mining(server, **body):
     client = connected(server)
     client.sendall(HEAD + f"Content-Length: {len(content)}\r\n\r\n".encode() + content)
     return client
-
-
-class Endless:
-    """Mining that never ends by itself, and counts who mines and who was let go."""
-
-    def __init__(self):
-        self.begun, self.closed, self.given = 0, 0, 0
-
-    def mine(self, phrases, *, on_progress, **options):
-        self.begun += 1
-        return self._matches(on_progress)
-
-    def _matches(self, on_progress):
-        try:
-            for n in count():
-                on_progress(0.5)
-                time.sleep(0.0001)
-                self.given += 1
-                yield Match("a", "a", "d" * 300, n, 0, 1, "a", 0.9, 0, 1)
-        finally:
-            self.closed += 1
 
 
 @pytest.fixture
@@ -308,6 +287,33 @@ def test_what_cannot_be_served_is_one_sentence(location, tmp_path):
 def test_answers_do_not_wait_for_nagles_delay():
     with listen("127.0.0.1", 0) as listening:  # asyncio looks at this, and at nothing else
         assert listening.proto == socket.IPPROTO_TCP
+
+
+MISSING = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("fastapi", "uvicorn", "mcp", "prometheus_client"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+from slice_os.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize("verb", ["serve", "mcp"])
+def test_a_missing_extra_names_the_pip_line(verb, location):
+    command = [sys.executable, "-c", MISSING, verb, "--index", location]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"pip install 'slice-os[{verb}]'" in done.stderr
+
+
+def test_the_environment_may_name_an_index(location):
+    with started(SLICE_OS_INDEX=str(location)) as (_, server):
+        assert server.get("/api/server")["indexes"] == ["calls"]
 
 
 def test_nothing_is_written_to_an_index(index, location):

@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
+import subprocess
+from contextlib import ExitStack
 
 import pytest
 from mcp import Client, StdioServerParameters
 
 import slice_os
-from support.serving import SLICE_OS, started
+from slice_os.options import ServeOptions
+from slice_os.server.mcp import mcp_server
+from slice_os.server.tools import Tools
+from support.serving import SLICE_OS, Endless, started
 
 TRANSPORTS = ["stdio", "http"]
 
@@ -111,6 +117,60 @@ def test_an_answer_is_cut_to_the_tokens_and_says_so(tmp_path):
     assert read["start"] <= 3000 < read["end"]
     assert read["text"] == text[read["start"] : read["end"]]
     assert listed["more"] is True
+
+
+def within(index, talk, **options):
+    """Return what `talk(client)` returns, of a client within this process."""
+
+    async def over(server):
+        async with Client(server) as client:
+            return await talk(client)
+
+    with ExitStack() as stack:
+        tools = Tools({"calls": index}, ServeOptions.of(**options))
+        return asyncio.run(over(mcp_server(tools, stack)))
+
+
+def test_mining_ends_when_the_call_is_cancelled(index, monkeypatch):
+    endless = Endless()
+    monkeypatch.setattr(index, "mine", endless.mine)
+
+    async def talk(client):
+        calling = asyncio.ensure_future(client.call_tool("mine", {"phrases": "a"}))
+        while not endless.begun:
+            await asyncio.sleep(0.02)
+        calling.cancel()
+        while not endless.closed:
+            await asyncio.sleep(0.02)
+
+    within(index, lambda client: asyncio.wait_for(talk(client), 20))
+
+
+def test_mining_that_takes_too_long_says_so(index, monkeypatch):
+    monkeypatch.setattr(index, "mine", Endless().mine)
+    answer = within(
+        index, lambda client: call(client, "mine", phrases="a", max_tokens=300), max_seconds=1
+    )
+    assert answer["note"].startswith("It was stopped after 1 seconds, and is not all")
+    assert answer["matches"]
+
+
+def test_ctrl_c_ends_it_by_stdio(location):
+    with subprocess.Popen(
+        [SLICE_OS, "mcp", "--index", str(location)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        }}  # fmt: skip
+        process.stdin.write(json.dumps(asked).encode() + b"\n")
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline())
+        assert answer["result"]["serverInfo"]["name"] == "slice-os"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+        assert b"Traceback" not in process.stderr.read()
 
 
 def test_an_agent_needs_the_token_where_there_is_one(location):
