@@ -9,7 +9,7 @@ TEST := .venv-test/bin/python
 # Where it is set, every process that a test starts would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve test quick lock fuzz faults cluster lint types check docs bench encoder clean
+.PHONY: help demo serve test quick lock fuzz faults cluster lint types check docs site bench encoder clean
 help: ## show this
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
 
@@ -44,8 +44,14 @@ serve: $(RUN) ## open the examples in the browser, on port 8080 till Ctrl-C (POR
 	@test -d demo.slice || $(RUN) index examples/conversations examples/contracts examples/books --index demo.slice
 	@$(RUN) serve --index demo.slice --workspace demo.taught --port $(or $(PORT),8080) --open
 
-test: .venv-test/.ready ## run the whole suite against the built wheel
+test: .venv-test/.ready .venv-frameworks/.ready ## run the whole suite against the built wheel
 	.venv-test/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
+	.venv-frameworks/bin/pytest -c tests/integrations/pytest.ini tests/integrations
+
+.venv-frameworks/.ready: $(WHEEL)
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-frameworks
+	$(UV) pip install --quiet --python .venv-frameworks/bin/python --reinstall-package slice-os '$(WHEEL)[frameworks]'
+	@touch $@
 
 .venv-quick/.ready: $(WHEEL)
 	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-quick
@@ -58,7 +64,7 @@ quick: .venv-quick/.ready ## run the tests that need no server and no torch, in 
 lock: | $(UV) ## write requirements-dev.txt: what the suite is run with
 	$(UV) pip compile --quiet --universal --no-annotate --no-header --extra dev --python-version 3.10 --output-file requirements-dev.txt pyproject.toml
 
-fuzz: .venv-test/.ready ## damage 10,000 files and a cluster's answers, lay out 1,000 pages, ask 20,000 odd queries, harm a server, ...
+fuzz: .venv-test/.ready ## damage 10,000 files of each format and a cluster's answers, lay out 1,000 pages, ask 20,000 odd queries, harm a server, ...
 	SLICE_OS_FUZZ=10000 .venv-test/bin/pytest tests/quick/test_fuzz_corpus.py tests/quick/test_fuzz_inputs.py \
 	  tests/quick/corpus/test_pdf.py tests/quick/server/test_hostile.py tests/cluster/test_fuzz_answers.py
 
@@ -100,6 +106,12 @@ encoder: .venv-test/.ready ## train the encoder inside the wheel again (hours; D
 docs: .venv-test/.ready ## write docs/cli.md from the help texts
 	cd docs && ../$(TEST) cli.py
 
+site: $(WHEEL) ## build the documentation's site in build/site/html
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-site
+	$(UV) pip install --quiet --python .venv-site/bin/python '$(WHEEL)[site]'
+	.venv-site/bin/python docs/site.py '$(WHEEL)' build/site
+	cd build/site && ../../.venv-site/bin/zensical build --strict
+
 bench: $(WHEEL) ## measure against the named peers (minutes); results go to docs/benchmarks.md
 	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-bench
 	$(UV) pip install --quiet --python .venv-bench/bin/python --reinstall-package slice-os '$(WHEEL)[bench]'
@@ -109,4 +121,4 @@ bench: $(WHEEL) ## measure against the named peers (minutes); results go to docs
 	  $(if $(DATA),--data $(abspath $(DATA))) $(foreach name,$(ONLY),--only $(name))
 
 clean: ## remove what these commands made
-	rm -rf .venv .venv-test .venv-quick .venv-bench .venv-tools build dist demo.slice demo.taught demo.slice.rejects.jsonl matches.csv
+	rm -rf .venv .venv-test .venv-quick .venv-frameworks .venv-site .venv-bench .venv-tools build dist demo.slice demo.taught demo.slice.rejects.jsonl matches.csv

@@ -208,7 +208,8 @@ class Match(Plain):
 
     `name` is what was mined for, `phrase` which of its phrases the span is nearest to. `start`
     and `end` are offsets into the passage, `document_start` and `document_end` into the document.
-    `probability` is that of a taught phrase, None of one that was not taught.
+    `probability` is that of a taught phrase, None of one that was not taught. `speaker` is who says
+    it, of a conversation whose turns name their speakers.
     """
 
     name: str
@@ -222,3 +223,4 @@ class Match(Plain):
     document_start: int
     document_end: int
     probability: float | None = None
+    speaker: str = ""

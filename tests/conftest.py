@@ -12,6 +12,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Two threads of torch wait for each other on a busy machine, many times longer than one needs.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 pytest_plugins = ["support.checkpoints", "support.cluster", "support.encoding"]
+collect_ignore = ["integrations"]  # they have an environment of their own
 OURS = ("SLICE_OS_KILLS", "SLICE_OS_TEST_CACHE")
 
 

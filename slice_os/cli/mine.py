@@ -34,13 +34,14 @@ from slice_os.types import Match
     epilog="""\b
 Examples:
   slice-os mine phrases.txt --index demo.slice --min-degree 0.8 --output matches.csv
+  slice-os mine "wants to cancel" "my card was stolen" --index demo.slice
   slice-os mine --phrase "wants to cancel" --not "does not want to cancel" --index demo.slice --nl
   slice-os mine phrases.txt --index demo.slice --judge my-judge --min-degree 0.6
   slice-os mine cancel.json --min-probability 0.7 --index demo.slice
   slice-os mine phrases.csv --per-document --top 20 --sort degree --index demo.slice
 """,
 )
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, metavar="[FILE_OR_PHRASE]...", type=click.Path(path_type=Path))
 @index_options
 @click.option("--phrase", "phrases", multiple=True, help="A phrase; may be repeated.")
 @click.option(
@@ -62,7 +63,7 @@ Examples:
 @json_option
 @lines_option
 def mine_command(
-    file: Path | None,
+    files: tuple[Path, ...],
     location: str,
     encoder: str | None,
     device: str,
@@ -77,8 +78,9 @@ def mine_command(
 ) -> None:
     """Find every span that says one of the phrases; of those that overlap, the best.
 
-    FILE is what 'teach' has written, or holds a phrase a line, or is a .csv with the columns name
-    and phrase, optionally not; what is no file and has several words is a phrase. Rows of one name
+    A file is what 'teach' has written, or holds a phrase a line, or is a .csv with the columns name
+    and phrase, optionally not; what is no file and has several words is a phrase, and so is all
+    else where several are given. Rows of one name
     are phrases of which any matches; the column not holds counter-examples. A phrase @FILE stands
     for a taught phrase, of which --min-probability decides, and not --min-degree. A phrase may hold
     "exact words" and -word, as a query of 'search' does. - is stdin. Counts come last. A phrase of
@@ -88,9 +90,20 @@ def mine_command(
     from slice_os.engine.phrases import gather, read_phrases
     from slice_os.teaching.mixing import read_mixed
 
-    if file and is_phrase(file):
-        file, phrases = None, (str(file), *phrases)
-    named, taught = read_mixed(file, read_phrases) if file else ({}, {})
+    named: dict[str, Sought] = {}
+    taught: dict[str, Any] = {}
+    for file in files:
+        if is_phrase(file) or (len(files) > 1 and not file.suffix and not file.exists()):
+            phrases = (*phrases, str(file))
+            continue
+        of_file, taught_of_file = read_mixed(file, read_phrases)
+        for name, texts in of_file.items():
+            known = named.get(name, Sought(()))
+            named[name] = Sought(
+                (*known.phrases, *texts.phrases),
+                (*known.counter_examples, *texts.counter_examples),
+            )
+        taught |= taught_of_file
     for text in phrases:
         known = named.get(text, Sought(()))
         named[text] = Sought((*known.phrases, text), known.counter_examples)
@@ -204,5 +217,6 @@ def _echo_match(match: Match) -> None:
     shown = f"{match.degree:.3f}" if match.probability is None else f"p {match.probability:.2f}"
     degree = click.style(shown, fg="green", bold=True)
     place = f"{plain(match.document)}:{match.document_start}-{match.document_end}"
+    place += f" {plain(match.speaker)}:" if match.speaker else ""
     name = match.name if match.phrase == match.name else f"{match.name} ({match.phrase})"
     click.echo(f"{degree}  {shorten(name, 40)}  {place}  {shorten(match.text, 100)}")

@@ -13,6 +13,7 @@ import regex
 from slice_os.encoders.encoder import Encoder
 from slice_os.encoders.info import EncoderInfo
 from slice_os.errors import EncoderError
+from slice_os.text.normal_form import normal_form
 from slice_os.types import Float32, Words
 
 _WORD = regex.compile(r"\S+")
@@ -71,7 +72,7 @@ class StaticEncoder(Encoder):
             known = [
                 [
                     self._rows[one]
-                    for one in _INNER.findall(run.group().lower())
+                    for one in _INNER.findall(normal_form(run.group()).lower())
                     if one in self._rows
                 ]
                 for run in runs

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from slice_os.encoders.devices import MissingRuntimeError
 from slice_os.errors import EncoderError
-from slice_os.text.normal_form import as_typed, is_mark
+from slice_os.text.normal_form import aligned_normal_form, as_typed, is_mark, normal_form
 from slice_os.types import Int32
 
 Int64 = npt.NDArray[np.int64]
@@ -176,21 +176,24 @@ class TextTokenizer:
 
     def knows(self, text: str) -> bool:
         """Tell whether any token of a text is one of the vocabulary's."""
-        (encoded,) = self._batch([text], offsets=False)
+        (encoded,) = self._batch([normal_form(text)], offsets=False)
         return any(token != self._unknown for token in encoded.ids)
 
     def split(self, texts: Sequence[str], *, by_token: bool = False) -> list[TokenizedText]:
         """Tokenize `texts` and find their words, or take each token for one."""
         tokenized = []
-        for text, encoding in zip(texts, self._batch(texts, offsets=True), strict=True):
-            words = words_of(text, _offsets(encoding))
+        aligned = [(text, []) if text.isascii() else aligned_normal_form(text) for text in texts]
+        encodings = self._batch([normal for normal, _ in aligned], offsets=True)
+        for text, (_, places), encoding in zip(texts, aligned, encodings, strict=True):
+            offsets = _offsets(encoding)
+            words = words_of(text, _placed(offsets, places) if places else offsets)
             words = words.by_token if by_token else words
             tokenized.append(TokenizedText(text, np.array(encoding.ids, np.int64), words))
         return tokenized
 
     def whole(self, texts: Sequence[str]) -> list[TokenizedText]:
         """Tokenize `texts`, each as one word (none where it has no token); offsets are not told."""
-        encoded = self._batch([text.strip() for text in texts], offsets=False)
+        encoded = self._batch([normal_form(text).strip() for text in texts], offsets=False)
         tokenized = []
         for text, encoding in zip(texts, encoded, strict=True):
             ids = np.array(encoding.ids, np.int64)
@@ -253,6 +256,13 @@ def _offsets(encoding: Any) -> Int32:
     pairs = encoding.offsets
     flat = np.fromiter(chain.from_iterable(pairs), np.int32, 2 * len(pairs))
     return flat.reshape(-1, 2)
+
+
+def _placed(offsets: Int32, places: list[tuple[int, int]]) -> Int32:
+    """Return offsets ``[T, 2]`` into a normal form as offsets into the text that it is of."""
+    starts, ends = np.array([*places, (places[-1][1],) * 2], np.int32).T
+    last = np.maximum(offsets[:, 1] - 1, offsets[:, 0])
+    return np.stack([starts[offsets[:, 0]], ends[last]], axis=1)
 
 
 def _without_surrogates(text: str) -> str:

@@ -17,7 +17,7 @@ from slice_os.engine.rescore import (
     RescoredSpan,
     encode_spans,
     judge_pair,
-    span_text,
+    match_of,
 )
 from slice_os.engine.search import encode_queries, query_lengths
 from slice_os.errors import QueryError
@@ -134,7 +134,10 @@ def mine_phrases(
                 norms = candidate.spans.stored.packed.norms
                 for span in spans:
                     if norms[span.j - span.i - 1, span.i]:  # else a neighbour's
-                        yield _match(candidate.phrases[span.query], candidate.spans.stored, span)
+                        phrase = candidate.phrases[span.query]
+                        shown = degree(span.cosine)
+                        stored = candidate.spans.stored
+                        yield match_of(phrase.name, phrase.typed, stored, (span.i, span.j), shown)
         on_progress(1.0)
 
     return matches()
@@ -228,23 +231,6 @@ def _known(
             "and an index made by it."
         )
     return {name: texts for name, texts in known.items() if texts.phrases}
-
-
-def _match(phrase: Phrase, stored: StoredPassage, span: RescoredSpan) -> Match:
-    start, end, text = span_text(stored, span.i, span.j)
-    passage = stored.passage
-    return Match(
-        phrase.name,
-        phrase.typed,
-        passage.document,
-        passage.number,
-        start,
-        end,
-        text,
-        degree(span.cosine),
-        passage.start + start,
-        passage.start + end,
-    )
 
 
 def select(

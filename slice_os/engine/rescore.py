@@ -30,7 +30,7 @@ from slice_os.spans import (
 )
 from slice_os.storage.contract import StoredPassage
 from slice_os.text import placed
-from slice_os.types import Float32
+from slice_os.types import Float32, Match
 
 ROUNDING = 1e-6
 """What a degree may be short of the threshold: a float32 vector times itself is not quite 1."""
@@ -40,6 +40,41 @@ one; where it is, to find the better one."""
 SLACK = np.float32(0.2)
 """How far above the phrase head's cosine that of the words alone may be, of a span that overlaps
 one of which it is known, above what it was there."""
+
+
+def match_of(
+    name: str,
+    phrase: str,
+    stored: StoredPassage,
+    place: Place,
+    degree: float,
+    probability: float | None = None,
+) -> Match:
+    """Return the match of a name and its phrase at a place of a passage."""
+    start, end, text = span_text(stored, *place)
+    passage = stored.passage
+    return Match(
+        name,
+        phrase,
+        passage.document,
+        passage.number,
+        start,
+        end,
+        text,
+        degree,
+        passage.start + start,
+        passage.start + end,
+        probability,
+        _speaker(stored, start),
+    )
+
+
+def _speaker(stored: StoredPassage, at: int) -> str:
+    """Return who says what stands at a character; nothing where the passage does not tell."""
+    speakers = stored.metadata.get("speakers") or []
+    speakers = [speakers] if isinstance(speakers, str) else speakers
+    text = f"\n{stored.passage.text[:at]}"
+    return max(("", *map(str, speakers)), key=lambda name: text.rfind(f"\n{name}: "))
 
 
 def span_text(stored: StoredPassage, i: int, j: int) -> tuple[int, int, str]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from slice_os.encoders import Encoder
 from slice_os.engine import Hits
 from slice_os.engine.rerank import ranked_passages
-from slice_os.engine.rescore import span_text
+from slice_os.engine.rescore import match_of, span_text
 from slice_os.errors import QueryError
 from slice_os.spans import (
     EncodedQuery,
@@ -104,25 +104,18 @@ def _matches(
     cosines, logits = compared(tables, prototypes)
     slope = prototypes[0].slope
     best = logits.max(axis=0)
-    passage = stored.passage
     least = float(np.log(probability / (1 - probability)))
     # In cosines, so that a span gives way to another as elsewhere.
     for i, j, _ in spans_above(best / slope, tables.lengths, least / slope, tables.costs):
         if not stored.packed.norms[j - i - 1, i]:  # else a neighbour's
             continue
         k = int(np.argmax(logits[:, j - i - 1, i]))
-        start, end, text = span_text(stored, i, j)
-        yield Match(
+        yield match_of(
             name,
             owned[k].taught.phrases[0],
-            passage.document,
-            passage.number,
-            start,
-            end,
-            text,
+            stored,
+            (i, j),
             degree(float(cosines[k][j - i - 1, i])),
-            passage.start + start,
-            passage.start + end,
             float(sigmoid(best[j - i - 1, i])),
         )
 

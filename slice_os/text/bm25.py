@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
+from slice_os.text.normal_form import normal_form
+
 K1 = 1.2
 B = 0.75
 MAX_TERMS = 128
@@ -40,7 +42,7 @@ def terms(text: str) -> Counter[str]:
 
     Stop words are left out, unless the text has nothing else.
     """
-    return _without_stop_words(Counter(_TERM.findall(text.lower())))
+    return _without_stop_words(Counter(_TERM.findall(normal_form(text).lower())))
 
 
 def query_terms(query: str) -> Counter[str]:
@@ -68,7 +70,7 @@ def rounded_lengths(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _words(text: str) -> Iterator[str]:
-    for word in _WORD.findall(text.lower()):
+    for word in _WORD.findall(normal_form(text).lower()):
         yield word.removesuffix("'s").removesuffix("’s")
 
 

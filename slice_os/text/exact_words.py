@@ -1,8 +1,9 @@
 r"""Exact words of a query: those that a passage must hold, and those that it must not.
 
 Exact words are compared as whole words, one after the other, in a passage's text or in its title.
-Neither case nor what stands between words (spaces, punctuation, line ends) counts; nothing is
-stemmed. So "e-mail" is in "E-mail" and "e mail" and not in "email" or "e-mails".
+Neither case nor what stands between words (spaces, punctuation, line ends) counts, words are
+compared in their normal form, and nothing is stemmed. So "e-mail" is in "E-mail" and "e mail" and
+not in "email" or "e-mails".
 
 A word is here a run of letters, digits and marks; in scripts without spaces, one character.
 """
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 import regex
 
 from slice_os.errors import QueryError
-from slice_os.text.normal_form import without_typesetting
+from slice_os.text.normal_form import normal_form
 
 LONGEST = 200
 """Characters of a word; what is longer is taken for several."""
@@ -93,7 +94,7 @@ def exact_words(text: str) -> list[str]:
     """Return the words of a text, in lower case."""
     if text.isascii():
         return _WORD.findall(text.lower())
-    return [word.translate(_LOWER) for word in _WORD.findall(text)]
+    return [word.translate(_LOWER) for word in _WORD.findall(normal_form(text))]
 
 
 def parse_query(
@@ -113,7 +114,7 @@ def parse_query(
     Raises:
         QueryError: the text is only what must not be there, or `must` or `must_not` holds no word.
     """
-    text = without_typesetting(text)
+    text = normal_form(text)
     wording: list[Wording] = []
 
     def without_operator(operator: regex.Match[str]) -> str:
@@ -129,5 +130,5 @@ def parse_query(
         raise QueryError(f"{text[:60]!r} only says what must not be there: say what to look for.")
     for phrases, is_wanted in ((must, True), (must_not, False)):
         phrases = (phrases,) if isinstance(phrases, str) else phrases
-        wording += [Wording(without_typesetting(phrase), is_wanted) for phrase in phrases]
+        wording += [Wording(normal_form(phrase), is_wanted) for phrase in phrases]
     return Query(rest.strip() if rest != text else text, tuple(dict.fromkeys(wording)))

@@ -157,7 +157,7 @@ def _parse_one(text: str) -> Filter | None:
         op = found[0].strip()
         if op in OPERATORS:
             is_typo = not field or "!" in field or value[:1] in tuple("=<>~")
-            return None if is_typo else _compared(field, op, value)
+            return None if is_typo else compare(field, op, value)
         if not field or not value:
             return None
         if op == "in":
@@ -167,12 +167,16 @@ def _parse_one(text: str) -> Filter | None:
     return Filter(field, "exists", "") if last == ["exists"] else None
 
 
-def _compared(field: str, op: str, value: str) -> Filter:
-    """Return a comparison; a time with an offset is compared in UTC, as the corpus has times."""
-    utc = as_utc(value)
-    if op == "=" and utc != value:
-        return either([Filter(field, op, value), Filter(field, op, utc)])
-    return Filter(field, op, utc)
+def compare(field: str, operator: str, value: object) -> Filter:
+    """Return the comparison of a field with a value by one of `OPERATORS`.
+
+    A time with an offset is compared in UTC, as the corpus has times.
+    """
+    text = _text(value)
+    utc = as_utc(text)
+    if operator == "=" and utc != text:
+        return either([Filter(field, operator, text), Filter(field, operator, utc)])
+    return Filter(field, operator, utc)
 
 
 def flat_metadata(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

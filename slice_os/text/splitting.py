@@ -41,6 +41,14 @@ _ABBREVIATED = frozenset([
     "refs", "cf", "al", "etc", "viz", "resp", "incl", "gen", "col", "capt", "sgt", "hon", "rev",
 ])  # fmt: skip
 _BEGUN = regex.compile(r"\n[^\S\n]*(?:[-*+•–>|]\s|```|[\p{L}\d][\w .'’-]{0,24}:\s)")
+_TIME = r"[(\[]?(?:\d[\d./-]{0,9},? )?\d{1,2}:\d\d(?::\d\d)?(?: ?[APap]\.?[Mm]\.?)?[)\]]?"
+# Of several words each begins with a capital, in a script that has them, or is a number.
+_NAME = r"[\p{L}\d*_@#][^\s:]{0,24}(?: (?!\p{Ll})[^\s:]{1,24}){0,3}:[*_]{0,2}"
+_LABEL = regex.compile(
+    rf"(?m)^[^\S\n]{{0,9}}(?:[-*•>] )?(?:{_TIME}(?: ?[-–])?(?: {_NAME})?|{_NAME})"
+    r"(?=[^\S\n]+\S)"
+)
+"""Who speaks, when, or the name of a field, at the beginning of a line."""
 _BEFORE_NUMBERS = frozenset(["no", "nos", "nr", "p", "para", "paras", "cl"])
 _BEGINNING_CLAUSES = frozenset([
     "and", "or", "but", "nor", "which", "that", "who", "whom", "whose", "where", "when", "while",
@@ -99,7 +107,7 @@ def sentence_ends(text: str, ends: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
     `ends` ``[N]`` are where its words end, in characters. Element k is what stands before word k;
     the first and the last are True. The line ends of hard-wrapped prose end nothing; those before
-    a bullet, a speaker's name, a fence of code and after a heading do.
+    a bullet, a speaker's name, a fence of code and after a heading do, and so does the name itself.
     """
     flowing = flow(text)
     cased = is_cased(flowing)
@@ -111,6 +119,7 @@ def sentence_ends(text: str, ends: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         if before >= _SENTENCE:
             last.append(end)
     last += [mark.start() for mark in _BEGUN.finditer(text)]
+    last += [label.end() for label in _LABEL.finditer(text)]
     last += [join.start() for join in _JOINS.finditer(flowing)]
     is_end = np.zeros(len(ends) + 1, bool)
     is_end[np.searchsorted(ends, last, side="right")] = True

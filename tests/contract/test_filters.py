@@ -77,6 +77,36 @@ def test_exact_words_stand_in_every_hit_and_what_must_not_in_none(worded, mode, 
     assert found(f"{asked} it is -5 on-line") == set(WORDED)
 
 
+TYPESET = {
+    "plain": "A customer wants a refund at the caf\u00e9 office in ga\u30ac.",
+    "decomposed": "A customer wants a refund at the cafe\u0301 office in ga\u30ab\u3099.",
+    "ligature": "A customer wants a refund at the caf\u00e9 o\ufb03ce in ga\u30ac.",
+    "hyphen": "A cus\u00adtomer wants a re\u00adfund at the caf\u00e9 of\u00adfice in ga\u30ac.",
+    "no width": "A cust\u200bomer wants a ref\u200dund\ufeff at the caf\u00e9 office in ga\u30ac.",
+    "direction": "A customer\u200e wants a \u2067refund\u2069 at the caf\u00e9 office in ga\u30ac.",
+    "width": "A customer wants a \uff52\uff45\uff46und at the caf\u00e9 office in ga\uff76\uff9e.",
+}
+
+
+def test_typesetting_hides_no_word(new_location):
+    location = new_location()
+    slice_os.index([slice_os.Document(name, text) for name, text in TYPESET.items()], location)
+    with slice_os.open(location) as index:
+        for phrase in ("refund", "caf\u00e9", "cafe\u0301", "customer wants", "office", "ga\u30ac"):
+            literal = index.search(f'"{phrase}"', size=20)
+            assert {hit.document for hit in literal} == set(TYPESET), phrase
+            assert not index.search("somebody", must_not=phrase), phrase
+            lexical = index.search(phrase, mode="lexical", size=20)
+            assert {hit.document for hit in lexical} == set(TYPESET), phrase
+        for match in index.mine(["refund", "the caf\u00e9 office"], min_degree=0.99):
+            text = TYPESET[match.document]
+            assert match.text == text[match.start : match.end]
+            assert text[match.start - 1] == text[match.end] == " "
+        found = index.mine(["customer wants a refund at the caf\u00e9 office"], min_degree=0.99)
+        assert {match.document for match in found} == set(TYPESET)
+    assert slice_os.check(location).healthy
+
+
 def test_quotes_do_not_lower_a_degree(worded):
     for mode in ("hybrid", "dense", "lexical"):
         plain = worded.search("want the money back", mode=mode, size=20)

@@ -128,6 +128,18 @@ def test_any_phrase_of_a_name_matches_unless_a_counter_example_is_nearer(said, r
         assert kept == {"close", "yes", "twice"}
 
 
+def test_a_match_names_who_says_it(new_location):
+    turns = "Ann: my card was stolen\nBob: sorry\nand thank you for calling\nAnn: thank you"
+    talk = slice_os.Document("talk", turns, metadata={"speakers": ["Bob", "Ann"]})
+    other = slice_os.Document("other", "Ann: thank you for the card")
+    location = new_location()
+    slice_os.index([talk, other], location)
+    with slice_os.open(location) as index:
+        matches = list(index.mine("thank you", min_degree=0.99))
+    said = [(match.document, match.speaker) for match in matches]
+    assert sorted(said) == [("other", ""), ("talk", "Ann"), ("talk", "Bob")]
+
+
 def test_the_best_matches(said):
     sought = {"leave": LEAVE, "use": "I have no use for it"}
     every = list(said.mine(sought, min_degree=0.7))

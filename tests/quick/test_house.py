@@ -24,7 +24,8 @@ PACKAGE = Path(slice_os.__file__).parent
 ROOMS = [
     "errors", "files", "host", "run_stats", "types", "answers", "text", "corpus", "encoders",
     "spans", "storage", "options", "query", "ingest", "engine", "teaching", "operate",
-    "opened_index", "api", "calibration", "__init__", "server", "cli", "exporters", "lab",
+    "opened_index", "api", "calibration", "integrations", "__init__", "server", "cli",
+    "exporters", "lab",
     "__main__",
 ]  # fmt: skip
 HEAVY = ("torch", "transformers", "optimum", "onnxruntime", "onnx", "tokenizers", "opensearchpy",
@@ -169,7 +170,7 @@ def test_importing_slice_os_alone_loads_not_even_numpy():
 @pytest.mark.lab
 def test_all_errors_are_of_one_tree():
     for module in pkgutil.walk_packages([str(PACKAGE)], "slice_os."):
-        if module.name.startswith("slice_os.exporters"):
+        if module.name.startswith(("slice_os.exporters", "slice_os.integrations.")):
             continue
         for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             if issubclass(kind, Exception) and kind.__module__.startswith("slice_os"):

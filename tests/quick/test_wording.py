@@ -6,9 +6,17 @@ import json
 from importlib.resources import files
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from slice_os.errors import QueryError
 from slice_os.text import WORD, Query, Wording, exact_words, parse_query
+from slice_os.text.normal_form import aligned_normal_form, normal_form
+
+TYPESET = (
+    "ab e\r\n\u00ad\u200b\u200d\u0301\u0323\u00e9\ufb03\ufb01\u1100\u1161\u11a8\uac00\uff52"
+    "\uff76\uff9e\u30ab\u3099\u09c7\u09be\ud800\U0001f468"
+)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +92,16 @@ def test_whole_words_whatever_their_case_and_what_stands_between(phrase, text, s
 def test_queries_are_written_as_texts_are(typed):
     assert parse_query(f'"{typed}"') == parse_query('"caf\u00e9 office"')
     assert parse_query("a", must=typed) == parse_query("a", must="caf\u00e9 office")
+
+
+@given(st.text(st.sampled_from(TYPESET)))
+def test_a_normal_form_knows_where_its_characters_stand(text):
+    normal, places = aligned_normal_form(text)
+    assert normal == normal_form(text) == normal_form(normal)
+    assert places == [] if normal == text else len(places) == len(normal)
+    for character, (start, end) in zip(normal, places, strict=False):
+        assert character in normal_form(text[start:end])
+    assert places == sorted(places)
 
 
 def test_no_words_across_title_and_text():

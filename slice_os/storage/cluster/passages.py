@@ -19,6 +19,7 @@ from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.cluster.vectors import field_vectors
 from slice_os.storage.contract import StoredDocument
 from slice_os.text.filters import flat_metadata
+from slice_os.text.normal_form import normal_form
 from slice_os.types import Float32, Int32, Passage, content_hash
 
 MOST_SPANS = 149
@@ -61,12 +62,15 @@ def fields(
     plain = json.loads(json.dumps(_finite(metadata), ensure_ascii=False, default=str))
     indexed, unindexed = _split_metadata(plain)
     typed = typed_fields(plain, declared)
+    texts = [passage.title, passage.text]
+    normal = [normal_form(text) for text in texts]
     return {
         "document": passage.document,
         "source": source,
         "passage": passage.number,
         "title": passage.title,
         "text": passage.text,
+        **({"normal_form": normal} if normal != texts else {}),
         "metadata": indexed,
         "unindexed": unindexed,
         "filters": filter_tokens(plain),

@@ -14,6 +14,7 @@ import numpy as np
 from slice_os.errors import IndexDamagedError, LocationError
 from slice_os.storage.local.compaction import segment_file
 from slice_os.storage.local.database import (
+    add_normal_form,
     connect,
     document_digest,
     is_full,
@@ -131,6 +132,7 @@ def _copy(database: sqlite3.Connection) -> sqlite3.Connection:
     """
     copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     copy.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
+    add_normal_form(copy)
     try:
         database.backup(copy)
     except sqlite3.OperationalError as exc:

@@ -21,6 +21,7 @@ from slice_os.files import sync_folder
 from slice_os.storage.contract import FORMAT, IndexMeta
 from slice_os.storage.local.segments import Recorded, mending
 from slice_os.text import stands
+from slice_os.text.normal_form import normal_form
 from slice_os.types import content_hash
 
 Int64 = npt.NDArray[np.int64]
@@ -57,18 +58,22 @@ CREATE TABLE segments (
 CREATE TABLE hidden (
     segment INTEGER NOT NULL, ordinal INTEGER NOT NULL, words INTEGER NOT NULL,
     PRIMARY KEY (segment, ordinal)) WITHOUT ROWID;
+CREATE VIEW indexed (key, title, text) AS
+    SELECT key, normal_form(title), normal_form(text) FROM passages;
 CREATE VIRTUAL TABLE postings USING fts5 (
-    title, text, content='passages', content_rowid='key', tokenize='porter unicode61');
+    title, text, content='indexed', content_rowid='key', tokenize='porter unicode61');
 CREATE TRIGGER passages_added AFTER INSERT ON passages WHEN NOT new.pending BEGIN
-    INSERT INTO postings (rowid, title, text) VALUES (new.key, new.title, new.text);
+    INSERT INTO postings (rowid, title, text)
+        VALUES (new.key, normal_form(new.title), normal_form(new.text));
 END;
 CREATE TRIGGER passages_deleted AFTER DELETE ON passages WHEN NOT old.pending BEGIN
     INSERT INTO postings (postings, rowid, title, text)
-        VALUES ('delete', old.key, old.title, old.text);
+        VALUES ('delete', old.key, normal_form(old.title), normal_form(old.text));
 END;
 CREATE TRIGGER passages_completed AFTER UPDATE OF pending ON passages
         WHEN old.pending AND NOT new.pending BEGIN
-    INSERT INTO postings (rowid, title, text) VALUES (new.key, new.title, new.text);
+    INSERT INTO postings (rowid, title, text)
+        VALUES (new.key, normal_form(new.title), normal_form(new.text));
 END;
 """
 
@@ -161,7 +166,13 @@ def _open(file: Path, mode: str = "?mode=rw") -> Database:
     )
     database.execute("PRAGMA busy_timeout = 60000")
     database.create_function("stands", 3, stands, deterministic=True)
+    add_normal_form(database)
     return database
+
+
+def add_normal_form(database: sqlite3.Connection) -> None:
+    """Add the function that the schema of an index calls."""
+    database.create_function("normal_form", 1, normal_form, deterministic=True)
 
 
 def _objects(database: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:

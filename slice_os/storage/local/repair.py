@@ -20,7 +20,7 @@ from slice_os.types import Passage, Words
 _POSTINGS = (
     "INSERT INTO postings (postings) VALUES ('delete-all')",
     "INSERT INTO postings (rowid, title, text)"
-    " SELECT key, title, text FROM passages WHERE NOT pending",
+    " SELECT key, normal_form(title), normal_form(text) FROM passages WHERE NOT pending",
 )
 Encode = Callable[[Iterable[str]], Iterator[Words]]
 

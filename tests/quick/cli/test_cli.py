@@ -28,7 +28,7 @@ HIT = ["document", "passage", "title", "text", "score", "degree", "spans", "meta
        "document_start", "document_end", "probability"]  # fmt: skip
 SPAN = ["start", "end", "text", "degree", "in_context_degree", "contributions", "opposition"]
 MATCH = ["name", "phrase", "document", "passage", "start", "end", "text", "degree",
-         "document_start", "document_end", "probability"]  # fmt: skip
+         "document_start", "document_end", "probability", "speaker"]  # fmt: skip
 
 
 def run(*args, code=0, stdin=None):
@@ -314,6 +314,9 @@ def test_mine_to_files_and_to_the_terminal(location, tmp_path):
     streamed = run(*arguments, "--nl").stdout.splitlines()
     assert [json.loads(line) for line in streamed] == lines
     assert not list(tmp_path.glob("*.part"))
+    several = ["mine", phrases, "the bill is high", "bill", "--min-degree", 0.7, "--json"]
+    counts = json.loads(run(*several, "--index", location).stdout)["counts"]
+    assert list(counts) == ["leave", "end", "the bill is high", "bill"]
 
 
 def test_status_and_delete(corpus, tmp_path):

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from slice_os.corpus.formats import html, text
@@ -14,8 +15,9 @@ from slice_os.corpus.rows import Fields, to_document
 from slice_os.errors import QueryError
 from slice_os.text import Wording, parse_query
 from slice_os.text.filters import parse_filters
+from slice_os.text.normal_form import aligned_normal_form
 from slice_os.text.sentences import flow, sentence_around
-from slice_os.text.splitting import split
+from slice_os.text.splitting import sentence_ends, split
 from slice_os.types import Document
 
 SIZE = 100_000
@@ -24,6 +26,7 @@ BITS = [
     "\n ", "\n- ", "<", "<p>", "</p>", "data:", "data:a/", "data:a;base64,", "---\n", "a: b\n",
     "*", "“", ",", "and ", "Mr. ", "a.b.", "中", "|", "<br", "<!--", "&", "---", "i",
     "<b>", "<div>", "<table><td>", "\" -", "-\"",
+    "A ", "A b:", "1:23 ", "[1/", "12:34\n", "\u0301", "\u00ad", "\ufb01",
 ]  # fmt: skip
 
 
@@ -51,6 +54,8 @@ def pages(said: str) -> object:
         parse_query,
         lambda said: Wording(f"x {said}").holds(said),
         pages,
+        lambda said: sentence_ends(f"{said}x", np.array([1])),
+        lambda said: aligned_normal_form(f"{said}\u00ad"),
         lambda said: attempted(f"{said}x"),
         lambda said: attempted(f"a{said}b"),
         lambda said: attempted(f"a{said}exists"),

@@ -43,6 +43,29 @@ def test_a_span_that_crosses_the_end_of_a_sentence_a_turn_or_a_bullet_gives_way(
     assert cost(words, said, "They never answered") == 0
 
 
+@pytest.mark.parametrize(
+    "label",
+    [
+        "Customer:", "agent 2:", "[10:32] Anna:", "12/03/21, 10:32 - Anna Lee:", "**Bob**:",
+        "[2024-05-01 10:32:07]", "10:32 AM", "- Dr. O'Neil (support):", "> Subject:", "客户:",
+    ],
+)  # fmt: skip
+def test_who_speaks_and_when_is_no_part_of_what_is_said(label):
+    words, made = phrasing_of(f"Agent: How can I help?\n{label} They never answered me")
+    name = label.split()[-1]
+    assert cost(words, made, f"{name} They never answered") == pytest.approx(CROSSING)
+    assert cost(words, made, "They never answered me") == 0
+    assert made.sentences[3, words.index("They")]
+
+
+def test_a_colon_or_a_number_within_a_line_ends_nothing():
+    words, made = phrasing_of(
+        "They said: no fee.\nPay by 10:30 at gate 4: no fee\n5212459523 is it"
+    )
+    for part in ("said: no fee.", "10:30 at gate", "4: no fee", "5212459523 is it"):
+        assert cost(words, made, part) < CROSSING
+
+
 def test_a_span_that_dangles_gives_way_by_less():
     words, said = phrasing_of("The fee is payable by the Licensee and is not refundable")
     for part in ("fee is payable by", "payable by the", "and is not refundable", "and"):

@@ -1,0 +1,1 @@
+"""Retrievers for LangChain, Haystack and LlamaIndex: a module and an extra each."""
