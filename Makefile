@@ -9,7 +9,7 @@ TEST := .venv-test/bin/python
 # Where it is set, every process that a test starts would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick lock fuzz faults cluster lint types check docs site bench encoder clean
+.PHONY: help demo serve test quick lock fuzz faults cluster lint types check docs site bench encoder clean
 help: ## show this
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
 
@@ -39,6 +39,11 @@ demo: $(RUN) ## index the examples, mine them, search them
 	  echo; echo "\$$ slice-os search \"$$query\" --index demo.slice --size 4"; \
 	  $(RUN) search "$$query" --index demo.slice --size 4; done
 
+serve: $(RUN) ## open the examples in the browser, on port 8080 till Ctrl-C (PORT=8081)
+	@$(UV) pip install --quiet --python .venv/bin/python '$(WHEEL)[cpu,serve]'
+	@test -d demo.slice || $(RUN) index examples/conversations examples/contracts examples/books --index demo.slice
+	@$(RUN) serve --index demo.slice --workspace demo.taught --port $(or $(PORT),8080) --open
+
 test: .venv-test/.ready .venv-frameworks/.ready ## run the whole suite against the built wheel
 	.venv-test/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
 	.venv-frameworks/bin/pytest -c tests/integrations/pytest.ini tests/integrations
@@ -59,9 +64,9 @@ quick: .venv-quick/.ready ## run the tests that need no server and no torch, in 
 lock: | $(UV) ## write requirements-dev.txt: what the suite is run with
 	$(UV) pip compile --quiet --universal --no-annotate --no-header --extra dev --python-version 3.10 --output-file requirements-dev.txt pyproject.toml
 
-fuzz: .venv-test/.ready ## damage 10,000 files of each format and a cluster's answers, lay out 1,000 pages, ask 20,000 odd queries, ...
+fuzz: .venv-test/.ready ## damage 10,000 files of each format and a cluster's answers, lay out 1,000 pages, ask 20,000 odd queries, harm a server, ...
 	SLICE_OS_FUZZ=10000 .venv-test/bin/pytest tests/quick/test_fuzz_corpus.py tests/quick/test_fuzz_inputs.py \
-	  tests/quick/corpus/test_pdf.py tests/cluster/test_fuzz_answers.py
+	  tests/quick/corpus/test_pdf.py tests/quick/server/test_hostile.py tests/cluster/test_fuzz_answers.py
 
 faults: .venv-test/.ready ## every verb that changes an index meets every fault; kill -9 a hundred times each
 	SLICE_OS_KILLS=100 .venv-test/bin/pytest tests/cluster/test_every_fault.py tests/contract/test_killed.py \
@@ -116,4 +121,4 @@ bench: $(WHEEL) ## measure against the named peers (minutes); results go to docs
 	  $(if $(DATA),--data $(abspath $(DATA))) $(foreach name,$(ONLY),--only $(name))
 
 clean: ## remove what these commands made
-	rm -rf .venv .venv-test .venv-quick .venv-frameworks .venv-site .venv-bench .venv-tools build dist demo.slice demo.slice.rejects.jsonl matches.csv
+	rm -rf .venv .venv-test .venv-quick .venv-frameworks .venv-site .venv-bench .venv-tools build dist demo.slice demo.taught demo.slice.rejects.jsonl matches.csv

@@ -26,6 +26,7 @@ NAMES = (
         "topics",
         "filtering",
         "rescoring",
+        "serving",
     ),
 )
 

@@ -30,6 +30,8 @@ from .operate.generations import prune_generations as prune_generations
 from .operate.generations import rollback as rollback
 from .operate.generations import swap as swap
 from .operate.reindex import reindex as reindex
+from .server.mcp import serve_mcp as serve_mcp
+from .server.run import serve as serve
 from .storage.cluster.mapping import apply_template as apply_template
 from .storage.cluster.mapping import list_templates as list_templates
 from .storage.cluster.mapping import show_template as show_template

@@ -93,6 +93,10 @@ class QueryError(SliceOSError):
     """A query, phrase, filter or setting of a search is not usable."""
 
 
+class MissingDocumentError(QueryError):
+    """The index holds no document of this id."""
+
+
 class ClusterError(SliceOSError):
     """A cluster cannot be reached, refuses, or answers with an error.
 

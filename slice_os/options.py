@@ -1,6 +1,6 @@
 """What may be asked of an index: each parameter, its default, range and help, in one place.
 
-`Index.search`, `Index.mine` and the command line are made from these records.
+`Index.search`, `Index.mine`, the command line and the server are made from these records.
 """
 
 from __future__ import annotations
@@ -8,7 +8,9 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
-from collections.abc import Callable
+import reprlib
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -16,11 +18,14 @@ import numpy as np
 from msgspec import Meta
 from msgspec.inspect import (
     BoolType,
+    DataclassType,
+    DictType,
     FloatType,
     IntType,
     LiteralType,
     Metadata,
     NoneType,
+    StrType,
     Type,
     UnionType,
     VarTupleType,
@@ -72,9 +77,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         try:
             return msgspec.convert(plain, cls)
         except msgspec.ValidationError as exc:
+            if missing := re.search(r"missing required field `(\w+)`$", str(exc)):
+                raise QueryError(f"The option {missing[1]!r} is missing: give it.") from exc
             name = re.findall(r"`\$\.(\w+)", str(exc))[0]
             raise QueryError(
-                f"The option {name!r} must be {requirement(types[name])}, not {options[name]!r}."
+                f"The option {name!r} must be {requirement(types[name])}, not "
+                f"{reprlib.repr(options[name])}."
             ) from exc
 
     def to_dict(self) -> dict[str, Any]:
@@ -226,6 +234,58 @@ class RequestOptions(WordingOptions, frozen=True, kw_only=True):
     min_degree: Annotated[Share, Meta(description="The threshold of the mode mining.")] = 0.8
 
 
+class ServeOptions(Options, frozen=True, kw_only=True):
+    """The parameters of a server."""
+
+    host: Annotated[
+        str,
+        Meta(
+            description="The address to listen at. Any but this machine's own needs a token in the "
+            "environment, SLICE_OS_TOKEN."
+        ),
+    ] = "127.0.0.1"
+    port: Annotated[
+        Annotated[int, Meta(ge=0, le=65_535)],
+        Meta(description="The port to listen at; 0 takes a free one."),
+    ] = 8080
+    workspace: Annotated[
+        str | None,
+        Meta(
+            description="The folder for taught phrases, the only place that is written to; without "
+            "one nothing is kept."
+        ),
+    ] = None
+    allow_hosts: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="A name under which a proxy asks for this server; by default only names of "
+            "this machine are, if it listens there."
+        ),
+    ] = ()
+    cors: Annotated[
+        tuple[str, ...],
+        Meta(description="An origin, such as https://app.example, whose pages may ask."),
+    ] = ()
+    log_queries: Annotated[
+        bool, Meta(description="Write queries and phrases into the log, too.")
+    ] = False
+    max_body: Annotated[Count, Meta(description="Bytes of a request at most.")] = 4_000_000
+    max_phrases: Annotated[Count, Meta(description="Phrases and texts of a request at most.")] = (
+        1000
+    )
+    max_characters: Annotated[
+        Count, Meta(description="Characters of a query, a phrase or a text at most.")
+    ] = 10_000
+    max_size: Annotated[
+        Count, Meta(description="Hits and documents of a page at most, and spans to rescore.")
+    ] = 1000
+    max_seconds: Annotated[
+        Count,
+        Meta(description="Seconds of a request at most: mining is then cut, and says so."),
+    ] = 300
+
+
+@cache
 def fields(record: type[Options]) -> tuple[msgspec.inspect.Field, ...]:
     """Return the fields of a record, each with its type, default and description."""
     info = type_info(record)
@@ -256,7 +316,12 @@ def requirement(kind: Type) -> str:
         if kind.le is not None:
             return f"{noun} from {kind.ge:,} to {kind.le:,}"
         return noun if kind.ge is None else f"{noun} of at least {kind.ge:,}"
-    return "a text, or several"
+    if isinstance(kind, DictType):
+        return "texts by name"
+    if isinstance(kind, VarTupleType) and isinstance(kind.item_type, DataclassType):
+        needed = ", ".join(field.name for field in kind.item_type.fields if field.required)
+        return f"a list of objects with {needed}"
+    return "a text" if isinstance(kind, StrType) else "a text, or several"
 
 
 def takes(record: type[Options]) -> Callable[[Function], Function]:
@@ -291,6 +356,8 @@ def described(field: msgspec.inspect.Field) -> str:
 
 def _plain(value: Any, kind: Type) -> Any:
     """Return numbers of numpy as Python's, and one text where several may be as a tuple of it."""
-    if isinstance(kind, VarTupleType):
-        return (value,) if isinstance(value, str) else tuple(value)
+    if isinstance(kind, VarTupleType) and isinstance(value, str):
+        return (value,)
+    if isinstance(kind, VarTupleType) and isinstance(value, Iterable):
+        return tuple(value)
     return value.item() if isinstance(value, np.generic) else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from slice_os.answers import document_list
 from slice_os.cli.options import (
     context_option,
     filter_option,
@@ -136,7 +137,7 @@ def list_command(
         documents = index.list(filters=filters, size=size + 1, offset=offset)
     shown, more = documents[:size], len(documents) > size
     if as_json:
-        echo_json({"documents": [info.to_dict() for info in shown], "more": more})
+        echo_json(document_list(documents, size))
         return
     if as_lines:
         for document in shown:

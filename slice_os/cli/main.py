@@ -34,6 +34,8 @@ VERBS = {
     "show": "cli.documents",
     "status": "cli.documents",
     "delete": "cli.documents",
+    "serve": "cli.serve",
+    "mcp": "cli.serve",
     "reindex": "cli.operate",
     "swap": "cli.operate",
     "rollback": "cli.operate",

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from slice_os.answers import mining_report
 from slice_os.cli.options import (
     index_options,
     json_option,
@@ -133,14 +134,9 @@ def mine_command(
             bar.clear()  # it may stand where the match is printed
             write(match)
     if as_json:
+        report = mining_report(options["min_degree"], counts, unknown)
         matches = {} if output else {"matches": collected}
-        left_out = {"unknown": unknown} if unknown else {}
-        report = {
-            "min_degree": options["min_degree"],
-            "counts": counts,
-            "output": output and str(output),
-        }
-        echo_json({**report, **left_out, **matches})
+        echo_json({**report, "output": output and str(output), **matches})
     else:
         width = max(len(shorten(name, 60)) for name in counts)
         for name, count in counts.items():

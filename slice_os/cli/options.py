@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import click
-from msgspec.inspect import BoolType, Field, FloatType, IntType, LiteralType
+from msgspec.inspect import BoolType, Field, FloatType, IntType, LiteralType, StrType
 
 from slice_os import ClusterSettings
 from slice_os.cli.output import Run, json_log
@@ -72,15 +72,20 @@ def _group(*options: Decorator) -> Decorator:
     return decorate
 
 
+model_options = _group(encoder_option, device_option, threads_option, judge_option("english"))
 index_options = _group(index_option, encoder_option, device_option, threads_option)
 """What opens an index."""
 FLAGS = {
     "filters": ("--filter",),
     "size": ("--size", "--limit", "-n", "-k"),
     "min_degree": ("--min-degree", "--threshold"),
+    "allow_hosts": ("--allow-host",),
 }
 """Options whose names on the command line are not those of the record's fields."""
-METAVARS = {"filters": "FIELD=VALUE", "must": "WORDS", "must_not": "WORDS"}
+METAVARS = {
+    **{"filters": "FIELD=VALUE", "must": "WORDS", "must_not": "WORDS"},
+    **{"host": "ADDRESS", "workspace": "FOLDER", "allow_hosts": "NAME", "cors": "ORIGIN"},
+}
 
 
 def record_options(record: type[Options], *names: str) -> Decorator:
@@ -105,6 +110,8 @@ def _record_option(field: Field) -> Decorator:
         strict = kind.gt is not None
         ends = (kind.gt, kind.lt) if strict else (kind.ge, kind.le)
         settings["type"] = click.FloatRange(*ends, min_open=strict, max_open=strict)
+    elif isinstance(kind, StrType):
+        settings["metavar"] = METAVARS[field.name]
     else:
         settings = {"multiple": True, "metavar": METAVARS[field.name]}
         text = f"{text} May be repeated."
@@ -303,6 +310,18 @@ def _log_in(context: click.Context, parameter: click.Parameter, value: str) -> N
         context.find_root().with_resource(json_log())
 
 
+log_option: Decorator = click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    envvar="SLICE_OS_LOG_FORMAT",
+    show_envvar=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_log_in,
+    help="How warnings and errors are written to stderr; json is one JSON object a line.",
+)
 _RUN = _group(
     click.option(
         "--max-rate",
@@ -317,18 +336,7 @@ _RUN = _group(
         help="Write what the run has counted here at its end, however it ends, in Prometheus' text "
         "format.",
     ),
-    click.option(
-        "--log-format",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
-        envvar="SLICE_OS_LOG_FORMAT",
-        show_envvar=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_log_in,
-        help="How warnings and errors are written to stderr; json is one JSON object a line.",
-    ),
+    log_option,
 )
 
 

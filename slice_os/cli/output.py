@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 import sys
 import textwrap
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 import regex
 
+from slice_os.answers import to_json
 from slice_os.errors import CorpusError
 from slice_os.files import write_whole
 from slice_os.types import Excerpt, Hit, OnProgress, Plain
@@ -39,16 +39,8 @@ _CONTROL = regex.compile(r"[[\p{Cc}\p{Bidi_Control}]--[\n]]", regex.V1)
 
 
 def echo_json(value: Any, *, indent: int | None = 2) -> None:
-    """Print a value as JSON; `indent=None` for JSON lines. What is no number there is null."""
-    click.echo(json.dumps(_finite(value), ensure_ascii=False, indent=indent, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    """Print a value as JSON; `indent=None` for JSON lines."""
+    click.echo(to_json(value, indent=indent))
 
 
 def echo_columns(
@@ -235,6 +227,32 @@ class _JsonLines(logging.Handler):
 
 
 _json_lines = _JsonLines()
+
+
+class _TextLines(logging.Handler):
+    """Writes each record to stderr as a line with its time (UTC)."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the time and the message."""
+        when = datetime.fromtimestamp(record.created, timezone.utc)
+        text = plain(self.format(record))
+        _write(f"{when.isoformat(timespec='seconds').removesuffix('+00:00')}Z {text}")
+
+
+@contextmanager
+def server_log() -> Iterator[None]:
+    """Show the log of a server within a block, in the form that was asked for."""
+    logger, handler = logging.getLogger("slice_os.server"), _json_lines
+    shown: logging.Handler = handler if is_json() else _TextLines()
+    former = logger.level, logger.propagate
+    logger.addHandler(shown)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(shown)
+        logger.level, logger.propagate = former
 
 
 def is_json() -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from slice_os.answers import hit_rows, search_answer
 from slice_os.cli.options import (
     context_option,
     index_options,
@@ -19,7 +20,6 @@ from slice_os.cli.output import echo_document, echo_hit, echo_json
 from slice_os.encoders.judge import ENGLISH
 from slice_os.errors import QueryError
 from slice_os.options import SearchOptions, TaughtSearchOptions
-from slice_os.types import Excerpt, Hit
 
 
 @click.command(
@@ -94,12 +94,10 @@ def search_command(
             for hit in hits
         ]
     shown = list(zip(hits, excerpts, strict=True))
-    rows = [_row(hit, excerpt) for hit, excerpt in shown]
     group, first = options["group"], options["offset"] + 1
-    if group:
-        rows = [_document(list(hits)) for _, hits in groupby(rows, lambda row: row["document"])]
+    rows = hit_rows(hits, excerpts, group)
     if as_json:
-        echo_json({"query": query or taught, "documents" if group else "hits": rows})
+        echo_json(search_answer(query or taught or "", rows, group))
     elif as_lines:
         for row in rows:
             echo_json(row, indent=None)
@@ -121,19 +119,3 @@ def _literally(query: str | None, literal: bool) -> str:
     return (
         ": words in quotes have to stand in the passage as they are; --literal takes them as text"
     )
-
-
-def _row(hit: Hit, excerpt: Excerpt | None) -> dict[str, Any]:
-    """Return a hit as plain JSON types, with what stands around it if that was asked for."""
-    return {**hit.to_dict(), **({"context": excerpt.to_dict()} if excerpt else {})}
-
-
-def _document(hits: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a document from its hits."""
-    return {
-        "document": hits[0]["document"],
-        "title": hits[0]["title"],
-        "degree": max(hit["degree"] for hit in hits),
-        "metadata": hits[0]["metadata"],
-        "hits": hits,
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slice_os.errors import QueryError
+from slice_os.errors import MissingDocumentError, QueryError
 from slice_os.storage.contract import Backend
 from slice_os.text import joined
 from slice_os.types import Document, Excerpt, Passage
@@ -30,7 +30,8 @@ def show_document(
     That is the passage of the character `at`, or the one of the number `passage`.
 
     Raises:
-        QueryError: there is no such document, or no such character or passage in it.
+        MissingDocumentError: there is no such document.
+        QueryError: there is no such character or passage in it.
     """
     if passage is not None:
         numbers = range(max(passage - context, 0), max(passage, 0) + context + 1)
@@ -40,7 +41,7 @@ def show_document(
         return join(passages)
     _, passages = backend.read(document)
     if not passages:
-        raise QueryError(
+        raise MissingDocumentError(
             f"There is no document {document!r} in {backend.location}",
             hint="'slice-os list' shows the ids.",
         )

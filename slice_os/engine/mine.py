@@ -37,8 +37,9 @@ from slice_os.text.filters import Condition
 from slice_os.text.normal_form import plain
 from slice_os.types import Match, OnProgress
 
-BATCH = 256
-"""Passages whose spans are rescored at once: few, so that Ctrl-C loses little."""
+BATCH = 16
+"""Passages whose spans are rescored at once: few, so that matches come soon and Ctrl-C loses
+little; more of them are not faster."""
 
 
 class Phrase(NamedTuple):

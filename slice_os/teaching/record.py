@@ -145,13 +145,9 @@ class TaughtPhrase:
         """Return the degree of similarity that a probability is of the first vector."""
         return degree(self.prototypes[0].cosine(probability))
 
-    def write(self, path: str | Path) -> None:
-        """Write the file, whole or not at all.
-
-        Raises:
-            TeachingError: It cannot be written.
-        """
-        made: dict[str, Any] = {
+    def to_dict(self) -> dict[str, Any]:
+        """Return what its file holds, as plain JSON types."""
+        return {
             "slice_os": "taught phrase",
             "format": FORMAT,
             "name": self.name,
@@ -169,8 +165,16 @@ class TaughtPhrase:
             ],
             "labels": [label.to_dict() for label in self.labels],
         }
+
+    def write(self, path: str | Path) -> None:
+        """Write the file, whole or not at all.
+
+        Raises:
+            TeachingError: It cannot be written.
+        """
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
         try:
-            write_whole(Path(path), json.dumps(made, ensure_ascii=False, indent=1) + "\n")
+            write_whole(Path(path), text + "\n")
         except OSError as exc:
             raise TeachingError(
                 f"{path} cannot be written ({exc.strerror or exc}): give another output, or make "

@@ -6,6 +6,7 @@ import difflib
 import math
 import operator
 import re
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -92,7 +93,7 @@ def parse_filters(filters: Mapping[str, object] | Iterable[str | Filter] | None)
     ``year in 2019,2020``, ``author exists``, ``path prefix docs/``, ``year=2019 or kind=a``.
 
     Raises:
-        QueryError: a text without a field or an operator, or a list without values.
+        QueryError: a text without a field or an operator, a list without values, or no text.
     """
     if filters is None:
         return []
@@ -100,7 +101,14 @@ def parse_filters(filters: Mapping[str, object] | Iterable[str | Filter] | None)
         filters = [filters]
     if isinstance(filters, Mapping):
         return [_any_of(name, value) for name, value in filters.items()]
-    return [_parse(text) if isinstance(text, str) else text for text in filters]
+    conditions: list[Filter] = []
+    for text in filters if isinstance(filters, Iterable) else [filters]:
+        if not isinstance(text, str | Filter):
+            raise QueryError(
+                f"A filter must be a text such as 'year>=2020', not {reprlib.repr(text)}."
+            )
+        conditions.append(_parse(text) if isinstance(text, str) else text)
+    return conditions
 
 
 def _text(value: object) -> str:

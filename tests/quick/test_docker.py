@@ -25,6 +25,17 @@ def test_the_indexers_command_is_one_that_the_command_line_takes(file):
         assert (ROOT / "examples" / Path(path).relative_to("/corpus")).is_dir()
 
 
+def test_the_servers_command_is_one_that_the_command_line_takes():
+    server = yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]["server"]
+    verb, *arguments = server["command"]
+    context = main.get_command(None, verb).make_context(verb, [*arguments, "--index", "x.slice"])
+    assert context.params["host"] == "0.0.0.0"
+    (volume,) = server["volumes"]
+    assert volume.partition(":")[2] == context.params["workspace"]
+    assert context.params["workspace"] in (DOCKER / "Dockerfile").read_text()
+    assert server["ports"] == [f"127.0.0.1:{context.params['port']}:{context.params['port']}"]
+
+
 def test_the_paths_exist():
     compose = yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]["indexer"]
     assert (DOCKER / compose["build"]["context"] / compose["build"]["dockerfile"]).is_file()
@@ -41,5 +52,8 @@ def test_the_extras_exist():
     pyproject = (ROOT / "pyproject.toml").read_text()
     gpu = yaml.safe_load((DOCKER / "compose.gpu.yaml").read_text())
     default = re.search(r"^ARG EXTRA=(\w+)", (DOCKER / "Dockerfile").read_text(), re.M)[1]
-    for extra in (default, gpu["services"]["indexer"]["build"]["args"]["EXTRA"], "documents"):
+    server = yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]["server"]
+    served = server["build"]["args"]["EXTRA"].split(",")
+    of_gpu = gpu["services"]["indexer"]["build"]["args"]["EXTRA"]
+    for extra in (default, of_gpu, "documents", *served):
         assert re.search(rf"^{extra} = ", pyproject, re.M)

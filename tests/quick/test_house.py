@@ -22,12 +22,14 @@ from slice_os import errors
 
 PACKAGE = Path(slice_os.__file__).parent
 ROOMS = [
-    "errors", "files", "host", "run_stats", "types", "text", "corpus", "encoders", "spans",
-    "storage", "options", "query", "ingest", "engine", "teaching", "operate",
-    "opened_index", "api", "calibration", "integrations", "__init__", "cli", "exporters", "lab",
+    "errors", "files", "host", "run_stats", "types", "answers", "text", "corpus", "encoders",
+    "spans", "storage", "options", "query", "ingest", "engine", "teaching", "operate",
+    "opened_index", "api", "calibration", "integrations", "__init__", "server", "cli",
+    "exporters", "lab",
     "__main__",
 ]  # fmt: skip
-HEAVY = ("torch", "transformers", "optimum", "onnxruntime", "onnx", "tokenizers", "opensearchpy")
+HEAVY = ("torch", "transformers", "optimum", "onnxruntime", "onnx", "tokenizers", "opensearchpy",
+         "fastapi", "uvicorn", "mcp", "pydantic")  # fmt: skip
 
 
 def room(module: str) -> str:

@@ -269,10 +269,11 @@ class LocalReader(Reader):
             results = pool.map(reached, segments.values())
             done, words = 0, sum(len(segment.starts) for segment in segments.values())
             for (number, segment), passages in zip(segments.items(), results, strict=True):
-                for ordinal, phrases in passages:
+                for k, (ordinal, phrases) in enumerate(passages):
                     if not left_out[places.of([(number, ordinal)])]:
                         (stored,) = fetch(database, segments, [(number, ordinal)])
                         yield stored, phrases
+                    on_progress((done + len(segment.starts) * k / len(passages)) / words)
                 done += len(segment.starts)
                 on_progress(done / words)
 

@@ -1,0 +1,1 @@
+"""The faces for other programs: an index over HTTP, and for agents over MCP."""
