@@ -60,7 +60,7 @@ class Topic(Plain):
     """A topic.
 
     Attributes:
-        number: From 1, the largest first.
+        number: From 1: by size, the largest first; of random rows, the row's.
         passages: Of how many passages it is the largest topic.
         share: The mean share of all passages that it is.
         phrases: What it says, the best first.
@@ -95,7 +95,9 @@ def describe(
     kept, topics_of = kept_topics(shares)
     shares, rows = shares[:, kept], matrix.rows[kept]
     cosines = matrix.cosines(found.items)[:, kept]
-    phrases = [first_items(found.vocabulary, column, PHRASES, nearest) for column in cosines.T]
+    scores = cosines if nearest else ratings(found, topics_of, cosines)
+    phrases = [first_items(found.vocabulary, column, PHRASES, nearest) for column in scores.T]
+    numbers = range(len(kept)) if matrix.apart else kept.tolist()
     best = []
     for k in range(len(kept)):
         own = np.flatnonzero(topics_of == k)
@@ -105,7 +107,7 @@ def describe(
     items, counts = found.vocabulary.items, found.vocabulary.counts
     topics = [
         Topic(
-            k + 1,
+            numbers[k] + 1,
             len(best[k]),
             float(shares[:, k].mean()),
             tuple(
@@ -135,30 +137,45 @@ def kept_topics(shares: npt.NDArray[Any]) -> tuple[Ints, Ints]:
     return kept, places[largest]
 
 
-def first_items(
-    vocabulary: Vocabulary, cosines: Float32, count: int, nearest: bool = False
-) -> list[int]:
-    """Return the rows of the items that say best what a topic is.
+def ratings(found: Prepared, topics_of: Ints, cosines: Float32) -> Float32:
+    """Return how well each item describes each topic, float32 ``[V, T]``.
 
-    As published, those nearest to it: rare and long phrases, and ten ways to write the same one. By
-    default an item counts by its cosine times the square root of the logarithm of how often it
-    occurs, and one that shares half of its words with a better one is left out.
+    That is the item's cosine with the topic's row times class TF-IDF, as in BERTopic (Grootendorst,
+    2022): tf ln(1 + A / f), where the topic's passages say the item tf times, all passages f times,
+    and A is the mean number of words and phrases of a topic.
+
+    Args:
+        found: The passages and the vocabulary.
+        topics_of: Each passage's topic, int ``[n]``.
+        cosines: Of the items with the topics' rows, ``[V, T]``.
     """
-    scores = cosines if nearest else cosines * np.sqrt(np.log(vocabulary.counts))
+    count = cosines.shape[1]
+    said = np.stack([np.bincount(topics_of[rows], minlength=count) for rows in found.held])
+    rarity = np.log1p(said.sum() / count / said.sum(axis=1, keepdims=True))
+    rated: Float32 = (said * rarity * np.maximum(cosines, 0)).astype(np.float32)
+    return rated
+
+
+def first_items(
+    vocabulary: Vocabulary, scores: Float32, count: int, alike: bool = False
+) -> list[int]:
+    """Return the rows of the items with the largest scores, the best first.
+
+    Unless `alike`, one that shares half of its words with a better one, or scores nothing, is left
+    out.
+    """
     order = np.argsort(-scores, kind="stable")
-    if nearest:
+    if alike:
         return [int(row) for row in order[:count]]
     chosen: list[int] = []
     words_of: list[frozenset[str]] = []
     for row in order[:NEAREST].tolist():
-        if chosen and cosines[row] <= 0:
+        if (chosen and scores[row] <= 0) or len(chosen) == count:
             break
         words = frozenset(filter(is_content, vocabulary.items[row].split(" ")))
         if all(2 * len(words & other) < len(words | other) for other in words_of):
             chosen.append(row)
             words_of.append(words)
-        if len(chosen) == count:
-            break
     return chosen
 
 
