@@ -31,6 +31,8 @@ MARKS = 3
 """Spans marked in an example."""
 WORTH = 0.8
 """The share of the best span's cosine that another span needs to be marked too."""
+UNSAID = 1e-6
+"""The weight of the cosine in what describes a topic: it orders what its passages do not say."""
 _RUN = regex.compile(r"\S+")
 
 
@@ -140,9 +142,11 @@ def kept_topics(shares: npt.NDArray[Any]) -> tuple[Ints, Ints]:
 def ratings(found: Prepared, topics_of: Ints, cosines: Float32) -> Float32:
     """Return how well each item describes each topic, float32 ``[V, T]``.
 
-    That is the item's cosine with the topic's row times class TF-IDF, as in BERTopic (Grootendorst,
-    2022): tf ln(1 + A / f), where the topic's passages say the item tf times, all passages f times,
-    and A is the mean number of words and phrases of a topic.
+    By class TF-IDF, as in BERTopic (Grootendorst, 2022), of what a topic says more often than all
+    texts do: (tf - s f) ln(1 + A / f), where the topic's passages say the item tf times, all
+    passages f times, s is the topic's share of all words, and A the mean number of words and
+    phrases of a topic. Times the root of the number of the item's words of content, since a phrase
+    says more than a word of it and occurs less often. The cosine decides where that says nothing.
 
     Args:
         found: The passages and the vocabulary.
@@ -151,8 +155,12 @@ def ratings(found: Prepared, topics_of: Ints, cosines: Float32) -> Float32:
     """
     count = cosines.shape[1]
     said = np.stack([np.bincount(topics_of[rows], minlength=count) for rows in found.held])
-    rarity = np.log1p(said.sum() / count / said.sum(axis=1, keepdims=True))
-    rated: Float32 = (said * rarity * np.maximum(cosines, 0)).astype(np.float32)
+    words = np.bincount(topics_of, np.diff(found.texts.bounds), count)
+    everywhere = said.sum(axis=1, keepdims=True)
+    more = np.maximum(said - everywhere * (words / words.sum()), 0)
+    sizes = [sum(map(is_content, item.split(" "))) for item in found.vocabulary.items]
+    weights = np.sqrt(sizes)[:, None] * np.log1p(said.sum() / count / everywhere)
+    rated: Float32 = (more * weights + UNSAID * np.maximum(cosines, 0)).astype(np.float32)
     return rated
 
 
