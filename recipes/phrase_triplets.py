@@ -28,9 +28,10 @@ from typing import NamedTuple
 
 import click
 from judge_sentences import frequencies
-from opposites import SMALL, Lexicon
+from opposites import SMALL
 from textblob.en import parse
 from tqdm import tqdm
+from wordnet import Lexicon
 
 from slice_os.corpus import read
 from slice_os.errors import SliceOSError
