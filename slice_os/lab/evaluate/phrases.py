@@ -84,7 +84,7 @@ class _Measured(NamedTuple):
     task: str
     measure: str
     value: float
-    count: int
+    examples: int
     outcomes: npt.NDArray[Any] | None = None
     gold: npt.NDArray[Any] | None = None
 
@@ -92,7 +92,7 @@ class _Measured(NamedTuple):
         """Return the p-value that this figure and another encoder's differ."""
         if self.outcomes is None or other.outcomes is None:
             return None
-        if self.gold is not None and self.count < FEWEST:
+        if self.gold is not None and self.examples < FEWEST:
             return None
         if self.gold is not None:
             return compare(self.outcomes, other.outcomes, self.gold.tolist()).p
@@ -162,10 +162,17 @@ def evaluate_phrases(
             found += [_Measured(NEIGHBOURS, *pair, len(words)) for pair in diversity.items()]
     figures = []
     for of_measure in zip(*measured.values(), strict=True):  # each encoder has the same measures
-        best = max(of_measure, key=lambda one: np.nan_to_num(one.value, nan=-np.inf))
+        best = max(of_measure, key=lambda each: np.nan_to_num(each.value, nan=-np.inf))
         figures += [
-            Figure(name, *one[:4], None if one is best else one.differs(best))
-            for name, one in zip(measured, of_measure, strict=True)
+            Figure(
+                name,
+                found.task,
+                found.measure,
+                found.value,
+                found.examples,
+                None if found is best else found.differs(best),
+            )
+            for name, found in zip(measured, of_measure, strict=True)
         ]
     absent = [name for name in FILES if name not in sets]
     return PhraseReport(list(measured), figures, absent, left_out)
