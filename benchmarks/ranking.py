@@ -253,9 +253,10 @@ def _several() -> list[str]:
                 found.setdefault(method, []).extend([report.relevance, report.length])
     heads = [f"{shared} shared: {name}" for shared in SHARED for name in DIFFERENCES]
     return [
-        f"The same of queries of several sentences: {len(cases)} or more queries, which share the "
-        "meaning of so many sentences with one text each, made of the pairs in examples/ by "
-        "`shared_sentence_set`; what else both say differs.",
+        "Documents of degree k for queries of several sentences, which share the meaning of so "
+        "many with one text each; both are made of the pairs in examples/ by "
+        f"`shared_sentence_set`, {len(cases)} queries each. What else they say differs. MRR, two "
+        "differences.",
         "",
         *_table(["method", *heads], found),
     ]
