@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, cast
 
@@ -326,7 +326,7 @@ def okapi(encoded: Encoded) -> list[float]:
 
 def _bm25(
     encoded: Encoded,
-    cut: Callable[[str], Sequence[str]],
+    cut: Callable[[str], Iterable[str]],
     k1: float,
     b: float,
     idf_of: Callable[[int, int], float],
