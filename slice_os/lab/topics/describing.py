@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import regex
 
 from slice_os.encoders import Encoder
 from slice_os.lab.topics.learning import TopicMatrix
 from slice_os.lab.topics.vocabulary import LONGEST, Prepared, Vocabulary, is_content
+from slice_os.lab.train.contexts import sentences_in
 from slice_os.spans import full_range, span_cosines, span_norms, spans_above, word_scores
-from slice_os.text import phrasing, sentence_ends
+from slice_os.text import phrasing
 from slice_os.text.phrasing import CROSSING
 from slice_os.types import Float32, Passage, Plain, Words
 
@@ -33,7 +33,6 @@ WORTH = 0.8
 """The share of the best span's cosine that another span needs to be marked too."""
 UNSAID = 1e-6
 """The weight of the cosine in what describes a topic: it orders what its passages do not say."""
-_RUN = regex.compile(r"\S+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,16 +205,10 @@ def _sentences(
 
     Wang et al. (2021), section A.4: sentences beside the phrases, encoded alone.
     """
-    cut = [
-        list(
-            dict.fromkeys(
-                sentence
-                for row in passages[:SEARCHED]
-                for sentence in _cut(found.passages[row].text)
-            )
-        )
-        for passages in best
-    ]
+    cut = []
+    for passages in best:
+        said = [sentences_in(found.passages[row].text) for row in passages[:SEARCHED]]
+        cut.append([*dict.fromkeys(" ".join(each.split()) for each in chain.from_iterable(said))])
     places: dict[str, int] = {}
     for sentence in chain.from_iterable(cut):
         places.setdefault(sentence, len(places))
@@ -225,13 +218,6 @@ def _sentences(
         scores = vectors[[places[sentence] for sentence in sentences]] @ row
         chosen.append([sentences[k] for k in np.argsort(-scores, kind="stable")[:SENTENCES]])
     return chosen
-
-
-def _cut(text: str) -> Iterator[str]:
-    runs = [run.span() for run in _RUN.finditer(text)]
-    ends = np.array([end for _, end in runs])
-    for i, j in pairwise(np.flatnonzero(sentence_ends(text, ends)).tolist()):
-        yield " ".join(text[runs[i][0] : runs[j - 1][1]].split())
 
 
 def _examples(
