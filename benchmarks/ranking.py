@@ -1,6 +1,6 @@
 """Documents ranked by shared sentences: time against the plain programme, MRR against baselines.
 
-The MRR tables need `--data FOLDER` with sts/stsb-dev.tsv (score, sentence1, sentence2) and
+Two MRR tables need `--data FOLDER` with sts/stsb-dev.tsv (score, sentence1, sentence2) and
 retrieval/dl19-judged/ (a TREC collection).
 """
 
@@ -46,6 +46,10 @@ SWEEP = [k / 20 for k in range(1, 19)]
 """.05 to .9."""
 METHODS = ("lcs", "threshold-mean")
 """Those with a threshold; lcs-sum ranks as lcs where a query has one sentence."""
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SHARED, FILLERS = (2, 4), (4, 8)
+"""Sentences that a query of several shares with its text, and how many others a text has."""
+OF_SEVERAL = ("lcs", "lcs-sum", "lcs-count", "threshold-mean", "best-pair", "average", "bm25")
 DIFFERENCES = ("relevant less irrelevant", "relevant less degrees")
 SHOWN = (
     *("lcs", "lcs-sum", "lcs-count", "threshold-mean", "average", "maximum", "best-pair"),
@@ -62,8 +66,8 @@ SHOWN = (
 
 
 def run(data: Path | None) -> list[str]:
-    """Return the table of times and, with data, that of MRR."""
-    lines = _times()
+    """Return the table of times, that of queries of several sentences, and, with data, others."""
+    lines = [*_times(), "", *_several()]
     file = data / "sts" / "stsb-dev.tsv" if data else None
     if file and file.exists():
         lines += ["", *_quality(file)]
@@ -232,6 +236,37 @@ def _degrees(folder: Path) -> list[str]:
     ]
 
 
+def _several() -> list[str]:
+    """Documents of known degree for queries of several sentences, of the pairs in examples/."""
+    rows = [row for name in ("minimal", "unseen", "everyday") for row in _read(EXAMPLES, name)]
+    pairs = [(row["phrase"], row["paraphrase"], 5.0) for row in rows if "domain" in row]
+    pairs += [(row["phrase"], row["opposite"], 0.0) for row in rows if "domain" not in row]
+    found: dict[str, list[float]] = {}
+    with slice_os.load_encoder() as loaded:
+        encoder = cast(Encoder, Remembering(loaded))
+        for shared in SHARED:
+            made = shared_sentence_set(pairs, shared, document_fillers=FILLERS)
+            cases = degree_set(made.queries, made.documents, made.qrels)
+            rankers = {id(case): SentenceRanker(encoder, case.documents) for case in cases}
+            for method in OF_SEVERAL:
+                report = _measured(cases, rankers, method)
+                found.setdefault(method, []).extend([report.relevance, report.length])
+    heads = [f"{shared} shared: {name}" for shared in SHARED for name in DIFFERENCES]
+    return [
+        "Documents of degree k for queries of several sentences, which share the meaning of so "
+        "many with one text each; both are made of the pairs in examples/ by "
+        f"`shared_sentence_set`, {len(cases)} queries each. What else they say differs. MRR, two "
+        "differences.",
+        "",
+        *_table(["method", *heads], found),
+    ]
+
+
+def _read(folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / f"{name}-pairs.tsv").open(encoding="utf-8", newline="") as opened:
+        return list(csv.DictReader(opened, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
 def _measured(
     made: Sequence[DegreeCase],
     rankers: Mapping[int, SentenceRanker],
@@ -240,7 +275,7 @@ def _measured(
 ) -> DegreeReport:
     return measure_degrees(
         made,
-        lambda case: rankers[id(case)].scores([case.query], method, length_weighted=weighted),
+        lambda case: rankers[id(case)].scores(case.query, method, length_weighted=weighted),
     )
 
 

@@ -194,9 +194,7 @@ def export(
                 "use a smaller model."
             )
         tell(f"writing {precision}")
-        write_precision(plain, folder / GRAPH, precision)
-        if matrix is not None:
-            turn(folder / GRAPH, matrix)
+        _write_graph(plain, folder / GRAPH, precision, matrix)
         info = EncoderInfo(
             name=name or Path(checkpoint).resolve().name,
             version=version,
@@ -220,9 +218,10 @@ def export(
             shutil.copy(judge, folder / CALIBRATION)
             judged = measure_judge(loaded, folder)
             check_judge(judged, precision)
-            replace(info, measured={"parity": judged}).dump(folder)
+            info = replace(info, measured={"parity": judged})
+            info.dump(folder)
             replace_folder(folder, out, work / "old")
-            return EncoderInfo.load(out)
+            return info
         with OnnxEncoder(folder, "cpu") as encoder:
             measured = measure_parity(loaded, encoder, matrix)
         check_parity(measured, precision)
@@ -231,9 +230,7 @@ def export(
         # Of the graph in full precision, so that every precision has the very same head.
         whole = work / "whole"
         shutil.copytree(folder, whole)
-        write_precision(plain, whole / GRAPH, "fp32")
-        if matrix is not None:
-            turn(whole / GRAPH, matrix)
+        _write_graph(plain, whole / GRAPH, "fp32", matrix)
         replace(info, graph_bytes=(whole / GRAPH).stat().st_size).dump(whole)
         head = refit(whole, head_texts, progress=tell).phrase_head
         shutil.copy(whole / HEAD, folder / HEAD)
@@ -245,6 +242,12 @@ def export(
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return info
+
+
+def _write_graph(plain: Path, out: Path, precision: str, axes: Float32 | None) -> None:
+    write_precision(plain, out, precision)
+    if axes is not None:
+        turn(out, axes)
 
 
 def principal_axes(passages: Iterable[Float32], seed: int = 0) -> Float32:

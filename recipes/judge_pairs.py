@@ -26,7 +26,7 @@ import click
 from judge_everyday import Everyday
 from judge_rows import FOLDER, sentences, utterances
 from judge_sentences import Sentences, frequencies
-from opposites import Lexicon
+from wordnet import Lexicon
 
 from slice_os.encoders.judge import KINDS, OPPOSED
 from slice_os.lab.train.sampling import read_pairs

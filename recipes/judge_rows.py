@@ -31,7 +31,6 @@ from opposites import (
     OPPOSITE,
     SMALL,
     TAILS,
-    Lexicon,
     Rule,
     contracted,
     exchanged,
@@ -49,6 +48,7 @@ from opposites import (
     turned,
     voiced,
 )
+from wordnet import Lexicon
 
 import slice_os
 from slice_os.corpus.data_files import field, read_rows

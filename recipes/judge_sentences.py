@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from opposites import LISTS, MODALS, OPPOSITE, SMALL, TAILS, Lexicon, inflect
+from opposites import LISTS, MODALS, OPPOSITE, SMALL, TAILS, inflect
+from wordnet import Lexicon
 
 WILLED = [n for n, said in enumerate(MODALS) if said[0].split()[0] in LISTS["willed"]]
 """Which of MODALS say what the one who acts wants or manages."""

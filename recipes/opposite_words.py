@@ -17,7 +17,8 @@ from itertools import combinations
 from pathlib import Path
 
 import click
-from opposites import FEW, LISTS, SUBJECTS, Lexicon, WordNet, both
+from opposites import LISTS, SUBJECTS, both
+from wordnet import FEW, Lexicon, WordNet
 
 from slice_os.encoders.opposition import stem
 

@@ -28,16 +28,17 @@ from typing import NamedTuple
 
 import click
 from judge_sentences import frequencies
-from opposites import SMALL, Lexicon
+from opposites import SMALL
 from textblob.en import parse
 from tqdm import tqdm
+from wordnet import Lexicon
 
 from slice_os.corpus import read
 from slice_os.errors import SliceOSError
 from slice_os.files import write_whole
 from slice_os.lab.evaluate.language_model import Answers, Endpoint, Row
+from slice_os.lab.evaluate.phrase_probe import split_paraphrases
 from slice_os.lab.evaluate.phrase_sets import read_ppdb
-from slice_os.lab.evaluate.phrases import split_paraphrases
 from slice_os.lab.train.objectives import MASK
 
 LONGEST, CONTEXT = 10, 120
@@ -183,13 +184,22 @@ def core(phrase: str) -> str:
 
 
 def cores(path: Path) -> list[tuple[str, str]]:
-    """Return PPDB's pairs, cut to what they are about, that share no word of content."""
-    found: dict[tuple[str, str], None] = {}
-    for pair in split_paraphrases(read_ppdb(path))[0]:
-        one, other = core(pair.first), core(pair.second)
-        if one and other and not content(one) & content(other):
-            found[one, other] = None
-    return list(found)
+    """Return PPDB's pairs, cut to what they are about, that share no word of content.
+
+    Pairs have no order, and none that is cut to the same as one that is held out is among them.
+    """
+    learnt, *held_out = [
+        [(core(pair.first), core(pair.second)) for pair in part]
+        for part in split_paraphrases(read_ppdb(path))
+    ]
+    known = {frozenset(pair) for part in held_out for pair in part}
+    found = []
+    for one, other in learnt:
+        new = frozenset((one, other)) not in known
+        if new and one and other and not content(one) & content(other):
+            found.append((one, other))
+            known.add(frozenset((one, other)))
+    return found
 
 
 def swapped(phrase: str, words: Sequence[str], rng: random.Random) -> str:

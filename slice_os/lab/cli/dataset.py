@@ -50,7 +50,8 @@ Examples:
 )
 @path_option(
     "--prompt",
-    help="What to ask, with {paraphrase}, and perhaps {phrase}, {letter}, {low} and {high}.",
+    help="What to ask, with {paraphrase}, and perhaps {phrase}, {letter}, {low} and {high}.  "
+    "[default: as SLICE asked]",
 )
 @path_option(
     "--annotate",
@@ -58,7 +59,7 @@ Examples:
     multiple=True,
     help="A .csv for people to confirm the similarity, one a person; read back if it is there.",
 )
-@count_option("--attempts", 3, "Requests for each passage until one passes the check.")
+@count_option("--attempts", 1, "Requests for each passage until one passes the check.")
 @count_option("--workers", 4, "Requests at the same time.")
 @click.option(
     "--timeout",

@@ -10,14 +10,26 @@ import click
 from slice_os.cli.main import LazyGroup
 from slice_os.cli.options import POSITIVE, device_option, encoder_option, json_option, judge_option
 from slice_os.cli.output import counted, echo_columns, echo_json, text_bar
-from slice_os.lab.cli import count_option, decimals, file_argument, folder_argument, path_option
+from slice_os.lab.cli import (
+    COMPARED,
+    SIGNIFICANT,
+    count_option,
+    decimals,
+    encoders_option,
+    file_argument,
+    folder_argument,
+    marked,
+    path_option,
+)
 from slice_os.lab.evaluate.scorers import DEFAULT_SCORERS, SCORERS
 from slice_os.spans import MAX_WORDS
 
 if TYPE_CHECKING:
-    from slice_os.lab.evaluate.context import ContextReport
+    from collections.abc import Sequence
 
-SIGNIFICANT = 0.05
+    from slice_os.lab.evaluate.context import ContextReport
+    from slice_os.lab.evaluate.phrases import Figure
+
 TASKS = {
     "context": "lab.cli.evaluate",
     "degrees": "lab.cli.evaluate",
@@ -63,13 +75,7 @@ Examples:
 """,
 )
 @file_argument
-@click.option(
-    "--encoder",
-    "encoders",
-    multiple=True,
-    metavar="PATH",
-    help="An encoder's folder or file; several are compared.  [default: the one inside]",
-)
+@encoders_option
 @judge_option("none")
 @device_option
 @click.option(
@@ -165,8 +171,8 @@ def context_command(
 def _echo_encoders(report: ContextReport) -> None:
     """Print a row for each encoder and a column for each scorer, as SLICE's table 1 turned."""
     click.echo(
-        f"{report.pairs} pairs; Pearson/Spearman, + the best of its column, * differs from it: "
-        f"Williams' test, p < {SIGNIFICANT}"
+        f"{report.pairs} pairs; Pearson/Spearman; in a column {COMPARED}: Williams' test, "
+        f"p < {SIGNIFICANT}"
     )
     scorers = list(dict.fromkeys(result.name for result in report.scorers))
     cells = {(result.encoder, result.name): result for result in report.scorers}
@@ -178,9 +184,9 @@ def _echo_encoders(report: ContextReport) -> None:
             if result is None:
                 row.append("")
                 continue
-            differs = result.comparison and result.comparison.p < SIGNIFICANT
-            mark = "*" if differs else " " if result.comparison or not encoder else "+"
-            row.append(f"{result.correlation.pearson:.3f}/{result.correlation.spearman:.3f}{mark}")
+            value = f"{result.correlation.pearson:.3f}/{result.correlation.spearman:.3f}"
+            p = result.comparison.p if result.comparison else None
+            row.append(marked(value, p, best=p is None and bool(encoder)))
         rows.append(row)
     echo_columns(["encoder", *(f"{name} " for name in scorers)], rows)
 
@@ -290,12 +296,12 @@ def opposites_command(
     epilog="""\b
 Examples:
   slice-os evaluate phrases phrases/
-  slice-os evaluate phrases phrases/ --encoder my-encoder --json
+  slice-os evaluate phrases phrases/ --encoder one/ --encoder other/ --json
   slice-os evaluate phrases phrases/ --vocabulary vocabulary.txt
 """,
 )
 @folder_argument
-@encoder_option
+@encoders_option
 @device_option
 @click.option(
     "--vocabulary",
@@ -305,19 +311,19 @@ Examples:
 )
 @json_option
 def phrases_command(
-    folder: Path, encoder: str | None, device: str, vocabulary: Path | None, as_json: bool
+    folder: Path, encoders: tuple[str, ...], device: str, vocabulary: Path | None, as_json: bool
 ) -> None:
-    """Measure an encoder on phrase similarity: BiRD, Turney, PPDB, PAWS-short, PiC-PS.
+    """Measure encoders on phrase similarity: BiRD, Turney, PPDB, PAWS-short, PiC-PS.
 
     FOLDER holds some of bird.txt, turney.txt, ppdb-train.txt, ppdb-dev.txt, ppdb-test.txt,
     paws.tsv, pic-ps-train.json and pic-ps-dev.json, as they are published. Needs the extra
-    'evaluate', and 'train' for the probe of ppdb-train.txt.
+    'evaluate', and 'train' for the probe of ppdb-train.txt and paws.tsv.
     """
     from slice_os.lab.evaluate.phrases import evaluate_phrases
 
     report = evaluate_phrases(
         folder,
-        encoder=encoder,
+        encoder=encoders or None,
         vocabulary=vocabulary,
         device=device,
         progress=lambda task: click.echo(f"{task} ...", err=True),
@@ -325,14 +331,34 @@ def phrases_command(
     if as_json:
         echo_json(report.to_dict())
         return
+    rows: dict[tuple[str, str, str], list[Figure]] = {}
+    for figure in report.figures:
+        key = figure.task, figure.measure, f"{figure.count:,}"
+        rows.setdefault(key, []).append(figure)
+    several = len(report.encoders) > 1
+    if several:
+        click.echo(
+            f"In a row {COMPARED}: Williams' test of correlations, McNemar's of accuracies, "
+            f"p < {SIGNIFICANT}"
+        )
     echo_columns(
-        ["task", "measure", "value", "examples"],
         [
-            [figure.task, figure.measure, f"{figure.value:.3f}", f"{figure.count:,}"]
-            for figure in report.figures
+            "task",
+            "measure",
+            "examples",
+            *(report.encoders if len(report.encoders) > 1 else ["value"]),
         ],
+        [[*key, *_marked(figures)] for key, figures in rows.items()],
+        left=(0, 1),
     )
     if report.absent:
         click.echo(f"Not in the folder: {', '.join(report.absent)}.", err=True)
     for task, why in report.left_out.items():
         click.echo(f"{task} is left out. {why}", err=True)
+
+
+def _marked(figures: Sequence[Figure]) -> list[str]:
+    tested = any(figure.p is not None for figure in figures)
+    return [
+        marked(f"{figure.value:.3f}", figure.p, tested and figure.p is None) for figure in figures
+    ]

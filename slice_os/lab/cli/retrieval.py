@@ -16,12 +16,10 @@ from slice_os.cli.options import (
     threads_option,
 )
 from slice_os.cli.output import counted, echo_columns, echo_json, share_bar, text_bar
-from slice_os.lab.cli import decimals, file_argument, folder_argument, path_option
+from slice_os.lab.cli import SIGNIFICANT, decimals, file_argument, folder_argument, path_option
 
 if TYPE_CHECKING:
     from slice_os.lab.evaluate.metrics import RetrievalReport
-
-SIGNIFICANT = 0.05
 
 
 @click.command(

@@ -54,6 +54,11 @@ Examples:
     is_flag=True,
     help="Describe topics by the phrases nearest to them, as published, however rare or alike.",
 )
+@click.option(
+    "--random-rows",
+    is_flag=True,
+    help="Begin at random, as published: with one --seed, a number is a like topic of any corpus.",
+)
 @path_option(
     "--output",
     metavar="FOLDER",

@@ -18,17 +18,18 @@ from slice_os.errors import EvaluationError
 from slice_os.files import whole
 from slice_os.lab.evaluate.language_model import Answers, Endpoint, Row
 from slice_os.lab.evaluate.metrics import write_lines
+from slice_os.lab.evaluate.scorers import find_words
 from slice_os.text import count_words
 
 FIRST, SECOND = ("phrase", "sentence1", "line", "query"), ("paraphrase", "sentence2", "target")
 SCORE = ("score", "goldsim", "gold")
 PROMPT = (
-    "Write one long sentence, or a short passage, as it could stand in a letter, an article, a "
-    "report or a conversation. Its first letter must be {letter}. It must contain the following "
-    'words exactly, letter for letter, as a part of a sentence: "{paraphrase}". Say other things '
-    "around them. Answer with the passage alone."
+    "Please provide a context to the given phrase, insert it into a long sentence, place it as "
+    "part of the larger sentence and use the phrase verbatim. The sentence should also start with "
+    "the letter {letter} the phrase is: {paraphrase}"
 )
-LENGTH = " It must have {low} to {high} words."
+"""Orbach et al. (2023), section 4.2."""
+LENGTH = "Write {low} to {high} words. "
 FIELDS = ("phrase", "paraphrase", "letter", "low", "high")
 
 
@@ -58,7 +59,7 @@ def build_context(
     *,
     prompt: str | None = None,
     words: tuple[int, int] | None = None,
-    attempts: int = 3,
+    attempts: int = 1,
     workers: int = 4,
     max_score: float = 5.0,
     progress: Callable[[int, int, Mapping[str, int]], None] | None = None,
@@ -74,7 +75,7 @@ def build_context(
         prompt: With {paraphrase}, and perhaps {phrase}, {letter} (a random one of A to Z, the same
             for a pair each time), {low} and {high}; `PROMPT` if None.
         words: Minimum and maximum words of a passage; any if None.
-        attempts: Requests for each passage until one passes the check.
+        attempts: Requests for each passage until one passes the check; as published, one.
         workers: How many pairs are asked for at once.
         max_score: The maximum score.
         progress: Is told how many pairs are done of how many, and the failures.
@@ -83,7 +84,7 @@ def build_context(
         EvaluationError: The pairs cannot be read, the prompt is not one, the output belongs to
             another prompt or model or cannot be written, or the endpoint refuses.
     """
-    prompt = prompt or (PROMPT + LENGTH if words else PROMPT)
+    prompt = prompt or (LENGTH + PROMPT if words else PROMPT)
     _check_prompt(prompt, words)
     if words and not 1 <= words[0] <= words[1]:
         raise EvaluationError(f"A passage of {words[0]} to {words[1]} words cannot be had.")
@@ -148,7 +149,7 @@ def _passage(
     reason = ""
     for _ in range(attempts):
         text = " ".join(endpoint.complete(request).split()).strip('"“”')
-        if pair.paraphrase.casefold() not in text.casefold():
+        if not find_words(text, pair.paraphrase):
             reason = "without the paraphrase"
         elif not low <= count_words(text) <= high:
             reason = f"not of {low} to {high} words"

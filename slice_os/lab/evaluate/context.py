@@ -7,7 +7,6 @@ Such sets are Orbach et al. (2023)'s STS-B-Context (section 4.2) and those of `b
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from slice_os.corpus.data_files import field, read_rows, score
-from slice_os.encoders import EncoderLike, open_encoder
+from slice_os.encoders import EncoderLike
 from slice_os.encoders.judge import NO_JUDGE, JudgeLike, open_judge
 from slice_os.errors import EvaluationError
+from slice_os.lab.evaluate.compared import listed, open_each
 from slice_os.lab.evaluate.scorers import DEFAULT_SCORERS, JUDGED, LEXICAL, SCORERS, Encoded
 from slice_os.lab.evaluate.significance import (
     Correlation,
@@ -178,8 +178,7 @@ def evaluate_context(
         raise EvaluationError(f"No scorer is given: use some of {', '.join(SCORERS)}.")
     if max_words < 1:
         raise EvaluationError(f"A span of {max_words} words cannot be had: use 1 or more.")
-    several = isinstance(encoder, (list, tuple))
-    encoders: list[EncoderLike] = list(encoder) if several else [encoder]  # type: ignore[arg-type,list-item]
+    encoders = listed(encoder)
     if not encoders or (against and len(encoders) > 1):
         raise EvaluationError(
             "One encoder's scorers are compared with --against, several encoders with the best of "
@@ -195,10 +194,9 @@ def evaluate_context(
     names: list[str] = []
     scores: dict[tuple[str, str], Sequence[float]] = {}
     shown: dict[tuple[str, str], tuple[float, float]] = {}
-    for location in encoders:
-        with open_encoder(location, device) as loaded, open_judge(judge, device) as judging:
-            named = str(location) if isinstance(location, str | os.PathLike) else loaded.info.name
-            names.append(named if named not in names else f"{named} ({len(names) + 1})")
+    for named, loaded in open_each(encoders, device):
+        with open_judge(judge, device) as judging:
+            names.append(named)
             encoded = Encoded(
                 loaded,
                 [pair.query for pair in pairs],
@@ -209,7 +207,7 @@ def evaluate_context(
                 judge=judging,
             )
             for name in wanted:
-                key = ("" if name in LEXICAL else names[-1], name)
+                key = ("" if name in LEXICAL else named, name)
                 scores[key] = scores.get(key) or SCORERS[name](encoded)
                 if name == SHOWN:
                     shown[key] = _shown(encoded, gold)

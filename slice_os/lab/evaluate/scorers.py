@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, cast
 
@@ -298,21 +298,8 @@ def target_alone(encoded: Encoded) -> list[float]:
 
 
 def bm25(encoded: Encoded) -> list[float]:
-    """Score the passage by BM25, all passages being the collection."""
-    passages = [Counter(terms(text)) for text in encoded.passages]
-    lengths = [sum(passage.values()) for passage in passages]
-    mean = sum(lengths) / max(1, len(lengths))
-    holding = Counter(term for passage in passages for term in passage)
-    scores = []
-    for query, passage, length in zip(encoded.queries, passages, lengths, strict=True):
-        total = 0.0
-        for term in terms(query):
-            frequency = passage[term]
-            if frequency:
-                idf = inverse_document_frequency(len(passages), holding[term])
-                total += idf * frequency / (frequency + K1 * (1 - B + B * length / mean))
-        scores.append(total)
-    return scores
+    """Score the passage by BM25 as searches have it, all passages being the collection."""
+    return _bm25(encoded, terms, K1, B, inverse_document_frequency)
 
 
 def okapi(encoded: Encoded) -> list[float]:
@@ -321,25 +308,38 @@ def okapi(encoded: Encoded) -> list[float]:
     That is rank-bm25's Okapi: words are cut by `str.split`, the passages are the collection, k1 is
     1.5, b .75, and idf ln(N - n + 0.5) - ln(n + 0.5); a negative one becomes a quarter of the mean.
     """
-    passages = [Counter(text.split()) for text in encoded.passages]
+    scores = _bm25(
+        encoded,
+        str.split,
+        1.5,
+        0.75,
+        lambda n, held: math.log(n - held + 0.5) - math.log(held + 0.5),
+    )
+    return [(1.5 + 1) * score for score in scores]
+
+
+def _bm25(
+    encoded: Encoded,
+    cut: Callable[[str], Iterable[str]],
+    k1: float,
+    b: float,
+    idf_of: Callable[[int, int], float],
+) -> list[float]:
+    passages = [Counter(cut(text)) for text in encoded.passages]
     mean = sum(passage.total() for passage in passages) / len(passages)
     holding = Counter(word for passage in passages for word in passage)
-    idf = {
-        word: math.log(len(passages) - count + 0.5) - math.log(count + 0.5)
-        for word, count in holding.items()
-    }
+    idf = {word: idf_of(len(passages), count) for word, count in holding.items()}
     floor = 0.25 * sum(idf.values()) / max(1, len(idf))
-    idf = {word: floor if weight < 0 else weight for word, weight in idf.items()}
-    scores = []
-    for query, passage in zip(encoded.queries, passages, strict=True):
-        norm = 1.5 * (1 - 0.75 + 0.75 * passage.total() / mean)
-        scores.append(
-            sum(
-                idf.get(word, 0.0) * passage[word] * (1.5 + 1) / (passage[word] + norm)
-                for word in query.split()
-            )
+    return [
+        sum(
+            (idf[word] if idf[word] >= 0 else floor)
+            * passage[word]
+            / (passage[word] + k1 * (1 - b + b * passage.total() / mean))
+            for word in cut(query)
+            if word in passage
         )
-    return scores
+        for query, passage in zip(encoded.queries, passages, strict=True)
+    ]
 
 
 SCORERS: Mapping[str, Callable[[Encoded], list[float]]] = {

@@ -20,7 +20,7 @@ import regex
 
 from slice_os.errors import EvaluationError, needs
 from slice_os.lab.ranking.baselines import BM25
-from slice_os.lab.ranking.ranker import cut_sentences, evened
+from slice_os.lab.ranking.ranker import Text, cut_sentences, evened
 from slice_os.types import Float32
 
 T = TypeVar("T")
@@ -204,12 +204,12 @@ class DegreeCase:
     """A query and documents to rank for it.
 
     Attributes:
-        query: The query.
+        query: The query's sentences.
         documents: Sentences by id, which is the collection's for what was not made.
         types: By the same ids, in the same order: `RELEVANT`, `IRRELEVANT` or one of `TYPES`.
     """
 
-    query: str
+    query: tuple[str, ...]
     documents: Mapping[str, tuple[str, ...]]
     types: Mapping[str, str]
 
@@ -232,8 +232,8 @@ class DegreeReport:
 
 
 def degree_set(
-    queries: Mapping[str, str],
-    documents: Mapping[str, str],
+    queries: Mapping[str, Text],
+    documents: Mapping[str, Text],
     qrels: Mapping[str, Mapping[str, int]],
     *,
     relevant: int = 1,
@@ -250,8 +250,8 @@ def degree_set(
     between two sentences, and at least one of the others stands between its parts.
 
     Args:
-        queries: Texts by id.
-        documents: Texts by id.
+        queries: By id; a string is one sentence.
+        documents: By id, texts or their sentences.
         qrels: Query -> document -> grade.
         relevant: The least grade of a relevant text.
         per_query: Cases of a query, each with another relevant text of two sentences or more.
@@ -270,7 +270,7 @@ def degree_set(
         raise EvaluationError(f"Degree {most} needs {most - 1} irrelevant texts: give as many.")
     rng = np.random.default_rng(seed)
     names = list(documents)
-    index = BM25(list(documents.values()))
+    index = BM25([_joined(text) for text in documents.values()])
     cases = []
     for name, query in queries.items():
         grades = qrels.get(name, {})
@@ -286,19 +286,20 @@ def degree_set(
         ]
         others = [others[k] for k in rng.permutation(len(others))[:irrelevant].tolist()]
         taken = {*good, *others}
-        best = (names[k] for k in np.argsort(-index.scores(query), kind="stable").tolist())
+        best = (names[k] for k in np.argsort(-index.scores(_joined(query)), kind="stable").tolist())
         while len(others) < irrelevant and (found := next(best, None)) is not None:
             if found not in taken:
                 others.append(found)
-        cut = {text_id: tuple(cut_sentences(documents[text_id], language)) for text_id in others}
+        cut = {text_id: _cut(documents[text_id], language) for text_id in others}
         if len(others) < irrelevant or not all(cut.values()):
             continue
         drawn = 0
         for text_id in (good[k] for k in rng.permutation(len(good)).tolist()):
-            own = tuple(cut_sentences(documents[text_id], language))
+            own = _cut(documents[text_id], language)
             if len(own) > 1 and drawn < per_query:
                 drawn += 1
-                cases.append(_case(query, (text_id, own), cut, copies, rng))
+                asked = (query,) if isinstance(query, str) else tuple(query)
+                cases.append(_case(asked, (text_id, own), cut, copies, rng))
     if not cases:
         raise EvaluationError(
             f"No query has a relevant text of two sentences and {irrelevant} irrelevant ones: give "
@@ -307,8 +308,16 @@ def degree_set(
     return cases
 
 
+def _joined(text: Text) -> str:
+    return text if isinstance(text, str) else " ".join(text)
+
+
+def _cut(text: Text, language: str) -> tuple[str, ...]:
+    return tuple(cut_sentences(text, language) if isinstance(text, str) else text)
+
+
 def _case(
-    query: str,
+    query: tuple[str, ...],
     relevant: tuple[str, tuple[str, ...]],
     irrelevant: Mapping[str, tuple[str, ...]],
     copies: int,

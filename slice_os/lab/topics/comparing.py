@@ -22,7 +22,7 @@ from slice_os.lab.topics.modelling import (
     prepare,
     read_passages,
 )
-from slice_os.lab.topics.vocabulary import LEAST, MOST, Prepared, Vocabulary, occurrences
+from slice_os.lab.topics.vocabulary import LEAST, MOST, Prepared
 from slice_os.types import Document, Float32, Plain
 
 Ints = npt.NDArray[Any]
@@ -295,8 +295,8 @@ class _Rater:
 
     def measure(self, found: Found, seed: int) -> dict[str, float]:
         """Return NPMI of the topics' words, and what the rates say of their items."""
-        items = [item for of_topic in (*found.items, *found.words) for item in of_topic]
-        held = occurrences(self._prepared.texts, items)
+        items = {item for of_topic in (*found.items, *found.words) for item in of_topic}
+        held = {item: self._prepared.held[self._rows[item]] for item in items}
         together = cooccurrence(held, len(self._prepared.passages))
         described = np.stack([self._vectors(ten[:DESCRIBED]).sum(axis=0) for ten in found.items])
         return {
@@ -322,23 +322,23 @@ class _Rater:
 def _ours(
     prepared: Prepared, k: int, seed: int, *, nearest: bool = False, **settings: Any
 ) -> Found:
-    from slice_os.lab.topics.describing import first_items, kept_topics
+    from slice_os.lab.topics.describing import first_items, kept_topics, ratings
     from slice_os.lab.topics.learning import Learning
 
     settings_of_topics = Learning(k=k, seed=seed, **settings)
     matrix = learn(prepared, settings_of_topics, State(None, {}), lambda name, done, count: None)
     kept, topics = kept_topics(matrix.shares())
-    cosines = matrix.cosines(prepared.items)[:, kept]
-    known = prepared.vocabulary
-    words = Vocabulary(known.items[: known.words], known.counts[: known.words])
+    scores, known = matrix.cosines(prepared.items)[:, kept], prepared.vocabulary
+    if not nearest:
+        scores = ratings(prepared, topics, scores)
 
-    def first(vocabulary: Vocabulary) -> list[list[str]]:
+    def first(count: int) -> list[list[str]]:
         return [
-            [vocabulary.items[row] for row in first_items(vocabulary, column, KNOWN, nearest)]
-            for column in cosines[: len(vocabulary)].T
+            [known.items[row] for row in first_items(known, column, KNOWN, nearest)]
+            for column in scores[:count].T
         ]
 
-    return Found(topics, first(known), first(words))
+    return Found(topics, first(len(known)), first(known.words))
 
 
 def _lda(prepared: Prepared, k: int, seed: int) -> Found:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import regex
 
 from slice_os.encoders import Encoder
 from slice_os.lab.topics.learning import TopicMatrix
 from slice_os.lab.topics.vocabulary import LONGEST, Prepared, Vocabulary, is_content
+from slice_os.lab.train.contexts import sentences_in
 from slice_os.spans import full_range, span_cosines, span_norms, spans_above, word_scores
-from slice_os.text import phrasing, sentence_ends
+from slice_os.text import phrasing
 from slice_os.text.phrasing import CROSSING
 from slice_os.types import Float32, Passage, Plain, Words
 
@@ -31,7 +31,8 @@ MARKS = 3
 """Spans marked in an example."""
 WORTH = 0.8
 """The share of the best span's cosine that another span needs to be marked too."""
-_RUN = regex.compile(r"\S+")
+UNSAID = 1e-6
+"""The weight of the cosine in what describes a topic: it orders what its passages do not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Topic(Plain):
     """A topic.
 
     Attributes:
-        number: From 1, the largest first.
+        number: From 1: by size, the largest first; of random rows, the row's.
         passages: Of how many passages it is the largest topic.
         share: The mean share of all passages that it is.
         phrases: What it says, the best first.
@@ -95,7 +96,9 @@ def describe(
     kept, topics_of = kept_topics(shares)
     shares, rows = shares[:, kept], matrix.rows[kept]
     cosines = matrix.cosines(found.items)[:, kept]
-    phrases = [first_items(found.vocabulary, column, PHRASES, nearest) for column in cosines.T]
+    scores = cosines if nearest else ratings(found, topics_of, cosines)
+    phrases = [first_items(found.vocabulary, column, PHRASES, nearest) for column in scores.T]
+    numbers = range(len(kept)) if matrix.apart else kept.tolist()
     best = []
     for k in range(len(kept)):
         own = np.flatnonzero(topics_of == k)
@@ -105,7 +108,7 @@ def describe(
     items, counts = found.vocabulary.items, found.vocabulary.counts
     topics = [
         Topic(
-            k + 1,
+            numbers[k] + 1,
             len(best[k]),
             float(shares[:, k].mean()),
             tuple(
@@ -135,30 +138,51 @@ def kept_topics(shares: npt.NDArray[Any]) -> tuple[Ints, Ints]:
     return kept, places[largest]
 
 
-def first_items(
-    vocabulary: Vocabulary, cosines: Float32, count: int, nearest: bool = False
-) -> list[int]:
-    """Return the rows of the items that say best what a topic is.
+def ratings(found: Prepared, topics_of: Ints, cosines: Float32) -> Float32:
+    """Return how well each item describes each topic, float32 ``[V, T]``.
 
-    As published, those nearest to it: rare and long phrases, and ten ways to write the same one. By
-    default an item counts by its cosine times the square root of the logarithm of how often it
-    occurs, and one that shares half of its words with a better one is left out.
+    By class TF-IDF, as in BERTopic (Grootendorst, 2022), of what a topic says more often than all
+    texts do: (tf - s f) ln(1 + A / f), where the topic's passages say the item tf times, all
+    passages f times, s is the topic's share of all words, and A the mean number of words and
+    phrases of a topic. Times the root of the number of the item's words of content, since a phrase
+    says more than a word of it and occurs less often. The cosine decides where that says nothing.
+
+    Args:
+        found: The passages and the vocabulary.
+        topics_of: Each passage's topic, int ``[n]``.
+        cosines: Of the items with the topics' rows, ``[V, T]``.
     """
-    scores = cosines if nearest else cosines * np.sqrt(np.log(vocabulary.counts))
+    count = cosines.shape[1]
+    said = np.stack([np.bincount(topics_of[rows], minlength=count) for rows in found.held])
+    words = np.bincount(topics_of, np.diff(found.texts.bounds), count)
+    everywhere = said.sum(axis=1, keepdims=True)
+    more = np.maximum(said - everywhere * (words / words.sum()), 0)
+    sizes = [sum(map(is_content, item.split(" "))) for item in found.vocabulary.items]
+    weights = np.sqrt(sizes)[:, None] * np.log1p(said.sum() / count / everywhere)
+    rated: Float32 = (more * weights + UNSAID * np.maximum(cosines, 0)).astype(np.float32)
+    return rated
+
+
+def first_items(
+    vocabulary: Vocabulary, scores: Float32, count: int, alike: bool = False
+) -> list[int]:
+    """Return the rows of the items with the largest scores, the best first.
+
+    Unless `alike`, one that shares half of its words with a better one, or scores nothing, is left
+    out.
+    """
     order = np.argsort(-scores, kind="stable")
-    if nearest:
+    if alike:
         return [int(row) for row in order[:count]]
     chosen: list[int] = []
     words_of: list[frozenset[str]] = []
     for row in order[:NEAREST].tolist():
-        if chosen and cosines[row] <= 0:
+        if (chosen and scores[row] <= 0) or len(chosen) == count:
             break
         words = frozenset(filter(is_content, vocabulary.items[row].split(" ")))
         if all(2 * len(words & other) < len(words | other) for other in words_of):
             chosen.append(row)
             words_of.append(words)
-        if len(chosen) == count:
-            break
     return chosen
 
 
@@ -181,16 +205,10 @@ def _sentences(
 
     Wang et al. (2021), section A.4: sentences beside the phrases, encoded alone.
     """
-    cut = [
-        list(
-            dict.fromkeys(
-                sentence
-                for row in passages[:SEARCHED]
-                for sentence in _cut(found.passages[row].text)
-            )
-        )
-        for passages in best
-    ]
+    cut = []
+    for passages in best:
+        said = [sentences_in(found.passages[row].text) for row in passages[:SEARCHED]]
+        cut.append([*dict.fromkeys(" ".join(each.split()) for each in chain.from_iterable(said))])
     places: dict[str, int] = {}
     for sentence in chain.from_iterable(cut):
         places.setdefault(sentence, len(places))
@@ -200,13 +218,6 @@ def _sentences(
         scores = vectors[[places[sentence] for sentence in sentences]] @ row
         chosen.append([sentences[k] for k in np.argsort(-scores, kind="stable")[:SENTENCES]])
     return chosen
-
-
-def _cut(text: str) -> Iterator[str]:
-    runs = [run.span() for run in _RUN.finditer(text)]
-    ends = np.array([end for _, end in runs])
-    for i, j in pairwise(np.flatnonzero(sentence_ends(text, ends)).tolist()):
-        yield " ".join(text[runs[i][0] : runs[j - 1][1]].split())
 
 
 def _examples(

@@ -89,6 +89,11 @@ class TopicMatrix:
         return unit
 
     @property
+    def apart(self) -> bool:
+        """Whether rows began as passages that lie apart."""
+        return self._wanted.apart
+
+    @property
     def rows(self) -> Float32:
         """R, float32 ``[K, d]``."""
         rows: Float32 = self._rows.detach().numpy().copy()

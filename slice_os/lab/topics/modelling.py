@@ -18,6 +18,7 @@ from slice_os.lab.topics.vocabulary import (
     MOST,
     Prepared,
     mine_vocabulary,
+    occurrences,
     read_texts,
 )
 from slice_os.lab.train.run import RunFolder
@@ -103,7 +104,8 @@ def prepare(
     if len(known) < len(passages):
         passages = [passages[k] for k in known.tolist()]
         texts, vectors = read_texts(passage.text for passage in passages), vectors[known]
-    return Prepared(list(passages), texts, vocabulary, vectors, items), state
+    held = [*occurrences(texts, vocabulary.items).values()]
+    return Prepared(list(passages), texts, vocabulary, vectors, items, held), state
 
 
 def _hash(texts: Iterable[str]) -> str:
@@ -182,6 +184,7 @@ def topics(
     least: int = LEAST,
     most: int = MOST,
     nearest: bool = False,
+    random_rows: bool = False,
     output: str | Path | None = None,
     progress: Progress | None = None,
 ) -> TopicReport:
@@ -202,6 +205,8 @@ def topics(
         least: How often a word or phrase has to occur to describe topics.
         most: Phrases among which topics are described, the most frequent ones.
         nearest: Describe topics by the nearest phrases, as published.
+        random_rows: Begin at random directions, as published, and number topics by their rows: with
+            the same seed and encoder a number stands for like topics of different corpora.
         output: A folder in which vectors and rows are saved; the same call, or one of another `k`,
             goes on from there.
         progress: Called with what is done, how much of it, and of how much.
@@ -216,7 +221,6 @@ def topics(
         import torch  # noqa: F401
     from slice_os.lab.topics.describing import describe
     from slice_os.lab.topics.learning import Learning
-    from slice_os.lab.topics.modelling import prepare, read_passages
 
     if k < 2 or epochs < 1 or least < 2 or most < 0:
         raise TrainingError(
@@ -229,7 +233,8 @@ def topics(
     with open_encoder(encoder, device, threads) as loaded:
         folder = Path(output) if output is not None else None
         found, state = prepare(passages, loaded, folder, least, most, show)
-        matrix = learn(found, Learning(k=k, seed=seed, epochs=epochs), state, show)
+        wanted = Learning(k=k, seed=seed, epochs=epochs, apart=not random_rows)
+        matrix = learn(found, wanted, state, show)
         described, of_passages = describe(found, matrix, loaded, nearest)
     return TopicReport(
         k,
@@ -240,7 +245,7 @@ def topics(
         time.monotonic() - begun,
         tuple(described),
         {
-            document: place + 1
+            document: described[place].number
             for document, place in largest_topics(found, of_passages, len(described)).items()
         },
     )
@@ -249,7 +254,6 @@ def topics(
 def learn(found: Prepared, wanted: Learning, state: State, progress: Progress) -> TopicMatrix:
     """Return the topics' rows, learnt from the last saved epoch on."""
     from slice_os.lab.topics.learning import TopicMatrix
-    from slice_os.lab.topics.modelling import SECONDS
 
     matrix = TopicMatrix(wanted, found.vectors)
     if saved := state.get("learning"):

@@ -34,25 +34,30 @@ INSIDE = 0.75
 
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+(?:['’-][\p{L}\p{M}\p{N}]+)*")
 _LETTERS = regex.compile(r"\p{L}.*\p{L}|\p{Han}")
-# English alone has its function words here: elsewhere phrases may begin and end on them.
+# English alone has its function words here, and what conversations are full of whatever they are
+# about, such as greetings: elsewhere phrases may begin and end on them.
 _FUNCTION = frozenset([
     "a", "about", "above", "after", "again", "against", "all", "also", "am", "an", "and", "another",
     "any", "anybody", "anyone", "anything", "are", "as", "at", "be", "because", "been", "before",
-    "being", "below", "between", "both", "but", "by", "can", "cannot", "could", "did", "do", "does",
-    "doing", "done", "down", "during", "each", "either", "else", "even", "ever", "every",
-    "everybody", "everyone", "everything", "few", "for", "from", "further", "get", "gets",
-    "getting", "go", "goes", "going", "gone", "got", "had", "has", "have", "having", "he", "her",
-    "here", "hers", "herself", "him", "himself", "his", "how", "i", "if", "in", "into", "is", "it",
-    "its", "itself", "just", "let", "like", "many", "may", "me", "might", "mine", "more", "most",
-    "much", "must", "my", "myself", "neither", "no", "nobody", "none", "nor", "not", "nothing",
-    "now", "of", "off", "on", "once", "one", "only", "onto", "or", "other", "others", "ought",
-    "our", "ours", "out", "over", "own", "per", "please", "rather", "really", "same", "shall",
-    "she", "should", "so", "some", "somebody", "someone", "something", "still", "such", "than",
-    "that", "the", "their", "theirs", "them", "themselves", "then", "there", "these", "they",
-    "thing", "things", "this", "those", "though", "through", "thus", "to", "too", "under", "until",
-    "up", "upon", "us", "very", "via", "was", "we", "were", "what", "whatever", "when", "where",
-    "whether", "which", "while", "who", "whom", "whose", "why", "will", "with", "within", "without",
-    "would", "yes", "yet", "you", "your", "yours", "yourself",
+    "being", "below", "between", "both", "but", "by", "bye", "can", "can't", "cannot", "cant",
+    "could", "couldnt", "did", "didnt", "do", "does", "doesnt", "doing", "done", "dont", "down",
+    "during", "each", "either", "else", "even", "ever", "every", "everybody", "everyone",
+    "everything", "few", "for", "from", "further", "get", "gets", "getting", "go", "goes", "going",
+    "gone", "goodbye", "got", "had", "has", "have", "having", "he", "hello", "her", "here", "hers",
+    "herself", "hey", "hi", "him", "himself", "his", "how", "i", "if", "im", "in", "into", "is",
+    "isnt", "it", "its", "itself", "ive", "just", "let", "like", "ma'am", "madam", "many", "may",
+    "maybe", "me", "might", "mine", "more", "most", "much", "must", "my", "myself", "need",
+    "needed", "needs", "neither", "no", "nobody", "none", "nor", "not", "nothing", "now", "of",
+    "off", "oh", "ok", "okay", "on", "once", "one", "only", "onto", "or", "other", "others",
+    "ought", "our", "ours", "out", "over", "own", "per", "please", "rather", "really", "same",
+    "shall", "she", "should", "sir", "so", "some", "somebody", "someone", "something", "still",
+    "such", "sure", "than", "thank", "thanks", "that", "thats", "the", "their", "theirs", "them",
+    "themselves", "then", "there", "these", "they", "thing", "things", "this", "those", "though",
+    "through", "thus", "to", "too", "under", "until", "up", "upon", "us", "very", "via", "want",
+    "wanted", "wants", "was", "wasnt", "we", "were", "what", "whatever", "when", "where", "whether",
+    "which", "while", "who", "whom", "whose", "why", "will", "with", "within", "without", "won't",
+    "wont", "would", "wouldnt", "yeah", "yep", "yes", "yet", "you", "your", "yours", "yourself",
+    "yup",
 ])  # fmt: skip
 _CLITIC = regex.compile(r"(?:n't|['’](?:s|d|m|ll|re|ve|t))$")
 
@@ -105,6 +110,7 @@ class Prepared:
         vocabulary: What topics are described with.
         vectors: float32 ``[n, d]``, the passages' unit vectors.
         items: float32 ``[V, d]``, the vocabulary's.
+        held: Of each item the passages that say it, int64, ascending, one for each time.
     """
 
     passages: list[Passage]
@@ -112,6 +118,7 @@ class Prepared:
     vocabulary: Vocabulary
     vectors: Float32
     items: Float32
+    held: list[Int64]
 
 
 def read_texts(texts: Iterable[str]) -> Texts:
@@ -180,7 +187,7 @@ def is_content(word: str) -> bool:
 
 
 def occurrences(texts: Texts, items: Sequence[str]) -> dict[str, Int64]:
-    """Return for each of `items` the rows of the texts that hold it, ascending."""
+    """Return for each of `items` the rows of the texts that hold it, ascending, each time."""
     rows = {word: row for row, word in enumerate(texts.words)}
     text_of = np.repeat(np.arange(len(texts.bounds) - 1), np.diff(texts.bounds))
     order = np.argsort(texts.ids, kind="stable")
@@ -193,7 +200,7 @@ def occurrences(texts: Texts, items: Sequence[str]) -> dict[str, Int64]:
             places = places[places + step < len(texts.ids)]
             follows = (texts.ids[places + step] == row) & texts.joined[places + step]
             places = places[follows]
-        held[item] = np.unique(text_of[places])
+        held[item] = text_of[places]
     return held
 
 

@@ -106,14 +106,19 @@ def words_in(text: str) -> list[tuple[int, str]]:
     return [(one.start(), one.group().lower()) for one in _WORD.finditer(text)]
 
 
+def sentences_in(text: str) -> Iterator[str]:
+    """Yield the sentences of a text."""
+    runs = [run.span() for run in _RUN.finditer(text)]
+    ends = np.array([end for _, end in runs])
+    for i, j in pairwise(np.flatnonzero(sentence_ends(text, ends)).tolist()):
+        yield text[runs[i][0] : runs[j - 1][1]]
+
+
 def _sentences(path: Path) -> Iterator[str]:
     try:
         for document in read(str(path)):
             for passage in split(document):
-                runs = [one.span() for one in _RUN.finditer(passage.text)]
-                ends = np.array([end for _, end in runs])
-                for i, j in pairwise(np.flatnonzero(sentence_ends(passage.text, ends)).tolist()):
-                    yield passage.text[runs[i][0] : runs[j - 1][1]]
+                yield from sentences_in(passage.text)
     except CorpusError as exc:
         raise TrainingError(f"The text {path} cannot be used: {exc}") from exc
 

@@ -41,7 +41,7 @@ class Model:
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 model.prompts.append(body["messages"][0]["content"])
-                said = re.search(r'"(.+?)"', model.prompts[-1])[1]
+                said = re.search(r'(?:phrase is: |")([^"]+)', model.prompts[-1])[1]
                 model.asked.append(said)
                 model.keys.add(self.headers.get("Authorization"))
                 status, text = model.answer(said, model.asked.count(said))
@@ -175,13 +175,15 @@ def test_a_passage_may_have_any_length_and_its_first_letter_is_drawn(model, pair
     )
     report = build_context(tmp_path / "many.tsv", tmp_path / "o.jsonl", endpoint(model))
     assert report.built == 200
-    letters = [re.search(r"first letter must be ([A-Z])\.", text)[1] for text in model.prompts]
+    assert len(model.asked) == 200  # once each
+    letters = [re.search(r"start with the letter ([A-Z]) ", text)[1] for text in model.prompts]
     assert len(set(letters)) > 20
     first = dict(zip(model.asked, letters, strict=True))
     (tmp_path / "o.jsonl").unlink()
     before = len(model.prompts)
     build_context(tmp_path / "many.tsv", tmp_path / "o.jsonl", endpoint(model))
-    again = [re.search(r"letter must be ([A-Z])\.", text)[1] for text in model.prompts[before:]]
+    prompts = model.prompts[before:]
+    again = [re.search(r"start with the letter ([A-Z]) ", text)[1] for text in prompts]
     assert dict(zip(model.asked[before:], again, strict=True)) == first
 
 
@@ -272,3 +274,8 @@ def test_the_command_line_keeps_the_key_to_itself(model, pairs, tmp_path):
     assert found.returncode == 3
     assert "1 passage built" in found.stdout
     assert "without the paraphrase: 9" in found.stderr
+    model.asked.clear()
+    model.answer = lambda said, times: (200, AROUND.format(said.upper()))
+    found = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert "9 passages built, 1 were there" in found.stdout
+    assert len(model.asked) == 9  # what failed is asked for again, and once

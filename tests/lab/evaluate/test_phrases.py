@@ -18,14 +18,15 @@ from slice_os.encoders import Encoder, EncoderInfo, load_encoder
 from slice_os.errors import EncoderError, EvaluationError
 from slice_os.exporters.graph import write_static
 from slice_os.lab.evaluate import evaluate_phrases, lexical_diversity
-from slice_os.lab.evaluate.phrase_sets import PhrasePair, read_paws
-from slice_os.lab.evaluate.phrases import (
-    _threshold,
+from slice_os.lab.evaluate.phrase_probe import (
+    balanced_sets,
     probe,
     probe_sets,
     raw_vectors,
     split_paraphrases,
 )
+from slice_os.lab.evaluate.phrase_sets import PhrasePair, read_paws
+from slice_os.lab.evaluate.phrases import _threshold
 from slice_os.types import Words
 from support.verbs import run
 
@@ -92,9 +93,11 @@ def folder(tmp_path):
 def test_figures_agree_with_a_naive_computation(folder):
     told = []
     report = evaluate_phrases(folder, progress=told.append)
-    assert told == ["BiRD", "Turney", "PPDB", "PPDB, probe", "PAWS-short", "PiC-PS"]
+    tasks = ["BiRD", "Turney", "PPDB", "PPDB, probe", "PAWS-short", "PAWS-short, probe", "PiC-PS"]
+    assert told == tasks
     assert report.absent == []
-    assert report.left_out == {}
+    # Four pairs do not make three parts of both answers.
+    assert list(report.left_out) == ["PAWS-short, probe"]
     found = {(one.task, one.measure): one for one in report.figures}
     with slice_os.load_encoder() as encoder:
 
@@ -182,6 +185,76 @@ def test_the_nearest_of_a_vocabulary(folder):
             evaluate_phrases(folder, vocabulary=folder / "vocabulary.txt")
 
 
+def test_paws_is_probed_with_as_many_of_each_answer():
+    pairs = [PhrasePair(f"a{k} b", f"b a{k}", float(k % 3 == 0)) for k in range(1500)]
+    for part, source in zip(balanced_sets(pairs), split_paraphrases(pairs), strict=True):
+        yes = sum(pair.score for pair in source)
+        assert Counter(row.yes for row in part) == {True: yes, False: yes}
+        assert {(row.first, row.second) for row in part} <= {(p.first, p.second) for p in source}
+    rng = np.random.default_rng(0)
+    vectors = {text: rng.normal(size=4) for pair in pairs for text in (pair.first, pair.second)}
+    for pair in pairs:
+        vectors[pair.second][0] = 9 * pair.score
+    assert probe(Known(vectors), balanced_sets(pairs)).mean() > 0.9
+
+
+def test_several_encoders_are_compared_with_the_best(tmp_path):
+    rng = np.random.default_rng(3)
+    pairs = [(f"w{k}", f"v{k}", round(float(rng.random()), 3)) for k in range(60)]
+    rows = "".join(f"x\t{a}\t{b}\tu\tW\tN\t{score}\tn\n" for a, b, score in pairs)
+    (tmp_path / "bird.txt").write_text(BIRD.splitlines()[0] + "\n" + rows)
+    (tmp_path / "turney.txt").write_text(
+        "".join(f"w{k} | v{k} | x | y | w{(k + 1) % 60}\n" for k in range(60))
+    )
+    words = [word for a, b, _ in pairs for word in (a, b)] + ["x", "y"]
+    good, bad = rng.normal(size=(2, len(words), 8)).astype(np.float32)
+    for k, (_, _, score) in enumerate(pairs):
+        good[2 * k + 1] = score * good[2 * k] + 0.1 * good[2 * k + 1]
+    for name, vectors in (("good", good), ("bad", bad)):
+        write_static(tmp_path / name, words, vectors, name)
+    encoders = [tmp_path / "bad", tmp_path / "good"]
+    report = evaluate_phrases(tmp_path, encoder=encoders)
+    assert report.encoders == [str(one) for one in encoders]
+    found = {(one.encoder, one.measure, one.task): one for one in report.figures}
+    choices = "Turney, all choices"
+    for task, measure in (("BiRD", "Pearson"), ("BiRD", "Spearman"), (choices, "accuracy")):
+        worse, best = (found[name, measure, task] for name in report.encoders)
+        assert best.value > worse.value
+        assert best.p is None
+        assert worse.p < 0.01
+    for one in encoders:
+        alone = {(f.measure, f.task): f for f in evaluate_phrases(tmp_path, encoder=one).figures}
+        assert all(figure.p is None for figure in alone.values())
+        for (name, measure, task), figure in found.items():
+            if name == str(one):
+                assert figure.value == pytest.approx(alone[measure, task].value)
+    # McNemar's exact test: of the examples that one alone has right, a fair coin decides.
+    with load_encoder(tmp_path / "good") as first, load_encoder(tmp_path / "bad") as second:
+        right = []
+        for encoder in (first, second):
+            vectors = dict(zip(words, encoder.encode(words), strict=True))
+            right.append(
+                [
+                    vectors[f"w{k}"] @ vectors[f"v{k}"]
+                    > max(vectors[f"w{k}"] @ vectors[x] for x in ("x", "y", f"w{(k + 1) % 60}"))
+                    for k in range(60)
+                ]
+            )
+    apart = Counter(zip(*right, strict=True))
+    alone = apart[True, False] + apart[False, True]
+    expected = scipy.stats.binomtest(apart[True, False], alone).pvalue
+    p = found[report.encoders[0], "accuracy", choices].p
+    assert p == pytest.approx(expected)
+    shown = run("evaluate", "phrases", tmp_path, "--encoder", encoders[0], "--encoder", encoders[1])
+    lines = shown.stdout.splitlines()
+    assert "Williams' test of correlations, McNemar's of accuracies" in lines[0]
+    assert lines[1].split() == ["task", "measure", "examples", *report.encoders]
+    assert "*" in lines[2]
+    assert lines[2].endswith("+")
+    with pytest.raises(EvaluationError, match="No encoder is given"):
+        evaluate_phrases(tmp_path, encoder=[])
+
+
 def test_only_short_sentences_of_paws(folder):
     assert len(read_paws(folder / "paws.tsv")) == 4
 
@@ -206,12 +279,15 @@ def test_a_file_that_cannot_be_used(folder, name, text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_the_command_line(folder, tmp_path):
+def test_the_command_line(folder, tmp_path, monkeypatch):
     (folder / "paws.tsv").unlink()
     shown = run("evaluate", "phrases", folder)
-    assert shown.stdout.splitlines()[0].split() == ["task", "measure", "value", "examples"]
+    assert shown.stdout.splitlines()[0].split() == ["task", "measure", "examples", "value"]
     assert "Not in the folder: paws." in shown.stderr
     assert "left out" not in shown.stderr
+    monkeypatch.setenv("SLICE_OS_ENCODER", str(tmp_path / "none"))
+    assert str(tmp_path / "none") in run("evaluate", "phrases", folder, ok=1).stderr
+    monkeypatch.delenv("SLICE_OS_ENCODER")
     for path in folder.glob("ppdb*"):  # a probe takes long
         path.unlink()
     said = json.loads(run("evaluate", "phrases", folder, "--json").stdout)
@@ -254,6 +330,16 @@ def test_pairs_are_split_the_same_each_time():
     assert parts[0] != PAIRS[:280]
 
 
+def test_a_pair_and_its_mirror_image_are_in_one_part():
+    mirrored = [PhrasePair(pair.second, pair.first, 1.0) for pair in PAIRS[::2]]
+    parts = [
+        {frozenset((pair.first, pair.second)) for pair in part}
+        for part in split_paraphrases([*PAIRS, *mirrored, *PAIRS[:9]])
+    ]
+    assert sum(map(len, parts)) == len(set.union(*parts)) == len(PAIRS)
+    assert [len(part) for part in parts] == [280, 60, 60]
+
+
 @pytest.mark.parametrize("kind", ["random", "one word"])
 def test_each_paraphrase_has_a_pair_that_is_none(kind):
     known = {(pair.first, pair.second) for pair in PAIRS}
@@ -275,8 +361,8 @@ def test_each_paraphrase_has_a_pair_that_is_none(kind):
 
 def test_paraphrases_that_share_no_word_or_two_are_not_filtered_ones():
     pairs = [PhrasePair("a b", "c d", 1.0), PhrasePair("a b e", "a b f", 1.0)] * 20
-    with pytest.raises(EvaluationError, match="none are left to probe with"):
-        probe_sets(pairs, "one word")
+    with pytest.raises(EvaluationError, match="No paraphrases are left to probe with"):
+        probe(Known({"a": [1]}), probe_sets(pairs, "one word"))
 
 
 def test_it_learns_what_the_vectors_tell_and_no_more():
@@ -289,10 +375,11 @@ def test_it_learns_what_the_vectors_tell_and_no_more():
         telling[pair.second][0] = np.sign(telling[pair.first][0]) * 5
         telling[pair.first][0] *= 5
     told = []
-    known, count = probe(Known(telling), PAIRS, "random", told.append)
-    assert count == 120
-    assert probe(Known(telling), PAIRS, "random") == (known, count)  # the seed is always the same
-    assert known > 0.6 > probe(Known(random), PAIRS, "random")[0]
+    sets = probe_sets(PAIRS, "random")
+    right = probe(Known(telling), sets, told.append)
+    assert len(right) == 120
+    assert (probe(Known(telling), sets) == right).all()  # the seed is always the same
+    assert right.mean() > 0.6 > probe(Known(random), sets).mean()
     assert told[0].startswith("epoch 1: 0.")
     assert 3 <= len(told) <= 100
 

@@ -13,6 +13,7 @@ from slice_os.errors import EvaluationError
 from slice_os.lab.ranking import (
     SentenceRanker,
     degree_set,
+    lcs_scores,
     mean_reciprocal_rank,
     measure_degrees,
     shared_sentence_set,
@@ -202,10 +203,62 @@ def test_where_the_relevant_text_stands_is_drawn(cases):
 
 def test_irrelevant_texts_are_judged_so_or_near_the_query(cases):
     for case in cases:
-        topic = case.query.split()[0]
+        topic = case.query[0].split()[0]
         named = [name for name, kind in case.types.items() if kind == IRRELEVANT]
         assert all(case.documents[name][0].startswith(topic) for name in named)
         assert not {f"q{topic[-1]}-0", f"q{topic[-1]}-1"} & set(named)
+
+
+def degree_scores(case, of_text):
+    """Return the published score of the relevant text, and those of the degrees."""
+    query = np.stack([of_text[sentence] for sentence in case.query])
+    documents = [np.stack([of_text[text] for text in said]) for said in case.documents.values()]
+    scores = lcs_scores(query, documents, score="cosine")
+    return scores[0], scores[[kind in TYPES for kind in case.types.values()]]
+
+
+def random_vectors(case, rng):
+    said = {*case.query, *itertools.chain(*case.documents.values())}
+    vectors = rng.standard_normal((len(said), 256)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return dict(zip(sorted(said), vectors, strict=True))
+
+
+def test_of_one_sentence_every_degree_ties_with_the_relevant_text(cases):
+    for case in cases:
+        of_text = random_vectors(case, np.random.default_rng(0))
+        relevant = next(iter(case.documents.values()))
+        of_text[relevant[0]] = of_text[case.query[0]]
+        own, degrees = degree_scores(case, of_text)
+        np.testing.assert_allclose(degrees, own, atol=1e-6)
+
+
+def test_of_several_sentences_what_else_is_said_counts():
+    for case in degree_set(*several_sentences(), relevant=2):
+        of_text = random_vectors(case, np.random.default_rng(0))
+        relevant, *others = [*case.documents.values()][:16]
+        of_text[relevant[0]] = of_text[case.query[0]]
+        for text in others:  # says the query's second sentence, nearly
+            near = of_text[case.query[1]] + of_text[text[0]]
+            of_text[text[0]] = near / np.linalg.norm(near)
+        own, degrees = degree_scores(case, of_text)
+        assert own == pytest.approx(1)
+        assert (degrees < 0.99).any()
+
+
+def several_sentences():
+    asked, documents, qrels = collection()
+    cut = {name: text.split(". ") for name, text in documents.items()}
+    return {name: [text, "and then what"] for name, text in asked.items()}, cut, qrels
+
+
+def test_queries_and_documents_may_be_sentences():
+    asked, documents, _ = several_sentences()
+    for case in degree_set(*several_sentences(), relevant=2):
+        assert list(case.query) in asked.values()
+        for name, kind in case.types.items():
+            if kind not in TYPES:
+                assert list(case.documents[name]) == documents[name]
 
 
 def test_a_seed_decides_the_degree_set():
@@ -266,7 +319,7 @@ def test_shared_sentences_are_blind_to_length(cases):
     """With the encoder inside: a relevant text is found in whatever stands around it."""
 
     def score(case, method):
-        return SentenceRanker(None, case.documents).scores([case.query], method)
+        return SentenceRanker(None, case.documents).scores(case.query, method)
 
     lcs, average = (
         measure_degrees(cases[:2], lambda case, method=method: score(case, method))

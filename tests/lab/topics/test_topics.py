@@ -19,8 +19,16 @@ from slice_os.cli.main import main
 from slice_os.engine.phrases import read_phrases
 from slice_os.errors import SliceOSError, TrainingError
 from slice_os.lab.topics import modelling, write_page, write_phrases
+from slice_os.lab.topics.describing import first_items, ratings
 from slice_os.lab.topics.learning import Learning, TopicMatrix
-from slice_os.lab.topics.vocabulary import is_content
+from slice_os.lab.topics.vocabulary import (
+    Prepared,
+    is_content,
+    mine_vocabulary,
+    occurrences,
+    read_texts,
+)
+from slice_os.types import Passage
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -83,6 +91,65 @@ def test_what_differs_is_said_once_unless_asked(corpus, vectors):
     for topic in find(corpus, vectors, nearest=True).topics:
         cosines = [one.cosine for one in topic.phrases]
         assert cosines == sorted(cosines, reverse=True)
+
+
+def test_what_a_topics_own_passages_say_describes_it():
+    texts = ["green tea and cake", "green tea", "tea and bread", "old ships and bread", "ships"] * 9
+    vocabulary = mine_vocabulary(read_texts(texts))
+    held = [*occurrences(read_texts(texts), vocabulary.items).values()]
+    passages = [Passage(str(k), k, 0, len(text), text) for k, text in enumerate(texts)]
+    nothing = np.zeros((1, 1), np.float32)
+    found = Prepared(passages, read_texts(texts), vocabulary, nothing, nothing, held)
+    topics_of = np.array([0, 0, 0, 1, 1] * 9)
+    cosines = np.zeros((len(vocabulary), 2), np.float32)
+    rated = ratings(found, topics_of, cosines)
+    said = {
+        item: [sum(text.count(item) for text in texts[k::5]) for k in range(5)]
+        for item in vocabulary.items
+    }
+    total = sum(map(sum, said.values()))
+    for item, row in zip(vocabulary.items, rated, strict=True):
+        everywhere = sum(said[item])
+        size = len(item.replace(" and ", " ").split()) ** 0.5
+        for score, rows, words in zip(row, (slice(0, 3), slice(3, 5)), (9, 5), strict=True):
+            more = max(sum(said[item][rows]) - everywhere * words / 14, 0)
+            expected = size * more * np.log(1 + total / 2 / everywhere)
+            assert score == pytest.approx(expected, rel=1e-5)
+    names = [vocabulary.items[first_items(vocabulary, column, 1)[0]] for column in rated.T]
+    assert names == ["green tea", "old ships and bread"]
+    # Of one topic, and of one that says nothing of the vocabulary, the nearest describe it.
+    cosines = np.arange(len(vocabulary), dtype=np.float32)[:, None] / len(vocabulary)
+    one = ratings(found, np.zeros(45, int), cosines)[:, 0]
+    assert first_items(vocabulary, one, 1) == [len(vocabulary) - 1]
+
+
+def test_words_of_every_topic_describe_none(corpus, vectors):
+    said = [json.loads(line)["text"] for line in corpus.read_text(encoding="utf-8").splitlines()]
+    documents = [
+        slice_os.Document(str(k), f"{text} Die Welt und der Rest. Die Welt und die Welt.")
+        for k, text in enumerate(said)
+    ]
+    for topic in slice_os.topics(documents, 3, encoder=vectors).topics:
+        assert not {"der", "und", "die", "welt"} & set(topic.phrases[0].text.split())
+
+
+def test_random_rows_keep_their_numbers(corpus, vectors, tmp_path):
+    report = find(corpus, vectors, k=9, random_rows=True)
+    numbers = [topic.number for topic in report.topics]
+    assert len(numbers) < 9  # some are of no passage
+    assert set(numbers) <= set(range(1, 10))
+    assert numbers != [*range(1, len(numbers) + 1)]
+    sizes = [topic.passages for topic in report.topics]
+    assert sizes == sorted(sizes, reverse=True)
+    assert set(report.documents.values()) <= set(numbers)
+    # The other half of the documents: what says the same has the same number.
+    lines = corpus.read_text(encoding="utf-8").splitlines(keepends=True)
+    themes = []
+    for half in (lines[:45], lines[45:]):
+        (tmp_path / "half.jsonl").write_text("".join(half), encoding="utf-8")
+        documents = find(tmp_path / "half.jsonl", vectors, k=9, random_rows=True).documents
+        themes.append({name.split("-")[0].split("#")[-1]: n for name, n in documents.items()})
+    assert themes[0] == themes[1]
 
 
 def test_a_seed_decides(corpus, vectors):
