@@ -11,6 +11,7 @@ from slice_os.errors import ClusterError, EncoderMismatchError, LocationError, R
 from slice_os.storage.cluster import generations
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import dialect_of
+from slice_os.storage.cluster.hold import hold, lift_block
 from slice_os.storage.cluster.load_settings import put_replicas
 from slice_os.storage.cluster.mapping import GENERATION, named_index, read_meta, render_template
 from slice_os.storage.cluster.read import ClusterReader
@@ -24,6 +25,9 @@ from slice_os.types import Reject
 
 class ClusterBackend(ClusterReader, Backend):
     """An index in a cluster; see `Backend` for the contract. Threads may share it."""
+
+    _held: str | None = None
+    """The alias by which writers are held off, while they are."""
 
     @classmethod
     def open(cls, location: str, **options: Any) -> ClusterBackend | None:
@@ -121,8 +125,8 @@ class ClusterBackend(ClusterReader, Backend):
         return generations.note_build(self.cluster, build, token)
 
     def swap(self, number: int) -> None:
-        generations.lift_block(self._beside(number))
-        generations.move_alias(self.cluster, number)
+        lift_block(self._beside(number))
+        generations.move_alias(self.cluster, number, self._held)
         self.note_move()
 
     def drop(self, number: int) -> None:
@@ -130,14 +134,11 @@ class ClusterBackend(ClusterReader, Backend):
 
     @contextmanager
     def hold(self, *, wait: bool = True) -> Iterator[None]:
-        generations.note_hold(self.cluster, held=True)
-        try:
-            generations.block(self.cluster)
-            yield
-        finally:
-            if self.cluster.index in self.cluster.generations():
-                generations.lift_block(self.cluster)
-            generations.note_hold(self.cluster, held=False)
+        with hold(self.cluster) as self._held:
+            try:
+                yield
+            finally:
+                self._held = None
 
     def changes(self) -> object:
         return generations.changes(self.cluster)

@@ -18,8 +18,9 @@ from slice_os.errors import IndexDamagedError, RefusedError
 from slice_os.spans import PackedPassage
 from slice_os.storage.cluster import passages as stored
 from slice_os.storage.cluster.candidates import WINDOW, stored_text
-from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT, reason_of
+from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT, blocked_error, reason_of
 from slice_os.storage.cluster.filters import filter_tokens
+from slice_os.storage.cluster.hold import await_block
 from slice_os.storage.cluster.requests import Cluster
 from slice_os.storage.cluster.responses import DocumentHit, PassageHit, PassageSource, RevisedHit
 from slice_os.storage.cluster.settings import Layout
@@ -256,7 +257,12 @@ def _rewrite(cluster: Cluster, layout: Layout, hits: list[RevisedHit]) -> int:
         lines.append(orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY))
     if not lines:
         return 0
-    results = cluster.bulk(b"\n".join((*lines, b"")), len(hits), WRITE_RETRY_TIMEOUT)
+    body = b"\n".join((*lines, b""))
+    results = cluster.bulk(body, len(hits), WRITE_RETRY_TIMEOUT)
+    blocks = (blocked_error(cluster.url, reason_of(result)) for result in results)
+    if blocked := next(filter(None, blocks), None):
+        await_block(cluster, blocked)
+        results = cluster.bulk(body, len(hits), WRITE_RETRY_TIMEOUT)
     for result in results:
         if "error" in result and result["status"] != 409:
             raise RefusedError(f"{cluster.url} refuses a passage: {reason_of(result)}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -122,7 +122,8 @@ def _examine_index(
             "was killed",
             "if none runs, run the same 'slice-os index' again: it puts the settings back.",
         )
-    _check_blocks(diagnosis, settings, asker.put_settings(index))
+    held = nested(description["mappings"], "_meta", "slice_os", "held") or {}
+    _check_blocks(diagnosis, settings, held, asker.put_settings(index))
     if settings.get("verified_before_close") == "true":
         open_it = asker.client.curl(f"/{index}/_open", "POST")
         diagnosis.add("error", "The index is closed", f"open it: {open_it}")
@@ -143,10 +144,21 @@ def _examine_index(
             diagnosis.add("notice", f"The stored spans could not be looked at ({reason})")
 
 
-def _check_blocks(diagnosis: Diagnosis, settings: IndexSettings, put: str) -> None:
-    """Add which blocks keep documents or searches from an index, and what lifts them."""
+def _check_blocks(
+    diagnosis: Diagnosis, settings: IndexSettings, held: Mapping[str, Any], put: str
+) -> None:
+    """Add which blocks keep documents or searches from an index, by whom, and what lifts them."""
     for block, value in (settings.get("blocks") or {}).items():
-        if str(value) == "true":
+        if str(value) != "true":
+            continue
+        if block == "write" and held:
+            diagnosis.add(
+                "warning",
+                f"Writers are held off by {held.get('by')} since {held.get('since')}, to move the "
+                "name",
+                "wait: if that process is dead, a run that writes goes on within a minute.",
+            )
+        else:
             full = block == "read_only_allow_delete"
             diagnosis.add(
                 "error" if full or block == "read" else "warning",

@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from slice_os.errors import ClusterError, ClusterTimeoutError, GoneError, RefusedError
 from slice_os.storage.cluster.client import Client
@@ -321,20 +321,22 @@ class Cluster:
         whoever waits puts it back.
         """
         began = time.monotonic()
-        while not self._free("remove", must_exist=True):
+        free = FREE.format(self.address.name)
+        while not self.change_alias("remove", free):
             if time.monotonic() - began > ABANDONED:
-                self._free("add")
+                self.change_alias("add", free)
                 began = time.monotonic()
             time.sleep(random.uniform(0.05, 0.3))
         try:
             yield
         finally:
-            self._free("add")
+            self.change_alias("add", free)
 
-    def _free(self, action: str, **options: bool) -> bool:
-        """Add the alias `FREE`, or remove it; False if it has to be there and is not."""
-        alias = {"index": self.index, "alias": FREE.format(self.address.name), **options}
-        body, timeout = {"actions": [{action: alias}]}, WRITE_RETRY_TIMEOUT
+    def change_alias(self, action: Literal["add", "remove"], alias: str) -> bool:
+        """Add an alias to the index, or remove it; False if it is not there to be removed."""
+        options = {"must_exist": True} if action == "remove" else {}
+        change = {action: {"index": self.index, "alias": alias, **options}}
+        body, timeout = {"actions": [change]}, WRITE_RETRY_TIMEOUT
         try:
             self.client.request("POST", "/_aliases", body, retry_timeout=timeout)
         except (GoneError, RefusedError) as exc:

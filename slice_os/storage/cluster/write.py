@@ -18,7 +18,7 @@ from slice_os.spans import PackedPassage
 from slice_os.storage.cluster import passages
 from slice_os.storage.cluster.bulk import BulkSender, Operation
 from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT
-from slice_os.storage.cluster.generations import check_live, lift_block
+from slice_os.storage.cluster.hold import check_live, lift_block
 from slice_os.storage.cluster.load_settings import Loading
 from slice_os.storage.cluster.requests import WORDS_PAGE, Cluster
 from slice_os.storage.cluster.settings import Layout
