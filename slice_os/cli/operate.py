@@ -292,15 +292,18 @@ def _builder(build: dict[str, Any]) -> str:
 @json_option
 def prune(location: str, keep: int, unfinished: bool, as_json: bool) -> None:
     """Delete retired generations, and those that were gone back from."""
-    from slice_os import prune_generations
+    from slice_os import generations, prune_generations
 
-    gone = [
-        generation.number for generation in prune_generations(location, keep, unfinished=unfinished)
-    ]
+    deleted = prune_generations(location, keep, unfinished=unfinished)
+    left = [generation.state for generation in generations(location)]
     if as_json:
-        echo_json({"index": location, "deleted": gone})
-    else:
-        click.echo(f"{location}: {counted(len(gone), 'generation')} deleted.")
+        echo_json({"index": location, "deleted": [generation.number for generation in deleted]})
+        return
+    click.echo(f"{location}: {counted(len(deleted), 'generation')} deleted.")
+    if retired := left.count("retired"):
+        say(f"{counted(retired, 'retired generation')} kept; --keep 0 deletes all.")
+    if unfinished_ones := left.count("building") + left.count("ready"):
+        say(f"{counted(unfinished_ones, 'unfinished generation')} left; --unfinished deletes it.")
 
 
 @click.command(

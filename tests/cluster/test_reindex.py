@@ -48,7 +48,7 @@ def test_settings_change_without_an_encoder(location, client, name, monkeypatch)
     report = slice_os.reindex(location, cluster=changed)
     assert (report.source, report.copied, report.live) == ("words", 90, True)
     said = client.indices.get(index=f"{name}-000002")[f"{name}-000002"]
-    assert list(said["aliases"]) == [name, f"{name}-0free"]
+    assert list(said["aliases"]) == [name, f"{name}-000002-w", f"{name}-0free"]
     assert said["settings"]["index"]["number_of_shards"] == "2"
     assert said["mappings"]["properties"]["text"]["analyzer"] == "standard"
     assert said["mappings"]["_meta"]["slice_os"]["tolerance"] == 0.95

@@ -42,6 +42,7 @@ class ClusterBackend(ClusterReader, Backend):
                 ignore_unavailable="true",
             )
             if not indexes:
+                generations.check_named(client, dialect)
                 return None
             index, description = named_index(address.name, indexes)
             meta, layout = read_meta(index, description, dialect)
@@ -80,10 +81,7 @@ class ClusterBackend(ClusterReader, Backend):
                     f"at those that match its name, or apply one again. ({exc})"
                 ) from exc
         if opened is None:
-            raise LocationError(
-                f"The index {index} exists and the alias {address.name} does not: add the "
-                "alias, delete the index, or give another name."
-            )
+            raise LocationError(f"The index {location} was removed meanwhile: run this again.")
         return opened
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from queue import Empty, Queue
 from time import monotonic
 
-from slice_os.errors import BusyError, ClusterError
+from slice_os.errors import BusyError, ClusterError, GoneError
 from slice_os.storage.cluster.cluster_errors import (
     BUSY,
     TOO_LARGE,
@@ -26,6 +26,7 @@ from slice_os.storage.cluster.cluster_errors import (
 )
 from slice_os.storage.cluster.hold import await_block
 from slice_os.storage.cluster.requests import Cluster
+from slice_os.storage.cluster.responses import nested
 from slice_os.types import Reject
 
 BATCH_BYTES = 4_000_000
@@ -153,6 +154,11 @@ class BulkSender:
             again, busy, blocked = [], "", None
             for operation, result in zip(rest, results, strict=True):
                 error, reason = result.get("error"), reason_of(result)
+                if nested(error, "type") == "index_not_found_exception":
+                    raise GoneError(
+                        f"The index {self._cluster.index} was deleted while it was written to: run "
+                        "this again."
+                    )
                 block = blocked_error(self._url, reason) if error else None
                 blocked = blocked or block
                 if block or result["status"] in BUSY or is_breaker(error):

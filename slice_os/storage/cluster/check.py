@@ -21,7 +21,7 @@ from slice_os.storage.cluster.candidates import WINDOW, stored_text
 from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT, blocked_error, reason_of
 from slice_os.storage.cluster.filters import filter_tokens
 from slice_os.storage.cluster.hold import await_block
-from slice_os.storage.cluster.requests import Cluster
+from slice_os.storage.cluster.requests import WRITTEN, Cluster
 from slice_os.storage.cluster.responses import DocumentHit, PassageHit, PassageSource, RevisedHit
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.findings import Diagnosis
@@ -69,10 +69,11 @@ def check_documents(
             complaint(source, layout)
             for source in sources
             # Of more the k-NN plugin derives a wrong _source.
-            if len(source.get("spans", ())) <= stored.MOST_SPANS and _words(source) is not None
+            if len(source.get("spans", ())) <= stored.MOST_SPANS
         )
         documents, done = documents + 1, done + len(sources)
         on_progress(min(done / max(total, 1), 1.0))
+    del complaints["words"]  # of which the documents are named
     for what, names in wrong.items():
         sentence, advice = _WRONG[what]
         some = ", ".join(names[:3])
@@ -155,8 +156,13 @@ def not_crowded() -> dict[str, Any]:
 
 
 def complaint(source: PassageSource, layout: Layout) -> str:
-    """Return what is wrong with a passage's `_source`, whole: "spans", "filters" or nothing."""
-    words = stored.packed_passage(source.get("words", ""))
+    """Return what is wrong with a passage's `_source`, whole: a word of these, or nothing.
+
+    "words" cannot be read; "spans" are not theirs; "filters" are not those of the metadata.
+    """
+    words = _words(source)
+    if words is None:
+        return "words"
     stored_spans = source.get("spans", [])
     first = {start: number for number, start in enumerate(words.starts.tolist())}
     last = {end: number + 1 for number, end in enumerate(words.ends.tolist())}
@@ -208,6 +214,12 @@ def add_complaints(cluster: Cluster, diagnosis: Diagnosis, complaints: Counter[s
             f"the {looked_at}",
             f"{repair} makes all anew from the stored words.",
         )
+    if complaints["words"]:
+        diagnosis.add(
+            "error",
+            f"Passages whose words cannot be read: {complaints['words']:,} of the {looked_at}",
+            f"'slice-os check --all --index {cluster.address}' names their documents.",
+        )
     if complaints["filters"]:
         diagnosis.add(
             "warning",
@@ -227,6 +239,7 @@ def repair_spans(cluster: Cluster, layout: Layout) -> int:
     Raises:
         ClusterError: the cluster cannot be reached or refuses.
     """
+    cluster.change_alias("add", WRITTEN.format(cluster.index))
     options = {"seq_no_primary_term": True}
     written = 0
     without_spans = {"_source": {"excludes": ["spans"]}}
@@ -234,7 +247,7 @@ def repair_spans(cluster: Cluster, layout: Layout) -> int:
         written += _rewrite(cluster, layout, page)
     whole = cluster.dialect.whole_source
     for page in cluster.pages({"query": not_crowded(), **whole, **options}, RevisedHit, PAGE):
-        wrong = [hit for hit in page if complaint(hit["_source"], layout)]
+        wrong = [hit for hit in page if complaint(hit["_source"], layout) in ("spans", "filters")]
         written += _rewrite(cluster, layout, wrong)
     cluster.refresh(WRITE_RETRY_TIMEOUT)
     return written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -16,6 +17,8 @@ from slice_os.errors import (
     LocationError,
     RefusedError,
 )
+from slice_os.storage.cluster.client import Client
+from slice_os.storage.cluster.dialect import JSON, Dialect
 from slice_os.storage.cluster.mapping import GENERATION, read_meta, render_template
 from slice_os.storage.cluster.requests import FREE, Cluster
 from slice_os.storage.cluster.responses import Count, IndexDescription, decoded
@@ -62,10 +65,33 @@ def _size(cluster: Cluster) -> tuple[int, int]:
     complete = {"complete": {"value_count": {"field": "document_hash"}}}
     try:
         (documents,) = cluster.aggregate(complete, "complete/value")
-        size = cluster.statistic("store/size_in_bytes")
+        size = cluster.bytes()
     except GoneError:  # deleted meanwhile, or closed
         return 0, 0
     return documents, size
+
+
+def check_named(client: Client, dialect: Dialect) -> None:
+    """Raise LocationError if the alias names nothing, and generations of it are there."""
+    name = client.address.name
+    left = list_generations(Cluster(client, dialect, GENERATION.format(name, 1)))
+    if not left:
+        return
+    best = max(left, key=lambda each: (each.state != "building", bool(each.documents), each.number))
+    index = GENERATION.format(name, best.number)
+    raise LocationError(
+        f"The alias {name} names nothing, as it was removed or the live generation was deleted; "
+        f"{index} ({best.state}) holds {best.documents:,} documents",
+        hint=f"let it name that: {naming(client, index)}",
+    )
+
+
+def naming(client: Client, index: str, former: str | None = None) -> str:
+    """Return the curl command that lets the alias name an index, instead of a former one."""
+    name = client.address.name
+    actions = [{"remove": {"index": former, "alias": name}}] if former else []
+    body = json.dumps({"actions": [*actions, {"add": {"index": index, "alias": name}}]})
+    return f"{client.curl('/_aliases', 'POST')} {JSON} '{body}'"
 
 
 def full_beside(cluster: Cluster) -> str | None:

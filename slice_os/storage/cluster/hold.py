@@ -163,8 +163,7 @@ def check_live(cluster: Cluster) -> None:
                 )
     raise GoneError(
         f"{cluster.address} no longer names the index {cluster.index} that was opened, but "
-        f"{', '.join(now) or 'nothing'}: run this again, or open it anew. If an index has come "
-        "about that nobody made, delete it first."
+        f"{', '.join(now) or 'nothing'}: run this again, or open it anew."
     )
 
 

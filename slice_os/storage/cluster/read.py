@@ -24,13 +24,15 @@ from slice_os.storage.cluster.filters import filter_clauses
 from slice_os.storage.cluster.generations import full_beside
 from slice_os.storage.cluster.mining_scan import Scan
 from slice_os.storage.cluster.passages import Entry, stored_document, stored_metadata
-from slice_os.storage.cluster.requests import LONGEST_TERM, PAGE, WORDS_PAGE, Cluster
+from slice_os.storage.cluster.requests import LONGEST_TERM, WORDS_PAGE, Cluster
 from slice_os.storage.cluster.responses import (
     Count,
     DocumentHit,
     DocumentSource,
     PassageHit,
+    StoredHit,
 )
+from slice_os.storage.cluster.searches import PAGE
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import (
     Candidate,
@@ -89,7 +91,7 @@ class ClusterReader(Reader):
             complete,
             passages,
             words,
-            self.cluster.statistic("store/size_in_bytes"),
+            self.cluster.bytes(),
             {
                 "incomplete_documents": max(begun - complete, 0),
                 "generation": self.cluster.index,
@@ -183,7 +185,7 @@ class ClusterReader(Reader):
             "_source": STORED,
         }
         last = None if after is None else (*after, LAST)
-        for page in self.cluster.pages(body, PassageHit, WORDS_PAGE, last):
+        for page in self.cluster.pages(body, StoredHit, WORDS_PAGE, last):
             for hit in page:
                 # Metadata as it was given: filters and hits have it flat.
                 yield replace(stored_passage(hit), metadata=stored_metadata(hit["_source"]))

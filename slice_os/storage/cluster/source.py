@@ -124,7 +124,7 @@ def read_index(
     connected = Client(address, credentials, client)
     names = (text_fields,) if isinstance(text_fields, str) else text_fields
     fields = Fields(id_field or "_id", title_field, tuple(names) if names else None)
-    cluster = Cluster(connected, dialect_of(connected), address.name)
+    cluster = Cluster(connected, dialect_of(connected), address.name, is_ours=False)
     try:
         indexes = cluster.ask("GET", "_mapping", kind=dict[str, dict[str, Any]])
     except GoneError as exc:
@@ -132,7 +132,8 @@ def read_index(
             f"There is no index {address.name} at {address.url}: check its name."
         ) from exc
     if any(nested(index, "mappings", "_meta", "slice_os") for index in indexes.values()):
-        return OwnCorpus(cluster, fields, None, on_reject)
+        ours = Cluster(connected, cluster.dialect, address.name)
+        return OwnCorpus(ours, fields, None, on_reject)
     properties = (nested(index, "mappings", "properties") for index in indexes.values())
     mapped = [name for names in properties for name in names or ()]
     usual = next((name for name in TEXT_FIELDS if name in mapped), None)
