@@ -55,6 +55,7 @@ def test_an_alias_that_was_removed_is_named_not_an_index_to_make(place, client, 
             lambda: slice_os.index(documents(1), place),
             lambda: slice_os.check(place),
             lambda: slice_os.reindex(place),
+            lambda: slice_os.read_index(place),
             lambda: run("search", "cancel", "--index", place, ok=1) and slice_os.open(place),
         ):
             with pytest.raises(LocationError, match=told):
@@ -159,6 +160,9 @@ def test_documents_of_strangers_are_left_out_and_named(place, client, name, capl
     for id_, body in STRANGE.items():
         client.index(index=f"{name}-000001", id=id_, body=body)
     client.indices.refresh(index=name)
+    with slice_os.open(place) as index:  # before one is met that cannot be read
+        assert index.get("d1").text == LINES[1].format(1)
+        assert {one.passages for one in index.list(size=50)} == {1}
     with slice_os.open(place) as index:
         for options in ({}, {"mode": "dense"}, {"mode": "lexical"}, {"fusion": "rrf"}):
             hits = index.search("I want to cancel order", size=40, **options)

@@ -23,6 +23,7 @@ from slice_os.storage.cluster.filters import filter_tokens
 from slice_os.storage.cluster.hold import await_block
 from slice_os.storage.cluster.requests import WRITTEN, Cluster
 from slice_os.storage.cluster.responses import DocumentHit, PassageHit, PassageSource, RevisedHit
+from slice_os.storage.cluster.searches import OURS
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.findings import Diagnosis
 from slice_os.text import with_neighbours
@@ -56,9 +57,10 @@ def check_documents(
     Returns:
         How often `complaint` says what of their passages.
     """
-    query: dict[str, Any] = {"match_all": {}}
+    clauses: list[dict[str, Any]] = [OURS]
     if sample is not None:
-        query = {"terms": {"document": _drawn(cluster, min(sample, WINDOW))}}
+        clauses.append({"terms": {"document": _drawn(cluster, min(sample, WINDOW))}})
+    query = {"bool": {"filter": clauses}}
     total, done, documents = cluster.total(query), 0, 0
     wrong: dict[str, list[str]] = {}
     complaints: Counter[str] = Counter()
@@ -151,8 +153,8 @@ def crowded() -> dict[str, Any]:
 
 
 def not_crowded() -> dict[str, Any]:
-    """Return the query for all other passages."""
-    return {"bool": {"must_not": [crowded()]}}
+    """Return the query for all other passages of ours."""
+    return {"bool": {"filter": [OURS], "must_not": [crowded()]}}
 
 
 def complaint(source: PassageSource, layout: Layout) -> str:

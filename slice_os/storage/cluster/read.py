@@ -32,7 +32,7 @@ from slice_os.storage.cluster.responses import (
     PassageHit,
     StoredHit,
 )
-from slice_os.storage.cluster.searches import PAGE
+from slice_os.storage.cluster.searches import OURS, PAGE
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import (
     Candidate,
@@ -159,7 +159,7 @@ class ClusterReader(Reader):
         name = document.encode("utf-8", "replace")
         if len(name) > LONGEST_TERM:
             return {}, []
-        clauses: list[dict[str, Any]] = [{"term": {"document": name.decode()}}]
+        clauses: list[dict[str, Any]] = [{"term": {"document": name.decode()}}, OURS]
         if numbers is not None:
             clauses.append({"range": {"passage": {"gte": numbers.start, "lt": numbers.stop}}})
         wanted = [*TEXT, "metadata", "unindexed"]

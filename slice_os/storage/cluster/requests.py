@@ -27,7 +27,7 @@ from slice_os.storage.cluster.responses import (
     IndexNotes,
     decoded,
 )
-from slice_os.storage.cluster.searches import PAGE, Searches
+from slice_os.storage.cluster.searches import OURS, PAGE, Searches
 
 LONGEST_TERM = 32_766
 """Bytes of an id: longer ones are refused, even where they are only asked for."""
@@ -92,7 +92,7 @@ class Cluster(Searches):
             composite = {"size": PAGE, "sources": sources, **after}
             body = {
                 "size": 0,
-                "query": {"bool": {"filter": list(filters)}},
+                "query": {"bool": {"filter": [OURS, *filters]}},
                 "aggs": {"documents": {"composite": composite, "aggs": words}},
             }
             path = "aggregations/documents/buckets"
