@@ -151,7 +151,7 @@ def reindex_command(
         click.echo(
             f"{location}: generation {summary['generation']} would be made from "
             f"{_source(summary)}: {counted(summary['passages'], 'passage')}, "
-            f"{counted(summary['words'], 'word')}, some {summary['bytes'] / 1e6:,.0f} MB; about "
+            f"{counted(summary['words'], 'word')}, some {summary['bytes'] / 1e6:,.1f} MB; about "
             f"{summary['seconds'] / 3600:.2f} hours of this machine."
         )
     else:

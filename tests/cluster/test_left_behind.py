@@ -71,8 +71,12 @@ def test_of_a_deleted_generation_the_one_before_is_named(place, client, name):
     client.indices.delete(index=f"{name}-000002")
     with pytest.raises(LocationError, match=rf"names nothing.*{name}-000001 \(retired\) holds 30"):
         slice_os.open(place)
-    client.indices.delete(index=f"{name}-000001")
-    with slice_os.open(place) as index, pytest.raises(LocationError, match="There is no index"):
+    client.indices.put_alias(index=f"{name}-000001", name=name)
+    with slice_os.open(place) as index:
+        client.indices.delete(index=f"{name}-000001")
+        with pytest.raises(LocationError, match=r"no index .* any more, as it was deleted since"):
+            index.delete(["d1"])
+    with slice_os.open(place) as index, pytest.raises(LocationError, match=r"index at .*make one"):
         index.search("cancel")
 
 

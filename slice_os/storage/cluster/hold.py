@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
-from threading import Event, Thread
+from threading import Event
 from time import monotonic
 from typing import Any
 from uuid import uuid4
 
-from slice_os.errors import BlockedError, ClusterError, GoneError, MovedError
+from slice_os.errors import BlockedError, GoneError, MovedError
 from slice_os.host import is_gone, this_process
+from slice_os.storage.cluster.beat import repeated
 from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT
 from slice_os.storage.cluster.requests import Cluster
 from slice_os.storage.cluster.responses import IndexDescription, nested
@@ -46,38 +47,34 @@ def hold(cluster: Cluster) -> Iterator[str]:
     await_holder(cluster)
     since = datetime.now(tz=timezone.utc).isoformat(timespec="seconds")
     note = {**this_process(), "since": since, "token": uuid4().hex[:12], "beat": 0}
-    alias, ended = _HELD.format(cluster.address.name, note["token"]), Event()
+    alias = _HELD.format(cluster.address.name, note["token"])
     with cluster.alone():
         if cluster.notes().get("held"):
             raise _moving(cluster)
-        cluster.note(held=note)
-    beat = Thread(target=_renew, args=(cluster, note, ended), name="slice-os-hold", daemon=True)
-    try:
         cluster.change_alias("add", alias)
-        beat.start()
-        # To set index.blocks.write would not wait for what is under way.
-        cluster.ask("PUT", "_block/write", retry_timeout=WRITE_RETRY_TIMEOUT)
-        yield alias
+        cluster.note(held=note)
+
+    def renew() -> None:
+        with cluster.alone():
+            if _token(cluster.notes().get("held")) == note["token"]:
+                note["beat"] += 1
+                cluster.note(held=dict(note))
+
+    try:
+        with repeated(renew, LEASE / BEATS):
+            # To set index.blocks.write would not wait for what is under way.
+            cluster.ask("PUT", "_block/write", retry_timeout=WRITE_RETRY_TIMEOUT)
+            yield alias
     finally:
-        ended.set()
         release(cluster, note)
-
-
-def _renew(cluster: Cluster, note: dict[str, Any], ended: Event) -> None:
-    while not ended.wait(LEASE / BEATS):
-        with suppress(ClusterError), cluster.alone():  # the cluster is away, say
-            if ended.is_set() or _token(cluster.notes().get("held")) != note["token"]:
-                return
-            note["beat"] += 1
-            cluster.note(held=dict(note))
 
 
 def release(cluster: Cluster, held: dict[str, Any]) -> None:
     """End what a note says is held, by whomever: the alias goes first, so that nobody moves it."""
     token = _token(held)
     with cluster.alone():
-        if _token(cluster.notes().get("held")) != token:
-            return  # somebody else has, and maybe holds it now
+        if _token(cluster.notes().get("held")) not in (None, token):
+            return  # somebody else holds it now
         cluster.change_alias("remove", _HELD.format(cluster.address.name, token))
         if is_live(cluster, cluster.describe()):
             lift_block(cluster)
