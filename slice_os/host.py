@@ -6,6 +6,7 @@ for a while afterwards, beside whatever else has work.
 
 from __future__ import annotations
 
+import getpass
 import os
 import socket
 from collections.abc import Iterator, Mapping
@@ -62,13 +63,25 @@ one_blas_thread = _OneBlasThread().block
 
 
 def this_process() -> dict[str, Any]:
-    """Return what notes in an index say of the process that wrote them: `host` and `process`."""
-    return {"host": socket.gethostname(), "process": os.getpid()}
+    """Return what notes in an index say of the process that writes them: who, where, which."""
+    process = os.getpid()
+    by = f"{socket.gethostname()} (process {process})"
+    with suppress(Exception):  # a user without a name
+        by = f"{getpass.getuser()}@{by}"
+    return {"by": by, **_where(), "process": process}
+
+
+def _where() -> dict[str, str]:
+    """Return where the numbers of processes count: containers of one host have their own."""
+    pids = ""
+    with suppress(OSError):  # not Linux
+        pids = str(Path("/proc/self/ns/pid").readlink())
+    return {"host": socket.gethostname(), "pids": pids}
 
 
 def is_gone(noted: Mapping[str, Any]) -> bool:
     """Tell whether a process that was noted has ended, as far as can be told from here."""
-    if noted.get("host") != socket.gethostname() or os.name == "nt":
+    if os.name == "nt" or not noted.items() >= _where().items():
         return False
     try:
         os.kill(noted["process"], 0)

@@ -60,6 +60,7 @@ class OpenedIndex:
         self._passage_words = passage_words
         self._store = None if store is None else tuple(store)
         self._cluster = dict(cluster or {})
+        self._was_deleted = False
         if self._backend is not None:
             self._checked(self._backend)
 
@@ -157,6 +158,7 @@ class OpenedIndex:
             opened = self._checked(opened)
         with self._opening:  # a moment: other threads may have asked the same meanwhile
             if self._backend is known:
+                self._was_deleted = opened is None and (known is not None or self._was_deleted)
                 # A search that is under way may go on with the former one.
                 self._backend = opened
             elif opened is not None:
@@ -166,6 +168,12 @@ class OpenedIndex:
     def _existing(self, *, fresh: bool = False) -> Backend:
         """Return the live generation."""
         backend = self._opened(fresh=fresh)
+        if backend is None and self._was_deleted:
+            raise LocationError(
+                f"There is no index at {self.location} any more, as it was deleted since it was "
+                "opened",
+                hint="restore a backup of it, or index what it is to hold again.",
+            )
         if backend is None:
             raise nothing_at(self.location)
         return backend

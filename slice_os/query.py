@@ -3,6 +3,7 @@
 Pure functions: nothing here opens a connection. docs/query.md shows what each returns.
 """
 
+from slice_os.storage.cluster.facets import facets, read_facets
 from slice_os.storage.cluster.hits import read_fused, read_hits
 from slice_os.storage.cluster.queries import (
     Dialect,
@@ -21,6 +22,7 @@ __all__ = [
     "Dialect",
     "VectorType",
     "exact_query",
+    "facets",
     "field_vectors",
     "filter_clauses",
     "filter_tokens",
@@ -31,6 +33,7 @@ __all__ = [
     "normalization_pipeline",
     "query_value",
     "radius",
+    "read_facets",
     "read_fused",
     "read_hits",
     "rrf_pipeline",

@@ -145,7 +145,7 @@ def reindex_command(
         click.echo(
             f"{location}: generation {summary['generation']} would be made from "
             f"{_source(summary)}: {counted(summary['passages'], 'passage')}, "
-            f"{counted(summary['words'], 'word')}, some {summary['bytes'] / 1e6:,.0f} MB; about "
+            f"{counted(summary['words'], 'word')}, some {summary['bytes'] / 1e6:,.1f} MB; about "
             f"{summary['seconds'] / 3600:.2f} hours of this machine."
         )
     else:
@@ -287,15 +287,18 @@ def _builder(build: dict[str, Any]) -> str:
 @json_option
 def prune_command(location: str, keep: int, unfinished: bool, as_json: bool) -> None:
     """Delete retired generations, and those that were gone back from."""
-    from slice_os import prune_generations
+    from slice_os import generations, prune_generations
 
-    gone = [
-        generation.number for generation in prune_generations(location, keep, unfinished=unfinished)
-    ]
+    deleted = prune_generations(location, keep, unfinished=unfinished)
+    left = [generation.state for generation in generations(location)]
     if as_json:
-        echo_json({"index": location, "deleted": gone})
-    else:
-        click.echo(f"{location}: {counted(len(gone), 'generation')} deleted.")
+        echo_json({"index": location, "deleted": [generation.number for generation in deleted]})
+        return
+    click.echo(f"{location}: {counted(len(deleted), 'generation')} deleted.")
+    if retired := left.count("retired"):
+        say(f"{counted(retired, 'retired generation')} kept; --keep 0 deletes all.")
+    if unfinished_ones := left.count("building") + left.count("ready"):
+        say(f"{counted(unfinished_ones, 'unfinished generation')} left; --unfinished deletes it.")
 
 
 @click.command(

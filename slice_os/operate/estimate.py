@@ -18,7 +18,7 @@ from slice_os.storage import Backend, backend_for
 from slice_os.storage.contract import IndexMeta
 from slice_os.types import Plain
 
-SAMPLE = 50
+SAMPLE = 400
 """Documents that a plan is measured on, at most,"""
 SAMPLE_PASSAGES = 200
 """and about so many passages."""
@@ -29,8 +29,8 @@ class ReindexPlan(Plain):
     """What a reindex does: from which `source`, to which generation, how much of it and how long.
 
     `passages`, `words` and `documents` are those of the live generation; `bytes` and `seconds` are
-    measured on a sample of its documents, with the new settings, without what a cluster takes to
-    merge.
+    measured on a sample of its documents, with the new settings: bytes without replicas, seconds
+    without what a cluster takes to merge.
     """
 
     location: str
@@ -55,15 +55,9 @@ def plan(
     options: Mapping[str, Any],
 ) -> ReindexPlan:
     """Write a sample to an index beside `where`, measure it, and delete it."""
-    state = live.status()
-    sample, words = [], 0
-    for stored in live.passages(documents=draw_documents(live, SAMPLE)):
-        if stored.passage.number == 0:
-            if words >= SAMPLE_PASSAGES * live.meta.passage_words:
-                break
-            sample.append(stored.passage.document)
-        words += stored.packed.own_words(stored.passage)
+    state, sample = live.status(), _sample(live)
     with _beside(where, meta, settings, options) as target:
+        empty = target.status().bytes
         copier = Copier(live, target, encoder)
         if sample:
             copier.copy(sample[:1])  # the first takes longer
@@ -79,10 +73,20 @@ def plan(
         state.documents,
         state.passages,
         state.words,
-        int(made.bytes * share),
+        int(empty + (made.bytes - empty) * share),
         took * share,
         {**asdict(meta), **settings},
     )
+
+
+def _sample(live: Backend) -> list[str]:
+    """Return the ids of some documents at random, with enough words in all."""
+    drawn, words, end = draw_documents(live, SAMPLE), 0, 0
+    while words < SAMPLE_PASSAGES * live.meta.passage_words and end < len(drawn):
+        begin, end = end, 2 * end + 1
+        for stored in live.passages(documents=drawn[begin:end]):
+            words += stored.packed.own_words(stored.passage)
+    return drawn[:end]
 
 
 @contextmanager

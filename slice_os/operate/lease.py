@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import time
 from contextlib import suppress
 from datetime import datetime, timezone
@@ -56,14 +55,6 @@ def _begun(live: Backend) -> Generation | None:
     return begun[-1] if begun else None
 
 
-def _builder() -> dict[str, Any]:
-    process = this_process()
-    name = f"{process['host']} (process {process['process']})"
-    with suppress(Exception):  # a user without a name
-        name = f"{getpass.getuser()}@{name}"
-    return {"by": name, **process}
-
-
 class Lease:
     """The right to build a generation, or to make it live; a thread of its own renews it.
 
@@ -93,7 +84,7 @@ class Lease:
         self.number = build.number if build else target.generations()[-1].number
         self._note: dict[str, Any] = {
             "state": state,
-            **_builder(),
+            **this_process(),
             "source": source,
             "since": datetime.now(tz=timezone.utc).isoformat(timespec="seconds"),
             "token": uuid4().hex,

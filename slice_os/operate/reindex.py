@@ -254,7 +254,7 @@ def _target(
     if replace(target.meta, format=meta.format) != meta or differs:
         raise LocationError(
             f"The generation {build.number} of {live.location} was begun with other settings",
-            hint="go on with those, or delete it ('slice-os generations prune').",
+            hint="go on with those, or delete it ('slice-os generations prune --unfinished').",
         )
     return target
 

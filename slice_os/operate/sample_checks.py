@@ -85,7 +85,7 @@ def check_words(live: Backend, target: Backend, encoder: Encoder | None) -> None
         raise CheckError(
             f"The words of the next generation of {live.location} are not those that it was made "
             "from",
-            hint="delete it ('slice-os generations prune') and run reindex again.",
+            hint="delete it ('slice-os generations prune --unfinished') and run reindex again.",
         )
 
 

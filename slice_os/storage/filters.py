@@ -50,6 +50,16 @@ def field_name(token: str) -> str:
     return token.partition(_NUL)[0].replace("^0", _NUL).replace(_ESCAPE * 2, _ESCAPE)
 
 
+def field_tokens(name: str) -> list[str]:
+    """Return how the tokens of a field's values begin, one for each value."""
+    return [_token(name, kind, "") for kind in "bt"]
+
+
+def token_text(token: str) -> str:
+    """Return the text of the value that a token is of."""
+    return token.partition(_NUL)[2][1:]
+
+
 def last_token(token: str) -> str:
     """Return what sorts after all tokens of a token's field, and before those of the next."""
     return f"{token.partition(_NUL)[0]}{_NUL}{_LAST}"

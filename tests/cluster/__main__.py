@@ -44,9 +44,10 @@ def _run(nodes: int, heap: str, port: int | None, server: Server) -> None:
         f"Starting {server.title}; the first time Maven fetches it. Some 20 s a node...\n"
     )
     with start_cluster(nodes, heap=heap, port=port, server=server, measured=True) as cluster:
-        sys.stdout.write("\n".join(cluster.urls) + f"\ncurl {cluster.url}/_cat/nodes?v\n")
+        sys.stdout.write("\n".join(cluster.urls) + "\n")
         sys.stdout.flush()
-        sys.stderr.write("Ctrl-C ends it.\n")
+        command = f"slice-os index examples/conversations --index {cluster.url}/conversations"
+        sys.stderr.write(f"To try it: {command}\nCtrl-C ends it.\n")
         while all(node.alive for node in cluster.nodes):
             time.sleep(0.5)
         dead = next(node for node in cluster.nodes if not node.alive)

@@ -1,4 +1,4 @@
-"""OpenSearch with its k-NN plugin, from Maven Central."""
+"""OpenSearch with its plugins k-NN and neural-search, from Maven Central."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ has.native.controller=false
 
 
 class OpenSearch(Server):
-    """See `Server`; its k-NN plugin is in the profile of pom.xml."""
+    """See `Server`; its two plugins are in the profile of pom.xml."""
 
     name = "opensearch"
     artifacts = {

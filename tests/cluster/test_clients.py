@@ -39,7 +39,7 @@ def url(cluster):
 def test_the_document_has_blocks_of_both_kinds():
     kinds = [kind for kind, _ in BLOCKS]
     assert kinds.count("sh") >= 6
-    assert kinds.count("python") == 2
+    assert kinds.count("python") == 3
 
 
 @pytest.mark.parametrize(("kind", "code"), BLOCKS, ids=[str(n) for n in range(len(BLOCKS))])
@@ -50,6 +50,8 @@ def test_it_runs_and_finds(url, tmp_path, kind, code):
         exec(code, names)
         first = names["hits"][0]
         assert (first["metadata"]["source"] if isinstance(first, dict) else first.document) == "d0"
+        if "facets" in code:
+            assert names["counts"] == {"status": {"open": 1}, "year": {"2014": 1}}
         for name in ("encoder", "index", "client"):
             if name in names:
                 names[name].close()  # type: ignore[attr-defined]

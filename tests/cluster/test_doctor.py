@@ -44,8 +44,8 @@ def test_a_healthy_index(place, client):
     assert any("encoder slice-english-v2 fits" in what for what in said(found, "ok"))
     facts = found.facts
     assert facts["version"] == "3.6.0"
-    assert facts["plugins"] == ["opensearch-knn"]
-    assert facts["fusions"].startswith("saturation: one request; rrf, min_max: two searches")
+    assert facts["plugins"] == ["opensearch-knn", "opensearch-neural-search"]
+    assert facts["fusions"] == "saturation, rrf, min_max: one request each"
     assert facts["knn_breaker"] == "ok"
     assert facts["generation"] == f"{place.rpartition('/')[2]}-000001"
     assert (facts["documents"], facts["passages"], facts["words"]) == (1, 1, 4)

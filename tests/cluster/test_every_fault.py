@@ -39,8 +39,7 @@ WORKED = range(12)
 EVERY = {"cut": 10, "drop": 10, "delay": 4, "truncate": 10}
 """Of how many answers one is disturbed, by the proxy that does so."""
 MOVED = ("what is done is kept", "no longer names")
-TOLD = {"reindex": MOVED, "swap": MOVED, "rollback": MOVED, "full": ("free disk",),
-        "kill": ("which was killed",)}  # fmt: skip
+TOLD = {"reindex": MOVED, "swap": MOVED, "rollback": MOVED, "full": ("free disk",)}
 """What who writes meanwhile is told of it."""
 TOO_MANY = (429, "application/json", b'{"error":{"type":"rejected","reason":"busy"},"status":429}')
 

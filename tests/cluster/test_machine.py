@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+import slice_os
 
 from . import java
 from .java import ClusterError
@@ -38,3 +43,21 @@ def test_without_maven_one_sentence_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ClusterError, match=r"no `mvn` is on the PATH: install it .*\.$"):
         java.find_maven()
+
+
+def test_a_cluster_to_try_prints_its_address_and_needs_no_torch():
+    """As `make cluster` starts it; every import of torch fails."""
+    start = "import sys, runpy; sys.modules['torch'] = None; runpy.run_module('tests.cluster', "
+    start += "run_name='__main__', alter_sys=True)"
+    child = subprocess.Popen(
+        [sys.executable, "-c", start],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    url = child.stdout.readline().strip()
+    slice_os.index([slice_os.Document("a", "Some text.")], f"{url}/tried", cluster={"replicas": 0})
+    child.send_signal(signal.SIGINT)
+    assert f"--index {url}/conversations\nCtrl-C ends it." in child.communicate()[1]
+    assert child.returncode == 130

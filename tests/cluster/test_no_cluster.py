@@ -48,8 +48,8 @@ WRONG = {
 
 FOREIGN = {
     "no_page": "is neither OpenSearch nor Elasticsearch (status 404): check it",
-    "text": "is neither OpenSearch nor Elasticsearch (no JSON): check it",
-    "half": "is neither OpenSearch nor Elasticsearch (no JSON): check it",
+    "text": "is neither OpenSearch nor Elasticsearch (SerializationError): check it",
+    "half": "broke its answer off: look at what stands between",
     "gateway": "is too busy or not ready",
     "large": "refused a request (413)",
 }

@@ -68,6 +68,6 @@ def test_first_runs_that_start_together_leave_the_replicas(cluster, client, name
 
 def test_who_was_killed_while_it_noted_keeps_nobody_off_for_long(backend, monkeypatch):
     monkeypatch.setattr(requests, "ABANDONED", 0.2)
-    backend.cluster._free("remove")
+    backend.cluster.change_alias("remove", f"{backend.cluster.address.name}-0free")
     assert backend.note_build({"state": "ready"})
     assert backend.cluster.notes()["build"] == {"state": "ready"}

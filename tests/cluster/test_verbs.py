@@ -66,8 +66,6 @@ def test_the_printed_request_pastes_into_curl(filled):
     body = json.loads(run("query", "cancel", "--fusion", "rrf").stdout)
     assert "score-ranker-processor" in json.dumps(body["search_pipeline"])
     assert body["query"]["hybrid"]["pagination_depth"] == 100
-    refused = run("query", "cancel", "--fusion", "rrf", "--index", filled, ok=1).stderr
-    assert "neural-search plugin" in refused
     deep = json.loads(run("query", "cancel", "--size", 1500, "--fusion", "min_max").stdout)
     assert deep["query"]["hybrid"]["pagination_depth"] == 1500
     assert '"k": 1500' in json.dumps(deep)
@@ -129,7 +127,7 @@ def test_what_does_not_fit_is_refused_with_both_sides(cluster, name, filled):
     says()
     request("POST", f"{cluster.url}/_aliases", {
         "actions": [{"remove": {"index": f"{name}-000001", "alias": name}}]})  # fmt: skip
-    with pytest.raises(LocationError, match=r"exists and the alias .* does not"):
+    with pytest.raises(LocationError, match=rf"alias {name} names nothing"):
         slice_os.index([slice_os.Document("a", "text")], filled)
 
 

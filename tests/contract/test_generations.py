@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 
 import slice_os
 from slice_os.errors import IndexDamagedError, LocationError, WritesLostError
+from slice_os.operate import estimate
 from slice_os.operate import reindex as reindexing
 from slice_os.operate import sample_checks as checks
 from slice_os.spans import PackedPassage
 from slice_os.storage.local.write import LocalWriter
 from slice_os.text import split
 
-from .reindexed import documents, found, packed, states
+from .reindexed import LINES, documents, found, packed, states
 
 
 @pytest.fixture
@@ -236,3 +238,27 @@ def test_a_damaged_name_of_the_live_generation_is_said(tmp_path):
     file.write_bytes(whole)
     with slice_os.open(location) as index:
         assert len(index) == 3
+
+
+def test_a_plan_says_how_large_it_becomes(new_location, monkeypatch):
+    monkeypatch.setattr(estimate, "SAMPLE_PASSAGES", 12)  # so that it is a sample
+    rng = random.Random(2)
+    words = " ".join(line.format("soon") for line in LINES).split()
+    corpus = [
+        slice_os.Document(
+            f"d{n}", " ".join(rng.choices(words, k=round(rng.lognormvariate(3, 0.8)) + 1))
+        )
+        for n in range(300)
+    ]
+    location, settings, other = new_location(), None, {"store": []}
+    if "://" in location:
+        settings = {"tolerance": 0.6, "replicas": 0}
+        other = {"cluster": {"tolerance": 0.8, "shards": 2}}
+    slice_os.index(corpus, location, cluster=settings)
+    for changed in ({}, other):
+        plan = slice_os.reindex(location, dry_run=True, **changed)
+        assert slice_os.reindex(location, **changed).live
+        made = slice_os.generations(location)[-1]
+        assert plan.bytes == pytest.approx(made.bytes, rel=0.2)
+        with slice_os.open(location) as index:
+            assert index.status().bytes == pytest.approx(made.bytes, rel=0.05)

@@ -11,6 +11,7 @@ from slice_os.errors import ClusterError, EncoderMismatchError, LocationError, R
 from slice_os.storage.cluster import generations
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import dialect_of
+from slice_os.storage.cluster.hold import hold, lift_block
 from slice_os.storage.cluster.load_settings import put_replicas
 from slice_os.storage.cluster.mapping import GENERATION, named_index, read_meta, render_template
 from slice_os.storage.cluster.read import ClusterReader
@@ -25,6 +26,9 @@ from slice_os.types import Reject
 class ClusterBackend(ClusterReader, Backend):
     """An index in a cluster; see `Backend` for the contract. Threads may share it."""
 
+    _held: str | None = None
+    """The alias by which writers are held off, while they are."""
+
     @classmethod
     def open(cls, location: str, **options: Any) -> ClusterBackend | None:
         address = parse_location(location)
@@ -38,6 +42,7 @@ class ClusterBackend(ClusterReader, Backend):
                 ignore_unavailable="true",
             )
             if not indexes:
+                generations.check_named(client, dialect)
                 return None
             index, description = named_index(address.name, indexes)
             meta, layout = read_meta(index, description, dialect)
@@ -76,10 +81,7 @@ class ClusterBackend(ClusterReader, Backend):
                     f"at those that match its name, or apply one again. ({exc})"
                 ) from exc
         if opened is None:
-            raise LocationError(
-                f"The index {index} exists and the alias {address.name} does not: add the "
-                "alias, delete the index, or give another name."
-            )
+            raise LocationError(f"The index {location} was removed meanwhile: run this again.")
         return opened
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
@@ -121,8 +123,8 @@ class ClusterBackend(ClusterReader, Backend):
         return generations.note_build(self.cluster, build, token)
 
     def swap(self, number: int) -> None:
-        generations.lift_block(self._beside(number))
-        generations.move_alias(self.cluster, number)
+        lift_block(self._beside(number))
+        generations.move_alias(self.cluster, number, self._held)
         self.note_move()
 
     def drop(self, number: int) -> None:
@@ -130,14 +132,11 @@ class ClusterBackend(ClusterReader, Backend):
 
     @contextmanager
     def hold(self, *, wait: bool = True) -> Iterator[None]:
-        generations.note_hold(self.cluster, held=True)
-        try:
-            generations.block(self.cluster)
-            yield
-        finally:
-            if self.cluster.index in self.cluster.generations():
-                generations.lift_block(self.cluster)
-            generations.note_hold(self.cluster, held=False)
+        with hold(self.cluster) as self._held:
+            try:
+                yield
+            finally:
+                self._held = None
 
     def changes(self) -> object:
         return generations.changes(self.cluster)

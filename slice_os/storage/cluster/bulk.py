@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from queue import Empty, Queue
 from time import monotonic
 
-from slice_os.errors import BusyError, ClusterError
+from slice_os.errors import BusyError, ClusterError, GoneError
 from slice_os.storage.cluster.cluster_errors import (
     BUSY,
     TOO_LARGE,
@@ -24,8 +24,9 @@ from slice_os.storage.cluster.cluster_errors import (
     reason_of,
     with_retries,
 )
-from slice_os.storage.cluster.generations import refused_by_block
+from slice_os.storage.cluster.hold import await_block
 from slice_os.storage.cluster.requests import Cluster
+from slice_os.storage.cluster.responses import nested
 from slice_os.types import Reject
 
 BATCH_BYTES = 4_000_000
@@ -150,17 +151,24 @@ class BulkSender:
             # As bytes: more copies as large fragment the heap, and memory grows by the hour.
             body = b"".join(operation.body for operation in rest)
             results = self._cluster.bulk(body, len(rest))
-            again, busy = [], ""
+            again, busy, blocked = [], "", None
             for operation, result in zip(rest, results, strict=True):
                 error, reason = result.get("error"), reason_of(result)
-                if error and (blocked := blocked_error(self._url, reason)):
-                    raise refused_by_block(self._cluster, blocked)
-                if result["status"] in BUSY or is_breaker(error):
+                if nested(error, "type") == "index_not_found_exception":
+                    raise GoneError(
+                        f"The index {self._cluster.index} was deleted while it was written to: run "
+                        "this again."
+                    )
+                block = blocked_error(self._url, reason) if error else None
+                blocked = blocked or block
+                if block or result["status"] in BUSY or is_breaker(error):
                     again.append(operation)
                     busy = reason
                 elif error:
                     self._refuse(operation, reason)
             rest = again
+            if blocked:
+                await_block(self._cluster, blocked, self._given_up)
             if rest:
                 raise BusyError(
                     f"{self._url} keeps refusing documents ({busy}): look at its load, then run "

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slice_os.errors import IndexDamagedError, QueryError
+from slice_os.errors import QueryError
 from slice_os.spans import best_of_each, degree, word_scores
 from slice_os.storage.cluster import queries
 from slice_os.storage.cluster.hits import fuse_found, named_score
@@ -20,9 +20,9 @@ from slice_os.storage.cluster.passages import packed_passage, stored_metadata
 from slice_os.storage.cluster.requests import WORDS_PAGE, Cluster
 from slice_os.storage.cluster.responses import (
     KeyHit,
-    PassageHit,
-    PassageSource,
+    PassageText,
     RankedHit,
+    StoredHit,
 )
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import Candidate, IndexMeta, SearchQuery, StoredPassage
@@ -237,7 +237,7 @@ class Retriever:
             clauses = [key.clause() for key in keys[first : first + WORDS_PAGE]]
             query = {"bool": {"should": clauses}}
             body = {"query": query, "size": len(clauses), "_source": STORED}
-            for hit in self._cluster.search(body, list[PassageHit], soon=True):
+            for hit in self._cluster.search(body, list[StoredHit], soon=True):
                 stored = stored_passage(hit)
                 passages[_Key(stored.passage.document, stored.passage.number)] = stored
         return passages
@@ -247,19 +247,14 @@ def _scores(hits: Mapping[_Key, KeyHit]) -> dict[_Key, float]:
     return {key: hit["_score"] for key, hit in hits.items()}
 
 
-def stored_passage(hit: PassageHit) -> StoredPassage:
+def stored_passage(hit: StoredHit) -> StoredPassage:
     """Return the passage of a hit that was asked for the fields `STORED`."""
     source = hit["_source"]
-    if "words" not in source:
-        raise IndexDamagedError(
-            f"The passage {hit['_id']} of {hit['_index']} holds no word vectors, so slice-os did "
-            "not put it there: delete it."
-        )
     metadata = flat_metadata(stored_metadata(source))
     return StoredPassage(stored_text(source), metadata, packed_passage(source["words"]))
 
 
-def stored_text(source: PassageSource) -> Passage:
+def stored_text(source: PassageText) -> Passage:
     """Return a passage without its words from the fields `TEXT`."""
     return Passage(
         source["document"],

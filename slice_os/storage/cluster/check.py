@@ -18,9 +18,11 @@ from slice_os.errors import IndexDamagedError, RefusedError
 from slice_os.spans import PackedPassage
 from slice_os.storage.cluster import passages as stored
 from slice_os.storage.cluster.candidates import WINDOW, stored_text
-from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT, reason_of
-from slice_os.storage.cluster.requests import Cluster
+from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT, blocked_error, reason_of
+from slice_os.storage.cluster.hold import await_block
+from slice_os.storage.cluster.requests import WRITTEN, Cluster
 from slice_os.storage.cluster.responses import DocumentHit, PassageHit, PassageSource, RevisedHit
+from slice_os.storage.cluster.searches import OURS
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.filters import filter_tokens
 from slice_os.storage.findings import Diagnosis
@@ -55,9 +57,10 @@ def check_documents(
     Returns:
         How often `complaint` says what of their passages.
     """
-    query: dict[str, Any] = {"match_all": {}}
+    clauses: list[dict[str, Any]] = [OURS]
     if sample is not None:
-        query = {"terms": {"document": _drawn(cluster, min(sample, WINDOW))}}
+        clauses.append({"terms": {"document": _drawn(cluster, min(sample, WINDOW))}})
+    query = {"bool": {"filter": clauses}}
     total, done, documents = cluster.total(query), 0, 0
     wrong: dict[str, list[str]] = {}
     complaints: Counter[str] = Counter()
@@ -68,10 +71,11 @@ def check_documents(
             complaint(source, layout)
             for source in sources
             # Of more the k-NN plugin derives a wrong _source.
-            if len(source.get("spans", ())) <= stored.MOST_SPANS and _words(source) is not None
+            if len(source.get("spans", ())) <= stored.MOST_SPANS
         )
         documents, done = documents + 1, done + len(sources)
         on_progress(min(done / max(total, 1), 1.0))
+    del complaints["words"]  # of which the documents are named
     for what, names in wrong.items():
         sentence, advice = _WRONG[what]
         some = ", ".join(names[:3])
@@ -149,13 +153,18 @@ def crowded() -> dict[str, Any]:
 
 
 def not_crowded() -> dict[str, Any]:
-    """Return the query for all other passages."""
-    return {"bool": {"must_not": [crowded()]}}
+    """Return the query for all other passages of ours."""
+    return {"bool": {"filter": [OURS], "must_not": [crowded()]}}
 
 
 def complaint(source: PassageSource, layout: Layout) -> str:
-    """Return what is wrong with a passage's `_source`, whole: "spans", "filters" or nothing."""
-    words = stored.packed_passage(source.get("words", ""))
+    """Return what is wrong with a passage's `_source`, whole: a word of these, or nothing.
+
+    "words" cannot be read; "spans" are not theirs; "filters" are not those of the metadata.
+    """
+    words = _words(source)
+    if words is None:
+        return "words"
     stored_spans = source.get("spans", [])
     first = {start: number for number, start in enumerate(words.starts.tolist())}
     last = {end: number + 1 for number, end in enumerate(words.ends.tolist())}
@@ -207,6 +216,12 @@ def add_complaints(cluster: Cluster, diagnosis: Diagnosis, complaints: Counter[s
             f"the {looked_at}",
             f"{repair} makes all anew from the stored words.",
         )
+    if complaints["words"]:
+        diagnosis.add(
+            "error",
+            f"Passages whose words cannot be read: {complaints['words']:,} of the {looked_at}",
+            f"'slice-os check --all --index {cluster.address}' names their documents.",
+        )
     if complaints["filters"]:
         diagnosis.add(
             "warning",
@@ -226,6 +241,7 @@ def repair_spans(cluster: Cluster, layout: Layout) -> int:
     Raises:
         ClusterError: the cluster cannot be reached or refuses.
     """
+    cluster.change_alias("add", WRITTEN.format(cluster.index))
     options = {"seq_no_primary_term": True}
     written = 0
     without_spans = {"_source": {"excludes": ["spans"]}}
@@ -233,7 +249,7 @@ def repair_spans(cluster: Cluster, layout: Layout) -> int:
         written += _rewrite(cluster, layout, page)
     whole = cluster.dialect.whole_source
     for page in cluster.pages({"query": not_crowded(), **whole, **options}, RevisedHit, PAGE):
-        wrong = [hit for hit in page if complaint(hit["_source"], layout)]
+        wrong = [hit for hit in page if complaint(hit["_source"], layout) in ("spans", "filters")]
         written += _rewrite(cluster, layout, wrong)
     cluster.refresh(WRITE_RETRY_TIMEOUT)
     return written
@@ -256,7 +272,12 @@ def _rewrite(cluster: Cluster, layout: Layout, hits: list[RevisedHit]) -> int:
         lines.append(orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY))
     if not lines:
         return 0
-    results = cluster.bulk(b"\n".join((*lines, b"")), len(hits), WRITE_RETRY_TIMEOUT)
+    body = b"\n".join((*lines, b""))
+    results = cluster.bulk(body, len(hits), WRITE_RETRY_TIMEOUT)
+    blocks = (blocked_error(cluster.url, reason_of(result)) for result in results)
+    if blocked := next(filter(None, blocks), None):
+        await_block(cluster, blocked)
+        results = cluster.bulk(body, len(hits), WRITE_RETRY_TIMEOUT)
     for result in results:
         if "error" in result and result["status"] != 409:
             raise RefusedError(f"{cluster.url} refuses a passage: {reason_of(result)}.")

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from weakref import finalize
 
 import orjson
+from opensearchpy.exceptions import SerializationError
 from opensearchpy.serializer import JSONSerializer
 
 from slice_os.errors import ClusterError
@@ -19,6 +20,7 @@ from slice_os.run_stats import Effort
 from slice_os.storage.cluster.cluster_errors import (
     READ_TIMEOUT,
     RETRY_TIMEOUT,
+    UnreadableError,
     foreign_error,
     with_retries,
 )
@@ -136,8 +138,8 @@ class Client:
                         method, where, params=dict(params), body=data
                     )
             except (LookupError, TypeError, AttributeError, ValueError) as exc:
-                # No JSON, or an error of an odd form, which opensearch-py takes apart.
-                raise foreign_error(self.url, "no JSON") from exc
+                # Which opensearch-py takes apart.
+                raise UnreadableError(self.url, "an error of an odd form") from exc
             if not isinstance(answer, Mapping | list):  # headers without a body
                 raise foreign_error(self.url, "no JSON")
             check(answer)
@@ -147,8 +149,11 @@ class Client:
         return decoded(answer, kind, self.url, at)
 
     def curl(self, path: str, method: str = "GET") -> str:
-        """Return the beginning of a curl command for a POSIX shell: to the first host."""
-        return curl(self.address, path, method)
+        """Return the beginning of a curl command for a POSIX shell, to a host that answers."""
+        pool = self._opensearch().transport.connection_pool
+        known = ((each.hostname, each.port) for each in pool.connections)  # without dead ones
+        hosts = [host for host in known if host in self.address.hosts]
+        return curl(replace(self.address, hosts=(*hosts, *self.address.hosts)), path, method)
 
 
 def curl(address: Address, path: str, method: str = "GET") -> str:
@@ -167,7 +172,10 @@ class _Serializer(JSONSerializer):
 
     def loads(self, data: Any) -> Any:
         """Return the value of a JSON text."""
-        return orjson.loads(data)
+        try:
+            return orjson.loads(data)
+        except ValueError as exc:
+            raise SerializationError(data, exc) from exc
 
 
 def _lines(body: Iterable[Any]) -> bytes:

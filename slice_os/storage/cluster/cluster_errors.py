@@ -68,6 +68,8 @@ _STATES = (
     ("index_not_found_exception",
      "The index at {url} is gone ({reason}): if its alias names another one now, run this again, "
      "and open what was opened again."),
+    ("search_context_missing_exception",
+     "{url} has given up the state of the index that was being read: run this again."),
     ("unknown setting [index.knn]",
      "{url} has no k-NN plugin, or is no OpenSearch: 'slice-os doctor' says what it is."),
 )  # fmt: skip
@@ -82,6 +84,20 @@ _answered: set[str] = set()
 
 class AwayError(UnreachableError):
     """Nothing answers just now; later something may."""
+
+
+class CutError(AwayError):
+    """An answer was broken off on its way."""
+
+
+class UnreadableError(UnreachableError):
+    """An answer is not of the form that a cluster's has: a part is missing, or is another."""
+
+    def __init__(self, url: str, what: str) -> None:
+        super().__init__(
+            f"{url} gave an answer that cannot be read ({what}): look at what stands between, a "
+            "proxy say, and try again."
+        )
 
 
 class IncompleteError(BusyError):
@@ -114,7 +130,8 @@ def as_error(url: str, exc: Exception) -> ClusterError:
         meaning = next(say for marks, say in meanings if any(mark in text for mark in marks))
         return (UnreachableError if is_tls else AwayError)(meaning.format(url=url))
     if not isinstance(exc, TransportError):
-        return foreign_error(url, type(exc).__name__)
+        text = exc.args[0] if exc.args else ""
+        return cut_error(url) if _is_json(text) else foreign_error(url, type(exc).__name__)
     return status_error(url, int(exc.status_code), exc.info, str(exc.error))
 
 
@@ -136,11 +153,23 @@ def status_error(url: str, status: int, info: object, kind: str = "") -> Cluster
     if status in BUSY:
         return BusyError(f"{url} is too busy or not ready: {reason}. Try again.", status)
     if not isinstance(info, Mapping) and status != TOO_LARGE:
-        return foreign_error(url, f"status {status}", status)
+        return cut_error(url) if _is_json(kind) else foreign_error(url, f"status {status}", status)
     meaning = next((say for mark, say in _STATES if mark in str(info)), None)
     meaning = meaning or "{url} refused a request ({status}): {reason}."
     error = GoneError if status == 404 else RefusedError
     return error(meaning.format(url=url, status=status, reason=reason), status, kind)
+
+
+def cut_error(url: str) -> ClusterError:
+    """Return the error of an answer of which a part has come."""
+    return CutError(
+        f"{url} broke its answer off: look at what stands between, a proxy say, and try again."
+    )
+
+
+def _is_json(text: object) -> bool:
+    """Tell whether a text that is no JSON begins as such."""
+    return str(text).lstrip()[:1] in ("{", "[")
 
 
 def foreign_error(url: str, what: str, status: int | None = None) -> ClusterError:
@@ -155,6 +184,11 @@ def blocked_error(url: str, reason: str) -> BlockedError | None:
         return BlockedError(
             f"{url} takes no documents, as a disk is or was too full ({reason})",
             hint="free disk; if the block stays, 'slice-os doctor' says how to lift it.",
+        )
+    if "create-index blocked" in reason:
+        return BlockedError(
+            f"{url} lets nobody make an index ({reason})",
+            hint="free disk, if it is nearly full; 'slice-os doctor' says how to lift the block.",
         )
     if "blocked by: [FORBIDDEN/" in reason:
         return BlockedError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from slice_os.storage.cluster.backend import ClusterBackend
 from slice_os.storage.cluster.check import add_complaints, check_documents, repair_spans, survey
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import JSON, Asker, dialect_of
-from slice_os.storage.cluster.generations import full_beside
+from slice_os.storage.cluster.generations import check_named, full_beside, naming
 from slice_os.storage.cluster.mapping import named_index, read_meta
 from slice_os.storage.cluster.requests import Cluster
 from slice_os.storage.cluster.responses import (
@@ -26,6 +26,7 @@ from slice_os.storage.cluster.responses import (
     decoded,
     nested,
 )
+from slice_os.storage.cluster.searches import FOREIGN, OURS
 from slice_os.storage.cluster.settings import parse_location
 from slice_os.storage.findings import Diagnosis, nothing_at
 
@@ -60,6 +61,7 @@ def diagnose(
             number = nested(server, "version", "number")
             diagnosis.facts |= {"name": server.get("cluster_name", ""), "version": number}
         dialect.examine(asker, diagnosis)
+        _check_cluster_blocks(asker, diagnosis)
         if named:
             diagnosis.facts["index"] = location
             _examine_index(asker, diagnosis, info, deep, repair)
@@ -94,10 +96,10 @@ def _examine_index(
     """Add what an index is and what is wrong with it."""
     name = asker.address.name
     indexes = asker.get(f"/{name}", dict[str, IndexDescription], ignore_unavailable="true")
-    if not indexes:
-        diagnosis.add_error(nothing_at(str(asker.address)))
-        return
     try:
+        if not indexes:
+            check_named(asker.client, dialect_of(asker.client))
+            raise nothing_at(str(asker.address))
         index, description = named_index(name, indexes)
         diagnosis.facts["generation"] = index
         cluster = Cluster(asker.client, dialect_of(asker.client), index)
@@ -122,7 +124,8 @@ def _examine_index(
             "was killed",
             "if none runs, run the same 'slice-os index' again: it puts the settings back.",
         )
-    _check_blocks(diagnosis, settings, asker.put_settings(index))
+    held = nested(description["mappings"], "_meta", "slice_os", "held") or {}
+    _check_blocks(diagnosis, settings, held, asker.put_settings(index))
     if settings.get("verified_before_close") == "true":
         open_it = asker.client.curl(f"/{index}/_open", "POST")
         diagnosis.add("error", "The index is closed", f"open it: {open_it}")
@@ -143,10 +146,21 @@ def _examine_index(
             diagnosis.add("notice", f"The stored spans could not be looked at ({reason})")
 
 
-def _check_blocks(diagnosis: Diagnosis, settings: IndexSettings, put: str) -> None:
-    """Add which blocks keep documents or searches from an index, and what lifts them."""
+def _check_blocks(
+    diagnosis: Diagnosis, settings: IndexSettings, held: Mapping[str, Any], put: str
+) -> None:
+    """Add which blocks keep documents or searches from an index, by whom, and what lifts them."""
     for block, value in (settings.get("blocks") or {}).items():
-        if str(value) == "true":
+        if str(value) != "true":
+            continue
+        if block == "write" and held:
+            diagnosis.add(
+                "warning",
+                f"Writers are held off by {held.get('by')} since {held.get('since')}, to move the "
+                "name",
+                "wait: if that process is dead, a run that writes goes on within a minute.",
+            )
+        else:
             full = block == "read_only_allow_delete"
             diagnosis.add(
                 "error" if full or block == "read" else "warning",
@@ -155,6 +169,22 @@ def _check_blocks(diagnosis: Diagnosis, settings: IndexSettings, put: str) -> No
                 ("free disk; if it stays, " if full else "")
                 + f"""lift it: {put} '{{"index":{{"blocks.{block}":null}}}}'""",
             )
+
+
+def _check_cluster_blocks(asker: Asker, diagnosis: Diagnosis) -> None:
+    """Add which blocks are on the whole cluster, and what lifts them."""
+    settings = asker.get("/_cluster/settings", dict[str, dict[str, Any]], flat_settings="true")
+    put = f"{asker.client.curl('/_cluster/settings', 'PUT')} {JSON}"
+    for scope, values in (settings or {}).items():
+        for name, value in values.items():
+            if name.startswith("cluster.blocks.") and str(value) == "true":
+                what = "make an index" if name.endswith("create_index") else "write to the cluster"
+                diagnosis.add(
+                    "error",
+                    f"Nobody may {what} ({name}): disks are nearly full, or somebody has set it",
+                    f"free disk; if it stays, lift it: {put} "
+                    f"""'{json.dumps({scope: {name: None}})}'""",
+                )
 
 
 def _check_shards(asker: Asker, diagnosis: Diagnosis, index: str) -> None:
@@ -190,6 +220,7 @@ def _count_documents(asker: Asker, diagnosis: Diagnosis, cluster: Cluster) -> bo
     """Add how much there is, and whether documents are whole; False if the index cannot say."""
     body = {
         "size": 0,
+        "query": OURS,
         "track_total_hits": True,
         "aggs": {
             "words": {"sum": {"field": "word_count"}},
@@ -211,6 +242,16 @@ def _count_documents(asker: Asker, diagnosis: Diagnosis, cluster: Cluster) -> bo
         int(decoded(answer, Amount, cluster.url, path)) for path in paths
     )
     diagnosis.facts |= {"documents": documents, "passages": passages, "words": words}
+    count, ids = cluster.foreign()
+    if count:
+        path = f"/{cluster.index}/_delete_by_query?refresh=true"
+        query = json.dumps({"query": FOREIGN})
+        diagnosis.add(
+            "warning",
+            f"Documents that slice-os did not put there: {count:,} ({', '.join(ids)}); it leaves "
+            "them out",
+            f"delete them: {asker.client.curl(path, 'POST')} {JSON} '{query}'",
+        )
     diagnosis.count_incomplete(documents, abs(begun - documents))
     # The last passage of each says how many there are.
     expected = documents + before
@@ -221,16 +262,11 @@ def _count_documents(asker: Asker, diagnosis: Diagnosis, cluster: Cluster) -> bo
             "run the same 'slice-os index' again: it finds the documents that are not whole.",
         )
     if not passages and (full := full_beside(cluster)):  # as _rollover leaves it
-        name = asker.address.name
-        actions = [
-            {"remove": {"index": cluster.index, "alias": name}},
-            {"add": {"index": full, "alias": name}},
-        ]
-        back = f"{asker.client.curl('/_aliases', 'POST')} {JSON}"
+        back = naming(asker.client, full, cluster.index)
         diagnosis.add(
             "error",
-            f"{name} names the empty {cluster.index}, while {full} holds documents "
+            f"{asker.address.name} names the empty {cluster.index}, while {full} holds documents "
             "(_rollover does that)",
-            f"let it name that again: {back} '{json.dumps({'actions': actions})}'",
+            f"let it name that again: {back}",
         )
     return True

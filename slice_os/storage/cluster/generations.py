@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import Any
@@ -11,16 +11,14 @@ from typing import Any
 import regex
 
 from slice_os.errors import (
-    BlockedError,
     ClusterError,
     GoneError,
     IndexLockedError,
     LocationError,
-    MovedError,
     RefusedError,
 )
-from slice_os.host import is_gone, this_process
-from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT
+from slice_os.storage.cluster.client import Client
+from slice_os.storage.cluster.dialect import JSON, Dialect
 from slice_os.storage.cluster.mapping import GENERATION, read_meta, render_template
 from slice_os.storage.cluster.requests import FREE, Cluster
 from slice_os.storage.cluster.responses import Count, IndexDescription, decoded
@@ -67,10 +65,33 @@ def _size(cluster: Cluster) -> tuple[int, int]:
     complete = {"complete": {"value_count": {"field": "document_hash"}}}
     try:
         (documents,) = cluster.aggregate(complete, "complete/value")
-        size = cluster.statistic("store/size_in_bytes")
+        size = cluster.bytes()
     except GoneError:  # deleted meanwhile, or closed
         return 0, 0
     return documents, size
+
+
+def check_named(client: Client, dialect: Dialect) -> None:
+    """Raise LocationError if the alias names nothing, and generations of it are there."""
+    name = client.address.name
+    left = list_generations(Cluster(client, dialect, GENERATION.format(name, 1)))
+    if not left:
+        return
+    best = max(left, key=lambda each: (each.state != "building", bool(each.documents), each.number))
+    index = GENERATION.format(name, best.number)
+    raise LocationError(
+        f"The alias {name} names nothing, as it was removed or the live generation was deleted; "
+        f"{index} ({best.state}) holds {best.documents:,} documents",
+        hint=f"let it name that: {naming(client, index)}",
+    )
+
+
+def naming(client: Client, index: str, former: str | None = None) -> str:
+    """Return the curl command that lets the alias name an index, instead of a former one."""
+    name = client.address.name
+    actions = [{"remove": {"index": former, "alias": name}}] if former else []
+    body = json.dumps({"actions": [*actions, {"add": {"index": index, "alias": name}}]})
+    return f"{client.curl('/_aliases', 'POST')} {JSON} '{body}'"
 
 
 def full_beside(cluster: Cluster) -> str | None:
@@ -113,90 +134,30 @@ def note_build(cluster: Cluster, build: Mapping[str, Any] | None, token: object)
     return True
 
 
-def note_hold(cluster: Cluster, *, held: bool) -> None:
-    """Note in a generation that writers are held off for a moment, or no longer."""
-    with cluster.alone():
-        cluster.note(held=this_process() if held else None)
-
-
-def block(cluster: Cluster) -> None:
-    """Have a generation take nothing more; what is under way is in it, or refused, afterwards."""
-    # To set index.blocks.write would not wait for what is under way.
-    cluster.ask("PUT", "_block/write", retry_timeout=WRITE_RETRY_TIMEOUT)
-
-
-def lift_block(cluster: Cluster) -> None:
-    """Let a generation be written to."""
-    cluster.put_settings({"blocks.write": None})
-
-
-def is_blocked(cluster: Cluster) -> bool:
-    """Tell whether a generation takes nothing more."""
-    blocks = cluster.describe()["settings"]["index"].get("blocks", {})
-    return blocks.get("write") not in (None, "false")
-
-
-def refused_by_block(cluster: Cluster, refused: BlockedError) -> Exception:
-    """Return what to raise where a generation has refused a write: why it is blocked."""
-    if "index write (api)" not in str(refused):  # it is another block
-        return refused
-    held, is_lifted = cluster.notes().get("held"), not is_blocked(cluster)
-    check_live(cluster)  # after the note was read, which is taken back when the name has moved
-    if held and not is_lifted and is_gone(held):
-        return BlockedError(
-            f"{cluster.address} is blocked by process {held['process']} of this machine, which was "
-            "killed while it moved the name",
-            hint="run that again (slice-os reindex, swap or rollback), then this.",
-        )
-    if held or is_lifted:
-        return MovedError(
-            f"{cluster.address} is moving to another generation: run this again in a moment; what "
-            "is done is kept."
-        )
-    return refused
-
-
-def check_live(cluster: Cluster) -> None:
-    """Raise unless the alias names a generation.
-
-    Raises:
-        MovedError: it names a newer one, which holds all that this one has acknowledged.
-        GoneError: it names another, or nothing.
-    """
-    now = list(cluster.generations())
-    if now == [cluster.index]:
-        return
-    if len(now) == 1 and now[0].startswith(f"{cluster.address.name}-0") and now[0] > cluster.index:
-        with suppress(GoneError):
-            # Else somebody else has moved it, who may not have taken over what was written.
-            if is_blocked(cluster):
-                number = int(now[0].rpartition("-")[2])
-                raise MovedError(
-                    f"{cluster.address} moved to generation {number}: run this again; what is done "
-                    "is kept."
-                )
-    raise GoneError(
-        f"{cluster.address} no longer names the index {cluster.index} that was opened, but "
-        f"{', '.join(now) or 'nothing'}: run this again, or open it anew. If an index has come "
-        "about that nobody made, delete it first."
-    )
-
-
-def move_alias(cluster: Cluster, number: int) -> None:
+def move_alias(cluster: Cluster, number: int, held: str | None) -> None:
     """Let the alias name another generation instead of this one, in one request.
 
+    `held` is the alias by which this process holds writers off, if it does: it goes with the name.
+
     Raises:
-        LocationError: it does not name this one.
+        LocationError: the alias does not name this one, or this process holds it no longer.
     """
     name, index = cluster.address.name, GENERATION.format(cluster.address.name, number)
+    gone = [alias for alias in (held, name) if alias is not None]
     actions: list[dict[str, Any]] = [
-        {"remove": {"index": cluster.index, "alias": name, "must_exist": True}},
-        {"add": {"index": index, "alias": name}},
+        {"remove": {"index": cluster.index, "alias": alias, "must_exist": True}} for alias in gone
     ]
+    actions.append({"add": {"index": index, "alias": name}})
     try:
         cluster.client.request("POST", "/_aliases", {"actions": actions})
     except (GoneError, RefusedError) as exc:
-        if list(cluster.generations()) != [index]:  # else an answer was lost, and it asked again
+        now = list(cluster.generations())
+        if now == [cluster.index]:
+            raise LocationError(
+                f"This process was taken for dead while it held writers off {cluster.address}: "
+                "they went on, and the name was not moved. Run this again."
+            ) from exc
+        if now != [index]:  # else an answer was lost, and it asked again
             raise LocationError(
                 f"Another generation of {cluster.address} was made live meanwhile: run this again."
             ) from exc

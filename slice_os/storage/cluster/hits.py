@@ -41,7 +41,7 @@ def read_hits(response: Mapping[str, Any], body: Mapping[str, Any] | None = None
             "A hybrid query within another query adds up raw scores: send it as the whole query, "
             "and put filters into each of its clauses (filters=)."
         )
-    return [_hit(row) for row in _rows(response)]
+    return [_hit(row) for row in read_rows(response)]
 
 
 def read_fused(
@@ -62,7 +62,7 @@ def read_fused(
     if len(answers) != 2:
         raise QueryError("This is not the answer of an _msearch with the two of hybrid_queries.")
     by_words, by_meaning = (
-        {(row["_index"], row["_id"]): row for row in _rows(response)} for response in answers
+        {(row["_index"], row["_id"]): row for row in read_rows(response)} for response in answers
     )
     hits = {key: _hit(row) for key, row in {**by_words, **by_meaning}.items()}  # with the spans
     lexical = {key: _hit(row).score for key, row in by_words.items()}
@@ -109,7 +109,7 @@ def _holds_hybrid(part: object) -> bool:
     return isinstance(part, list) and any(map(_holds_hybrid, part))
 
 
-def _rows(response: Mapping[str, Any]) -> list[dict[str, Any]]:
+def read_rows(response: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of a whole answer; raise QueryError if it is none."""
     if not isinstance(response, Mapping):
         raise QueryError(f"An answer of _search is a JSON object, not {type(response).__name__}.")

@@ -16,7 +16,7 @@ from slice_os.spans import PassageBlock, cosine, degree, scan_passages
 from slice_os.storage.cluster.candidates import STORED, stored_passage
 from slice_os.storage.cluster.queries import mining_query
 from slice_os.storage.cluster.requests import WORDS_PAGE, Cluster
-from slice_os.storage.cluster.responses import Hits, IdHit, PassageHit, Score
+from slice_os.storage.cluster.responses import Hits, IdHit, Score, StoredHit
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.cluster.vectors import MARGINS, radius
 from slice_os.storage.contract import MiningQuery, StoredPassage
@@ -34,7 +34,7 @@ READ, COMPARED, SEARCHED, NAMED = 0.5, 0.002, 20.0, 0.12
 """Milliseconds on the node of docs/benchmarks.md: to read a passage's words, to compare them with a
 phrase, to search the graph for a phrase, and to have a passage named for it."""
 
-Pages = Generator[list[PassageHit], None, None]
+Pages = Generator[list[StoredHit], None, None]
 
 
 def usual_tolerance(cluster: Cluster, layout: Layout) -> float:
@@ -65,7 +65,7 @@ class Scan:
         at_random = {"random_score": {"seed": 7, "field": "_seq_no"}, "boost_mode": "replace"}
         query = {"function_score": {"query": self._all, **at_random}}
         options = {"size": WORDS_PAGE, "_source": STORED, "track_total_hits": True}
-        hits = self.cluster.search({"query": query, **options}, Hits[PassageHit], "hits")
+        hits = self.cluster.search({"query": query, **options}, Hits[StoredHit], "hits")
         sample = [stored_passage(hit) for hit in hits.hits]
         degrees = [degree(c) for c in self.query.phrases.cosines.tolist()]
         radii = [radius(each, self.tolerance, self._margin) for each in degrees]
@@ -101,7 +101,7 @@ class Scan:
         work that was done before.
         """
         passages = self.cluster.total(self._all)
-        pages = self.cluster.pages({"query": self._all, "_source": STORED}, PassageHit, WORDS_PAGE)
+        pages = self.cluster.pages({"query": self._all, "_source": STORED}, StoredHit, WORDS_PAGE)
         yield from self._matching(pages, passages, begun)
 
     def _lists(self, phrases: Sequence[int], at: int = 0) -> list[Hits[IdHit]]:
@@ -120,7 +120,7 @@ class Scan:
         for first in range(0, len(ids), WORDS_PAGE):
             query = {"ids": {"values": ids[first : first + WORDS_PAGE]}}
             body = {"query": query, "size": WORDS_PAGE, "_source": STORED}
-            yield self.cluster.search(body, list[PassageHit])
+            yield self.cluster.search(body, list[StoredHit])
 
     @property
     def _all(self) -> dict[str, Any]:

@@ -23,13 +23,15 @@ from slice_os.storage.cluster.cluster_errors import RETRY_TIMEOUT
 from slice_os.storage.cluster.generations import full_beside
 from slice_os.storage.cluster.mining_scan import Scan
 from slice_os.storage.cluster.passages import Entry, stored_document, stored_metadata
-from slice_os.storage.cluster.requests import LONGEST_TERM, PAGE, WORDS_PAGE, Cluster
+from slice_os.storage.cluster.requests import LONGEST_TERM, WORDS_PAGE, Cluster
 from slice_os.storage.cluster.responses import (
     Count,
     DocumentHit,
     DocumentSource,
     PassageHit,
+    StoredHit,
 )
+from slice_os.storage.cluster.searches import OURS, PAGE
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import (
     Candidate,
@@ -89,7 +91,7 @@ class ClusterReader(Reader):
             complete,
             passages,
             words,
-            self.cluster.statistic("store/size_in_bytes"),
+            self.cluster.bytes(),
             {
                 "incomplete_documents": max(begun - complete, 0),
                 "generation": self.cluster.index,
@@ -157,7 +159,7 @@ class ClusterReader(Reader):
         name = document.encode("utf-8", "replace")
         if len(name) > LONGEST_TERM:
             return {}, []
-        clauses: list[dict[str, Any]] = [{"term": {"document": name.decode()}}]
+        clauses: list[dict[str, Any]] = [{"term": {"document": name.decode()}}, OURS]
         if numbers is not None:
             clauses.append({"range": {"passage": {"gte": numbers.start, "lt": numbers.stop}}})
         wanted = [*TEXT, "metadata", "unindexed"]
@@ -183,7 +185,7 @@ class ClusterReader(Reader):
             "_source": STORED,
         }
         last = None if after is None else (*after, LAST)
-        for page in self.cluster.pages(body, PassageHit, WORDS_PAGE, last):
+        for page in self.cluster.pages(body, StoredHit, WORDS_PAGE, last):
             for hit in page:
                 # Metadata as it was given: filters and hits have it flat.
                 yield replace(stored_passage(hit), metadata=stored_metadata(hit["_source"]))

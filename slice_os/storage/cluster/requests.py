@@ -4,47 +4,40 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
 
-from slice_os.errors import ClusterError, ClusterTimeoutError, GoneError, RefusedError
-from slice_os.storage.cluster.client import Client
+from slice_os.errors import GoneError, RefusedError
 from slice_os.storage.cluster.cluster_errors import (
     BUSY,
     RETRY_TIMEOUT,
     WRITE_RETRY_TIMEOUT,
-    IncompleteError,
-    foreign_error,
-    status_error,
+    UnreadableError,
 )
-from slice_os.storage.cluster.dialect import Dialect
 from slice_os.storage.cluster.passages import Entry
 from slice_os.storage.cluster.responses import (
     Amount,
     BulkResult,
     Count,
     DocumentBucket,
-    EntryFields,
     EntryHit,
     IndexDescription,
     IndexNotes,
-    Shards,
     decoded,
-    nested,
 )
+from slice_os.storage.cluster.searches import OURS, PAGE, Searches
 from slice_os.storage.filters import field_name, last_token
 
-T = TypeVar("T")
-P = TypeVar("P")
-PAGE = 1000
 LONGEST_TERM = 32_766
 """Bytes of an id: longer ones are refused, even where they are only asked for."""
 WORDS_PAGE = 100
 """Passages whose vectors are fetched at once: some 5 MB."""
-KEEP_ALIVE = "1h"
 FREE = "{}-0free"
 """The alias of an index whose notes nobody is changing; as roles allow NAME-0*."""
+WRITTEN = "{}-w"
+"""The alias by which an index is written to: to write to its name would make it anew, with another
+mapping, once it is deleted."""
 ABANDONED = 30.0
 """Seconds after which who changes them is taken for dead: it takes some tenths of one."""
 LARGEST_SEGMENT = 5_000_000_000
@@ -53,145 +46,15 @@ DONE = (200, 201, 404)
 """What _bulk says of an operation that is done; what is to be deleted may be gone."""
 
 
-class Cluster:
+class Cluster(Searches):
     """Requests to one index (a generation) of a cluster; errors are `ClusterError`."""
-
-    def __init__(self, client: Client, dialect: Dialect, index: str) -> None:
-        self.client, self.dialect, self.index = client, dialect, index
-        self.address, self.url = client.address, client.url
-
-    def ask(
-        self,
-        method: str,
-        what: str = "",
-        body: Any = None,
-        kind: type[T] = Any,  # type: ignore[assignment]
-        at: str = "",
-        **options: Any,
-    ) -> T:
-        """Return the answer to a request about the index, ``/INDEX/what``: see `Client.request`."""
-        path = f"/{self.index}/{what}".rstrip("/")
-        return self.client.request(method, path, body, kind, at, **options)
-
-    def search(
-        self, body: dict[str, Any], kind: type[T], at: str = "hits/hits", **options: Any
-    ) -> T:
-        """Return the hits of _search, or what else is at a path; a partial answer is an error."""
-        path = "/_search" if "pit" in body else f"/{self.index}/_search"
-        body = self.dialect.adapt(body)
-        return self.client.request("POST", path, body, kind, at, check=self._check_whole, **options)
-
-    def msearch(
-        self,
-        bodies: Sequence[dict[str, Any]],
-        kind: type[T],
-        at: str = "hits/hits",
-        header: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> list[T]:
-        """Return the same of several searches in one request; each has the header."""
-        lines = [line for body in bodies for line in (header or {}, self.dialect.adapt(body))]
-        options |= {"check": self._check_all_whole}
-        responses = self.ask("POST", "_msearch", lines, list[Any], "responses", **options)
-        if len(responses) != len(bodies):
-            raise foreign_error(self.url, f"{len(responses)} answers to {len(bodies)} searches")
-        return [decoded(response, kind, self.url, at) for response in responses]
-
-    def _check_whole(self, answer: Any) -> None:
-        """Raise ClusterError unless every shard has answered."""
-        if nested(answer, "error"):
-            status = nested(answer, "status")
-            raise status_error(self.url, status if isinstance(status, int) else 0, answer)
-        if nested(answer, "timed_out"):
-            raise ClusterTimeoutError(
-                f"{self.url} broke a search off that took too long: look at its load and try again."
-            )
-        shards = decoded(answer, Shards, self.url, "_shards")
-        if shards.missing:
-            raise IncompleteError(
-                f"{shards.missing} of {shards.total} shards of {self.url} did not answer",
-                hint="look at its health ('slice-os doctor') and try again.",
-            )
-
-    def _check_all_whole(self, answer: Any) -> None:
-        for response in decoded(answer, list[Any], self.url, "responses"):
-            self._check_whole(response)
-
-    def pages(
-        self,
-        body: dict[str, Any],
-        kind: type[P],
-        size: int = PAGE,
-        after: Sequence[Any] | None = None,
-    ) -> Generator[list[P], None, None]:
-        """Yield the hits of a query, or those after sort values, from one state of the index."""
-        pit = self._open_pit()
-        body = {"sort": ["_shard_doc"], **body, "pit": {"id": pit, "keep_alive": KEEP_ALIVE}}
-        try:
-            yield from self._pages(body, kind, size, after, is_fixed=True)
-        finally:
-            self._close_pit(pit)
-
-    def _pages(
-        self,
-        body: dict[str, Any],
-        kind: type[P],
-        size: int,
-        after: Sequence[Any] | None = None,
-        retry_timeout: float = RETRY_TIMEOUT,
-        *,
-        is_fixed: bool = False,
-    ) -> Iterator[list[P]]:
-        """Yield pages; of what nobody changes meanwhile, they are as many hits as were counted."""
-        total: int | None = None
-        count = 0
-        while True:
-            page = {**body, "size": size, "track_total_hits": after is None}
-            if after is not None:
-                page["search_after"] = after
-            answer = self.search(page, dict[str, Any], "hits", retry_timeout=retry_timeout)
-            hits = decoded(answer, list[kind], self.url, "hits")  # type: ignore[valid-type]
-            plain: list[Any] = hits
-            for hit, raw in zip(plain, answer["hits"], strict=True):
-                if "_source" in hit:
-                    hit["_source"] = raw["_source"]  # fields that are not ours, too
-            if after is None:
-                total = decoded(answer, Count, self.url, "total/value")
-            count += len(hits)
-            if len(hits) < size and total not in (None, count) and (after is None or is_fixed):
-                raise foreign_error(self.url, f"{total} hits are counted and {count} there")
-            if hits:
-                yield hits
-            if len(hits) < size:
-                return
-            after = decoded(answer["hits"][-1], list[Any], self.url, "sort")
-
-    def _open_pit(self) -> str:
-        """Return a point in time: what keeps one state of the index."""
-        field = self.dialect.pit_field
-
-        def check(answer: Any) -> None:
-            if "_shards" not in answer:  # an older Elasticsearch
-                return
-            try:
-                self._check_whole(answer)
-            except IncompleteError:
-                self._close_pit(answer.get(field))
-                raise
-
-        path = self.dialect.pit_path
-        return self.ask("POST", path, None, str, field, keep_alive=KEEP_ALIVE, check=check)
-
-    def _close_pit(self, pit: str) -> None:
-        path, body = f"/{self.dialect.pit_path}", self.dialect.closing(pit)
-        with suppress(ClusterError):  # it ends by itself
-            self.client.request("DELETE", path, body, retry_timeout=0)
 
     def entries(self, documents: Sequence[str]) -> dict[str, list[Entry]]:
         """Return what is stored of some documents, passage by passage."""
         ids = {document for document in documents if len(document.encode()) <= LONGEST_TERM}
         query = {"bool": {"filter": [{"terms": {"document": list(ids)}}]}}
-        names = list(EntryFields.__annotations__)
+        names = ["document", "passage", "content_hash", "stamp", "document_hash",
+                 "document_digest", "word_count"]  # fmt: skip
         body = {"query": query, "_source": False, "docvalue_fields": names}
         entries: dict[str, list[Entry]] = {}
         for hit in self.in_order(body, EntryHit, WRITE_RETRY_TIMEOUT):
@@ -199,14 +62,6 @@ class Cluster:
             document, *rest = (values.get(name, (None,))[0] for name in names)
             entries.setdefault(document, []).append(Entry(hit["_id"], *rest))
         return entries
-
-    def in_order(
-        self, body: dict[str, Any], kind: type[P], retry_timeout: float = RETRY_TIMEOUT
-    ) -> Iterator[P]:
-        """Yield all hits of a query by document and passage."""
-        body["sort"] = [{"document": "asc"}, {"passage": "asc"}, {"content_hash": "asc"}]
-        for page in self._pages(body, kind, PAGE, None, retry_timeout):
-            yield from page
 
     def words(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the field `words` of passages by _id; one that is gone is left out."""
@@ -237,7 +92,7 @@ class Cluster:
             composite = {"size": PAGE, "sources": sources, **after}
             body = {
                 "size": 0,
-                "query": {"bool": {"filter": list(filters)}},
+                "query": {"bool": {"filter": [OURS, *filters]}},
                 "aggs": {"documents": {"composite": composite, "aggs": words}},
             }
             path = "aggregations/documents/buckets"
@@ -298,7 +153,7 @@ class Cluster:
         """Return the index's aliases, mappings and settings."""
         answer = self.ask("GET", kind=dict[str, IndexDescription])
         if self.index not in answer:
-            raise foreign_error(self.url, f"it describes other indexes than {self.index}")
+            raise UnreadableError(self.url, f"it describes other indexes than {self.index}")
         return answer[self.index]
 
     def meta(self) -> dict[str, Any]:
@@ -321,20 +176,22 @@ class Cluster:
         whoever waits puts it back.
         """
         began = time.monotonic()
-        while not self._free("remove", must_exist=True):
+        free = FREE.format(self.address.name)
+        while not self.change_alias("remove", free):
             if time.monotonic() - began > ABANDONED:
-                self._free("add")
+                self.change_alias("add", free)
                 began = time.monotonic()
             time.sleep(random.uniform(0.05, 0.3))
         try:
             yield
         finally:
-            self._free("add")
+            self.change_alias("add", free)
 
-    def _free(self, action: str, **options: bool) -> bool:
-        """Add the alias `FREE`, or remove it; False if it has to be there and is not."""
-        alias = {"index": self.index, "alias": FREE.format(self.address.name), **options}
-        body, timeout = {"actions": [{action: alias}]}, WRITE_RETRY_TIMEOUT
+    def change_alias(self, action: Literal["add", "remove"], alias: str) -> bool:
+        """Add an alias to the index, or remove it; False if it is not there to be removed."""
+        options = {"must_exist": True} if action == "remove" else {}
+        change = {action: {"index": self.index, "alias": alias, **options}}
+        body, timeout = {"actions": [change]}, WRITE_RETRY_TIMEOUT
         try:
             self.client.request("POST", "/_aliases", body, retry_timeout=timeout)
         except (GoneError, RefusedError) as exc:
@@ -368,20 +225,32 @@ class Cluster:
 
     def bulk(self, lines: Any, count: int, retry_timeout: float = 0) -> list[BulkResult]:
         """Send so many operations; return what became of each: its `status`, maybe an `error`."""
-        options = {"filter_path": "items.*.status,items.*.error", "retry_timeout": retry_timeout}
-        items = self.ask("POST", "_bulk", lines, list[dict[str, BulkResult]], "items", **options)
+        options: dict[str, Any] = {
+            "filter_path": "items.*.status,items.*.error",
+            "require_alias": "true",
+            "retry_timeout": retry_timeout,
+        }
+        path, kind = f"/{WRITTEN.format(self.index)}/_bulk", list[dict[str, BulkResult]]
+        items = self.client.request("POST", path, lines, kind, "items", **options)
         results = [result for item in items for result in item.values()]
         if len(results) != count:
-            raise foreign_error(self.url, f"{len(results)} answers to {count} operations")
+            raise UnreadableError(self.url, f"{len(results)} answers to {count} operations")
         for result in results:
             if "error" not in result and result["status"] not in (*DONE, *BUSY):
-                raise foreign_error(self.url, f"the status {result['status']} of an operation")
+                raise UnreadableError(self.url, f"the status {result['status']} of an operation")
         return results
 
     def statistic(self, path: str) -> int:
-        """Return one of the statistics of the primary shards: ``store/size_in_bytes``."""
+        """Return one of the statistics of the primary shards: ``docs/count``."""
         kind = path.partition("/")[0]
         return self.ask("GET", f"_stats/{kind}", None, Count, f"_all/primaries/{path}")
+
+    def bytes(self) -> int:
+        """Return the bytes of the primary shards' segments: now, where `store` is seconds old."""
+        options = {"include_segment_file_sizes": "true"}
+        path = "_all/primaries/segments/file_sizes"
+        kinds = self.ask("GET", "_stats/segments", None, dict[str, Any], path, **options)
+        return sum(decoded(files, Count, self.url, "size_in_bytes") for files in kinds.values())
 
     def merge(self) -> None:
         """Have the cluster merge the segments of each shard, and do not wait for it.
@@ -389,7 +258,7 @@ class Cluster:
         A search goes through a graph a segment; but one of more than 5 GB is too large to take part
         in what a cluster merges by itself later on.
         """
-        size, segments = self.statistic("store/size_in_bytes"), self.statistic("segments/count")
+        size, segments = self.bytes(), self.statistic("segments/count")
         shards = max(int(self.describe()["settings"]["index"].get("number_of_shards", 1)), 1)
         most = 1 + size // (shards * LARGEST_SEGMENT)
         if segments > shards * most:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, Literal, TypedDict, TypeVar
 import msgspec
 from msgspec import Meta, Struct, field
 
-from slice_os.storage.cluster.cluster_errors import foreign_error
+from slice_os.storage.cluster.cluster_errors import UnreadableError
 
 T = TypeVar("T")
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -28,13 +28,13 @@ def decoded(answer: Any, kind: type[T], url: str, at: str = "") -> T:
     The path is made of the names of objects within each other: ``hits/total``.
 
     Raises:
-        UnreachableError: it is something else.
+        UnreadableError: it is something else.
     """
     try:
         return msgspec.convert(nested(answer, *at.split("/")) if at else answer, kind)
     except msgspec.ValidationError as exc:
         where = f" in {at}" if at else ""
-        raise foreign_error(url, f"its answer cannot be read: {exc}{where}") from exc
+        raise UnreadableError(url, f"{exc}{where}") from exc
 
 
 def nested(value: Any, *names: str) -> Any:
@@ -88,22 +88,30 @@ class _Stored(DocumentSource, total=False):
     stamp: str
     filters: list[str]
     fields: dict[str, Any]
-    words: str
     word_count: int
     tolerance: float
     spans: list[Span]
 
 
-class PassageSource(_Stored):
-    """A passage as it is stored: its text, and what else was asked for.
-
-    What somebody else has put into the index lacks some of the rest.
-    """
+class PassageText(_Stored):
+    """A passage as it is stored: its text, and what else was asked for."""
 
     passage: int
     start: int
     end: int
     text: str
+
+
+class _MaybeWords(TypedDict, total=False):
+    words: str
+
+
+class PassageSource(PassageText, _MaybeWords):
+    """A passage that may have been asked for without its words."""
+
+
+class _StoredSource(PassageText):
+    words: str
 
 
 class IdHit(TypedDict):
@@ -131,6 +139,12 @@ class PassageHit(IdHit):
     _source: PassageSource
 
 
+class StoredHit(IdHit):
+    """A passage that was asked for with its words."""
+
+    _source: _StoredSource
+
+
 class RevisedHit(PassageHit):
     """A passage, and what tells whether it has changed since."""
 
@@ -142,7 +156,7 @@ class _Named(TypedDict, total=False):
     matched_queries: dict[str, Score] | list[str]
 
 
-class RankedHit(PassageHit, _Named):
+class RankedHit(StoredHit, _Named):
     """A passage with the score that ranks it."""
 
     _score: Score
@@ -160,15 +174,18 @@ class KeyHit(_Named):
     _score: Score
 
 
-class EntryFields(TypedDict, total=False):
-    """The doc values of a passage; of one that somebody else has put there some are missing."""
+class _OfTheLast(TypedDict, total=False):
+    document_hash: Nonempty[str]
+    document_digest: Nonempty[str]
+
+
+class EntryFields(_OfTheLast):
+    """The doc values of a passage; the last one of a document has all."""
 
     document: Nonempty[str]
     passage: Nonempty[int]
     content_hash: Nonempty[str]
     stamp: Nonempty[str]
-    document_hash: Nonempty[str]
-    document_digest: Nonempty[str]
     word_count: Nonempty[int]
 
 

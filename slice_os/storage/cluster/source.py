@@ -13,9 +13,11 @@ from slice_os.errors import CorpusError, GoneError, LocationError
 from slice_os.storage.cluster.candidates import TEXT, stored_text
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import dialect_of
+from slice_os.storage.cluster.generations import check_named
 from slice_os.storage.cluster.passages import stored_metadata
 from slice_os.storage.cluster.requests import Cluster
 from slice_os.storage.cluster.responses import AnyHit, PassageHit, nested
+from slice_os.storage.cluster.searches import OURS
 from slice_os.storage.cluster.settings import parse_location
 from slice_os.text import joined
 from slice_os.types import Document, Reject
@@ -79,7 +81,7 @@ class OwnCorpus(IndexCorpus):
 
     def __iter__(self) -> Iterator[Document]:
         order = [{"document": "asc"}, {"passage": "asc"}, "_shard_doc"]
-        body = {"query": {"match_all": {}}, "sort": order, "_source": _PASSAGE}
+        body = {"query": OURS, "sort": order, "_source": _PASSAGE}
         pages = self._cluster.pages(body, PassageHit, PAGE)
         every = (hit["_source"] for page in pages for hit in page)
         for name, passages in groupby(every, key=itemgetter("document")):
@@ -124,15 +126,17 @@ def read_index(
     connected = Client(address, credentials, client)
     names = (text_fields,) if isinstance(text_fields, str) else text_fields
     fields = Fields(id_field or "_id", title_field, tuple(names) if names else None)
-    cluster = Cluster(connected, dialect_of(connected), address.name)
+    cluster = Cluster(connected, dialect_of(connected), address.name, is_ours=False)
     try:
         indexes = cluster.ask("GET", "_mapping", kind=dict[str, dict[str, Any]])
     except GoneError as exc:
+        check_named(connected, cluster.dialect)
         raise LocationError(
             f"There is no index {address.name} at {address.url}: check its name."
         ) from exc
     if any(nested(index, "mappings", "_meta", "slice_os") for index in indexes.values()):
-        return OwnCorpus(cluster, fields, None, on_reject)
+        ours = Cluster(connected, cluster.dialect, address.name)
+        return OwnCorpus(ours, fields, None, on_reject)
     properties = (nested(index, "mappings", "properties") for index in indexes.values())
     mapped = [name for names in properties for name in names or ()]
     usual = next((name for name in TEXT_FIELDS if name in mapped), None)

@@ -18,9 +18,9 @@ from slice_os.spans import PackedPassage
 from slice_os.storage.cluster import passages
 from slice_os.storage.cluster.bulk import BulkSender, Operation
 from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT
-from slice_os.storage.cluster.generations import check_live, lift_block
+from slice_os.storage.cluster.hold import check_live, lift_block
 from slice_os.storage.cluster.load_settings import Loading
-from slice_os.storage.cluster.requests import WORDS_PAGE, Cluster
+from slice_os.storage.cluster.requests import WORDS_PAGE, WRITTEN, Cluster
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import Writer
 from slice_os.types import Document, Passage, Reject
@@ -49,6 +49,7 @@ class ClusterWriter(Writer):
         if not is_live:  # a retired one takes nothing, until somebody is about to go back to it
             lift_block(cluster)
         self._check_generation()
+        cluster.change_alias("add", WRITTEN.format(cluster.index))
         cluster.refresh(WRITE_RETRY_TIMEOUT)
         self._loading = Loading(cluster)
         try:
