@@ -38,7 +38,7 @@ from slice_os.server.failures import OverloadedError, RequestError, failure, sta
 from slice_os.server.guard import App, Guard
 from slice_os.server.metrics import Metrics
 from slice_os.server.mining import Mining, Stopping
-from slice_os.server.run import hosts_of
+from slice_os.server.process import hosts_of
 from slice_os.server.teaching import teach
 from slice_os.server.workspace import Workspace
 

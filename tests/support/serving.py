@@ -20,8 +20,8 @@ import uvicorn
 
 from slice_os.server.app import create_app
 from slice_os.server.mining import Stopping
+from slice_os.server.process import listen
 from slice_os.server.protocol import ImpatientProtocol
-from slice_os.server.run import listen
 from slice_os.types import Match
 
 SLICE_OS = str(Path(sys.executable).with_name("slice-os"))

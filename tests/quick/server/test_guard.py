@@ -15,7 +15,7 @@ import pytest
 
 import slice_os
 from slice_os.server import guard, protocol
-from slice_os.server.run import listen
+from slice_os.server.process import listen
 from support.serving import JSON, Endless, end, serving, started
 from support.verbs import run
 
