@@ -28,6 +28,7 @@ PARTS = {
     "engine": "Requests for other clients",
     "storage": "Clusters",
     "query": "The query DSL",
+    "server": "Serving",
     "operate": "Operating",
     "errors": "Errors",
     "exporters": "Exporting",

@@ -133,7 +133,7 @@ def mcp_command(
 
 
 def _ready(location: dict[str, str], host: str, opens: bool, url: str) -> None:
-    from slice_os.server.run import is_local
+    from slice_os.server.process import is_local
 
     click.echo(f"{', '.join(map(plain, location))}: {url}")
     if not is_local(host):

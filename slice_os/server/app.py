@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import msgspec
 from fastapi import FastAPI, HTTPException, Request, Response
@@ -38,7 +39,7 @@ from slice_os.server.failures import OverloadedError, RequestError, failure, sta
 from slice_os.server.guard import App, Guard
 from slice_os.server.metrics import Metrics
 from slice_os.server.mining import Mining, Stopping
-from slice_os.server.run import hosts_of
+from slice_os.server.process import hosts_of
 from slice_os.server.teaching import teach
 from slice_os.server.workspace import Workspace
 
@@ -68,7 +69,8 @@ class Service:
         self.searching = ThreadPoolExecutor(BATCHES * len(indexes), "slice-os-search")
         self.reading = ThreadPoolExecutor(4, "slice-os-read")
         self.long = ThreadPoolExecutor(LONG, "slice-os-mine")
-        self.minings = 0
+        self.minings = WeakSet[Mining]()
+        self.metrics.mining.set_function(lambda: len(self.minings))
         self.queues = {
             name: SearchQueue(index, self.searching, BATCHES, self.metrics)
             for name, index in self.indexes.items()
@@ -97,26 +99,23 @@ class JsonLines(Response):
 
     media_type = "application/x-ndjson"
 
-    def __init__(self, lines: AsyncGenerator[str, None], done: Callable[[], None]) -> None:
+    def __init__(self, lines: AsyncGenerator[str, None]) -> None:
         super().__init__()
         del self.headers["content-length"]
-        self._lines, self._done = lines, done
+        self._lines = lines
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the lines."""
-        try:
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            async with aclosing(self._lines) as lines:
-                async for line in lines:
-                    message = {"type": "http.response.body", "body": line.encode()}
-                    sending = asyncio.ensure_future(send({**message, "more_body": True}))
-                    # wait_for would swallow that it is cancelled, where the client goes just then.
-                    if not (await asyncio.wait([sending], timeout=STALLED))[0]:
-                        sending.cancel()
-                        return
-            await send({"type": "http.response.body", "body": b""})
-        finally:
-            self._done()
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async with aclosing(self._lines) as lines:
+            async for line in lines:
+                message = {"type": "http.response.body", "body": line.encode()}
+                sending = asyncio.ensure_future(send({**message, "more_body": True}))
+                # wait_for would swallow that it is cancelled, where the client goes just then.
+                if not (await asyncio.wait([sending], timeout=STALLED))[0]:
+                    sending.cancel()
+                    return
+        await send({"type": "http.response.body", "body": b""})
 
 
 def as_response(answer: Any, status: int = 200) -> Response:
@@ -223,7 +222,7 @@ def _add_endpoints(app: FastAPI, service: Service) -> None:
         body = await body_of(request, MineBody)
         if not any(flat(body.phrases)) and not body.taught:
             raise QueryError("There is nothing to mine for: give phrases or taught.")
-        if service.minings >= MININGS:
+        if len(service.minings) >= MININGS:
             raise OverloadedError(f"{MININGS} minings are under way: ask again later.")
         taught = workspace.read_all(body.taught)
         mining = Mining(
@@ -233,19 +232,9 @@ def _add_endpoints(app: FastAPI, service: Service) -> None:
             limits.max_seconds,
             service.stopping,
         )
-        service.minings += 1
-        service.metrics.mining.inc()
-
-        def done() -> None:
-            service.minings -= 1
-            service.metrics.mining.dec()
-
-        try:
-            await asyncio.get_running_loop().run_in_executor(service.long, mining.begin)
-        except BaseException:
-            done()
-            raise
-        return JsonLines(mining.lines(service.long), done)
+        service.minings.add(mining)
+        await asyncio.get_running_loop().run_in_executor(service.long, mining.begin)
+        return JsonLines(mining.lines(service.long))
 
     @app.post("/api/teach", **openapi.TEACH)
     async def teach_phrase(request: Request) -> Response:

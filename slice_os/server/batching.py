@@ -94,7 +94,7 @@ class SearchQueue:
             waiting = self._waiting.popleft()
             if waiting.answer.done():
                 self._metrics.waiting.dec()
-            elif not batch or (len(batch) < TOGETHER and _together(batch[0].body, waiting.body)):
+            elif not batch or (len(batch) < TOGETHER and _alike(batch[0].body, waiting.body)):
                 batch.append(waiting)
             else:
                 others.append(waiting)
@@ -143,7 +143,7 @@ def shown(index: Index, hits: Sequence[Hit], body: SearchBody) -> bytes:
     return to_json(search_answer(body.query or body.taught or "", rows, body.group)).encode()
 
 
-def _together(first: SearchBody, other: SearchBody) -> bool:
+def _alike(first: SearchBody, other: SearchBody) -> bool:
     """Tell whether two searches differ in nothing but the query and what is shown of a hit."""
     return all(
         getattr(first, name) == getattr(other, name)

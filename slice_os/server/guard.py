@@ -7,6 +7,8 @@ import hmac
 import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from slice_os.answers import to_json
@@ -62,7 +64,8 @@ class Guard:
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            with suppress(asyncio.CancelledError):  # by a second Ctrl-C
+                await self._app(scope, receive, partial(_without_trace, send))
             return
         request = _Request(scope, receive, send)
         began = time.perf_counter()
@@ -228,6 +231,13 @@ class _Request:
             headers.append((b"connection", b"close"))
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": content})
+
+
+async def _without_trace(send: Send, message: Message) -> None:
+    """Send what an application says of its own begin and end, but no traceback at its end."""
+    if message["type"] == "lifespan.shutdown.failed":
+        message = {"type": message["type"]}
+    await send(message)
 
 
 def _name(host: str) -> str:

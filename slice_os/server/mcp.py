@@ -20,7 +20,7 @@ from slice_os.encoders.encoder import EncoderLike
 from slice_os.encoders.judge import ENGLISH, JudgeLike
 from slice_os.errors import needs
 from slice_os.options import ServeOptions, takes
-from slice_os.server.run import Locations, check_address, hosts_of, open_all, run
+from slice_os.server.process import Locations, check_address, hosts_of, open_all, run
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server

@@ -130,7 +130,7 @@ class SearchAnswer(msgspec.Struct, frozen=True):
 
 
 class Mined(msgspec.Struct, frozen=True):
-    """A match: characters `start` to `end` of a document."""
+    """A match: characters `start` to `end` of a document, and who says them, if that is known."""
 
     name: str
     document: str
@@ -138,6 +138,7 @@ class Mined(msgspec.Struct, frozen=True):
     end: int
     degree: float
     words: str
+    speaker: str
 
 
 class MineAnswer(msgspec.Struct, frozen=True):
@@ -247,7 +248,7 @@ class Tools:
             ):
                 counts[match.name] += 1
                 place = match.document_start, match.document_end, round(match.degree, 4)
-                mined = Mined(match.name, match.document, *place, match.text)
+                mined = Mined(match.name, match.document, *place, match.text, match.speaker)
                 heapq.heappush(best, (match.degree, -next(number), mined))
                 if len(best) > most:  # more would not fit
                     heapq.heappop(best)

@@ -20,8 +20,8 @@ import uvicorn
 
 from slice_os.server.app import create_app
 from slice_os.server.mining import Stopping
+from slice_os.server.process import listen
 from slice_os.server.protocol import ImpatientProtocol
-from slice_os.server.run import listen
 from slice_os.types import Match
 
 SLICE_OS = str(Path(sys.executable).with_name("slice-os"))
@@ -87,11 +87,17 @@ def serving(indexes, **options):
         assert not thread.is_alive()
 
 
+class Started(subprocess.Popen):
+    """A process and the file of its log."""
+
+    log = None
+
+
 @contextmanager
 def started(*arguments, verb="serve", **environment):
     """Give a process that serves, and the server; it is killed if it still runs."""
     with tempfile.TemporaryFile("w+") as log:  # a pipe would be full some time
-        process = subprocess.Popen(
+        process = Started(
             [SLICE_OS, verb, "--port", "0", *map(str, arguments)],
             stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **environment},
         )  # fmt: skip
