@@ -3,6 +3,7 @@
 Pure functions: nothing here opens a connection. docs/query.md shows what each returns.
 """
 
+from slice_os.storage.cluster.connector import connector
 from slice_os.storage.cluster.facets import facets, read_facets
 from slice_os.storage.cluster.hits import read_fused, read_hits
 from slice_os.storage.cluster.queries import (
@@ -21,6 +22,7 @@ from slice_os.storage.filters import filter_clauses, filter_tokens
 __all__ = [
     "Dialect",
     "VectorType",
+    "connector",
     "exact_query",
     "facets",
     "field_vectors",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -16,7 +17,7 @@ from slice_os.cli.options import (
 )
 from slice_os.cli.output import echo_json, echo_table
 from slice_os.options import RequestOptions, fields
-from slice_os.query import Dialect
+from slice_os.query import Dialect, VectorType
 
 if TYPE_CHECKING:
     from slice_os import ClusterSettings
@@ -132,3 +133,48 @@ def query_command(
     else:
         for part in body if isinstance(body, list) else [body]:
             echo_json(part, indent=None)
+
+
+@click.command(
+    "connector",
+    epilog="\b\nExample:\n  slice-os connector --url http://search-encoder:8765\n",
+)
+@click.option(
+    "--url",
+    required=True,
+    help="Where 'slice-os serve' listens, as the nodes of the cluster reach it.",
+)
+@encoder_option
+@click.option(
+    "--vector-type",
+    type=click.Choice(get_args(VectorType)),
+    default="byte",
+    show_default=True,
+    help="That of the index.",
+)
+@click.option("--dimensions", type=int, help="Those of the index; default: the encoder's.")
+@json_option
+def connector_command(
+    url: str,
+    encoder: str | None,
+    vector_type: VectorType,
+    dimensions: int | None,
+    as_json: bool,
+) -> None:
+    """Print what lets 'neural' clauses of OpenSearch ask 'slice-os serve' for vectors.
+
+    They are requests for ML Commons, to be sent in order: settings, a connector, a model, and a
+    search to try. What is in capitals is filled in from the answers before.
+    """
+    from slice_os import encoder_info
+    from slice_os.query import connector
+
+    info = encoder_info(encoder)
+    requests = connector(
+        url, model=info.name, dimensions=dimensions or info.dimension, vector_type=vector_type
+    )
+    if as_json:
+        echo_json([{"request": request, "body": body} for request, body in requests])
+        return
+    for request, body in requests:
+        click.echo(f"{request}\n{json.dumps(body, indent=2)}\n")

@@ -46,6 +46,7 @@ VERBS = {
     "restore": "cli.operate",
     "templates": "cli.cluster",
     "query": "cli.cluster",
+    "connector": "cli.cluster",
     "evaluate": "lab.cli.evaluate",
     "calibrate": "cli.calibrate",
     "dataset": "lab.cli.dataset",

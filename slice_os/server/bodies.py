@@ -117,10 +117,14 @@ class EmbeddingsBody(msgspec.Struct, frozen=True, kw_only=True):
     ]
     model: Annotated[str, Meta(description="The name of the encoder, as /v1/models says it.")]
     encoding_format: Annotated[
-        str, Meta(description="float, or base64 of 32-bit floats, little-endian.")
+        str,
+        Meta(
+            description="float, base64 of 32-bit floats (little-endian), or int8 as a cluster's "
+            "byte vectors."
+        ),
     ] = "float"
     dimensions: Annotated[
-        int | None, Meta(description="If given, the dimension that the encoder has.")
+        int | None, Meta(description="How many, of those that the encoder has, are kept.")
     ] = None
 
 

@@ -13,6 +13,7 @@ import pybase64
 
 from slice_os.encoders import Encoder
 from slice_os.options import ServeOptions
+from slice_os.query import VectorType, field_vectors
 from slice_os.server.bodies import EmbeddingsBody, check_texts
 from slice_os.server.failures import RequestError, failure, status_of
 
@@ -48,12 +49,14 @@ async def embed(
         raise RequestError(
             f"There is no model {body.model[:60]!r} here: ask for {info.name!r}.", 404
         )
-    if body.dimensions not in (None, info.dimension):
+    dimensions = info.dimension if body.dimensions is None else body.dimensions
+    if not 1 <= dimensions <= info.dimension:
         raise RequestError(
-            f"{info.name} has {info.dimension} dimensions, not {body.dimensions}: ask for those."
+            f"{info.name} has {info.dimension} dimensions, not {dimensions}: ask for at most those."
         )
-    if body.encoding_format not in ("float", "base64"):
-        raise RequestError("encoding_format must be float or base64.")
+    if body.encoding_format not in ("float", "base64", "int8"):
+        raise RequestError("encoding_format must be float, base64 or int8.")
+    kind: VectorType = "byte" if body.encoding_format == "int8" else "float"
     texts = (body.input,) if isinstance(body.input, str) else body.input
     if not texts or not all(text.strip() for text in texts):
         raise RequestError("The input is empty: give a text, or several.")
@@ -69,6 +72,8 @@ async def embed(
             executor, encode, texts[first : first + TOGETHER]
         )
         tokens += count
+        if kind == "byte" or dimensions < info.dimension:
+            vectors = field_vectors(vectors, kind, dimensions)
         for vector in vectors:
             given = (
                 pybase64.b64encode_as_string(vector.astype("<f4").tobytes())

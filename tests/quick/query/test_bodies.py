@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from slice_os.errors import QueryError
 from slice_os.query import (
+    connector,
     exact_query,
     field_vectors,
     hybrid_query,
@@ -197,3 +199,21 @@ def test_weights_sum_to_one_and_are_never_whole_numbers(weight):
         assert all(isinstance(share, float) for share in weights)
         assert weights[0] == weight
         assert sum(weights) == pytest.approx(1, abs=1e-11)
+
+
+def test_a_connector_asks_a_server_for_vectors_as_the_index_has_them():
+    requests = connector("http://encoder:8765/", model="m", dimensions=192)
+    settings, described, model, search = (body for _, body in requests)
+    (pattern,) = settings["persistent"]["plugins.ml_commons.trusted_connector_endpoints_regex"]
+    (action,) = described["actions"]
+    assert re.fullmatch(pattern, action["url"])
+    assert action["url"] == "http://encoder:8765/v1/embeddings"
+    body = action["request_body"].replace("${parameters.input}", '["a"]')
+    assert json.loads(body.replace("${parameters.model}", described["parameters"]["model"])) == {
+        "input": ["a"], "model": "m", "dimensions": 192, "encoding_format": "int8"
+    }  # fmt: skip
+    assert model["connector_id"] == "CONNECTOR_ID"
+    neural = search["query"]["nested"]["query"]["neural"]["spans.vector"]
+    assert neural["model_id"] == "MODEL_ID"
+    with pytest.raises(QueryError, match="no address"):
+        connector("encoder:8765", model="m", dimensions=192)

@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import slice_os
 from slice_os.options import MineOptions, SearchOptions, described, fields
+from slice_os.query import field_vectors
 from slice_os.server import batching
 from support.serving import serving
 from support.verbs import run
@@ -256,8 +257,8 @@ def test_the_client_of_openai_gets_the_vectors_of_the_encoder(server, index):
         assert [model.id for model in client.models.list()] == ["slice-english-v2"]
         with pytest.raises(openai.NotFoundError, match="ask for 'slice-english-v2'"):
             client.embeddings.create(model="text-embedding-3-small", input=texts)
-        with pytest.raises(openai.BadRequestError, match="has 384 dimensions, not 7"):
-            client.embeddings.create(model="slice-english-v2", input=texts, dimensions=7)
+        with pytest.raises(openai.BadRequestError, match="has 384 dimensions, not 385"):
+            client.embeddings.create(model="slice-english-v2", input=texts, dimensions=385)
         with pytest.raises(openai.BadRequestError, match="input"):
             client.embeddings.create(model="slice-english-v2", input=[[1, 2]])
     vectors = np.array([row.embedding for row in made.data], np.float32)
@@ -267,6 +268,10 @@ def test_the_client_of_openai_gets_the_vectors_of_the_encoder(server, index):
     asked = {"model": "slice-english-v2", "input": "a", "encoding_format": "base64"}
     (row,) = server.post("/v1/embeddings", **asked)["data"]
     assert len(base64.b64decode(row["embedding"])) == 384 * 4
+    asked |= {"input": texts, "encoding_format": "int8", "dimensions": 192}
+    rows = server.post("/v1/embeddings", **asked)["data"]
+    expected = field_vectors(vectors, "byte", 192).tolist()
+    assert [row["embedding"] for row in rows] == expected
 
 
 def test_an_unexpected_error_shows_nothing_of_itself(index, monkeypatch, caplog):
