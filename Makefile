@@ -71,6 +71,7 @@ fuzz: .venv-test/.ready ## damage 10,000 files of each format and a cluster's an
 faults: .venv-test/.ready ## every verb that changes an index meets every fault; kill -9 a hundred times each
 	SLICE_OS_KILLS=100 .venv-test/bin/pytest tests/cluster/test_every_fault.py tests/contract/test_killed.py \
 	  tests/contract/test_generations.py tests/quick/local/test_backup.py
+	SLICE_OS_KILLS=20 .venv-test/bin/pytest -s tests/cluster/test_hold.py
 
 cluster: .venv-quick/.ready ## a real node to try, on port 9200 till Ctrl-C (NODES=3; SERVER=elasticsearch)
 	@.venv-quick/bin/python -m tests.cluster --server $(or $(SERVER),opensearch) --nodes $(or $(NODES),1) --port $(or $(PORT),9200) || [ $$? -eq 130 ]

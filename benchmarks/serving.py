@@ -19,8 +19,14 @@ from functools import partial
 from itertools import cycle
 from pathlib import Path
 
+import uvicorn
+
 import slice_os
 from benchmarks.text import EXAMPLES, phrases
+from benchmarks.timing import seconds
+from slice_os.server.app import create_app
+from slice_os.server.process import listen
+from slice_os.server.protocol import ImpatientProtocol
 
 TITLE = "Serving"
 LONE = int(os.environ.get("BENCHMARK_LONE", "300"))
@@ -43,13 +49,14 @@ def run(data: Path | None) -> list[str]:
             with _serving(location) as (port, process):
                 added = _lone(index, port, queries[:LONE])
                 many = _many(index, port, process, queries)
+            alone = _http_alone(index, queries)
     return [
         f"The examples, {words:,} words; hybrid searches as they are by default, 10 hits. The "
         "server is a process of its own; clients, server and library share the cores.",
         "",
         "| what | |",
         "|---|---:|",
-        *(f"| {name} | {value} |" for name, value in (added | many).items()),
+        *(f"| {name} | {value} |" for name, value in (added | alone | many).items()),
     ]
 
 
@@ -77,13 +84,37 @@ def _lone(index: slice_os.Index, port: int, queries: Sequence[str]) -> dict[str,
     }
 
 
+def _http_alone(index: slice_os.Index, queries: Sequence[str]) -> dict[str, str]:
+    """Return what HTTP and JSON take by themselves, where the hits are there already."""
+    hits = index.search(queries[0])
+    index.search_many = lambda asked, **options: [hits] * len(asked)  # type: ignore
+    listening = listen("127.0.0.1", 0)
+    app = create_app({"bench": index})
+    config = uvicorn.Config(app, http=ImpatientProtocol, lifespan="on", log_config=None)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    connection = http.client.HTTPConnection("127.0.0.1", listening.getsockname()[1])
+    times = [seconds(partial(_ask, connection, query)) * 1e3 for query in queries][10:]
+    connection.close()
+    server.should_exit = True
+    thread.join()
+    listening.close()
+    return {
+        "a search over HTTP whose hits are there already, in one process with its client": (
+            f"{statistics.median(times):.1f} ms"
+        )
+    }
+
+
 def _many(index: slice_os.Index, port: int, process: int, queries: Sequence[str]) -> dict[str, str]:
     """Return throughput and waiting times of clients that ask without a pause."""
     rates: list[float] = []
     alone: list[float] = []
+    together: list[float] = []
     waits: list[float] = []
     memory: list[int] = []
-    asked, library, seconds = iter(cycle(queries)), iter(cycle(queries)), 0.0
+    asked, library, passed = iter(cycle(queries)), iter(cycle(queries)), 0.0
 
     def over_http() -> Callable[[str], object]:
         connection = http.client.HTTPConnection("127.0.0.1", port)
@@ -92,41 +123,47 @@ def _many(index: slice_os.Index, port: int, process: int, queries: Sequence[str]
     index.search_many(queries)
     _clients(over_http, iter(queries), SECONDS)  # all of them once
     for _ in range(TURNS):
-        rates.append(_search_many(index, library))
-        alone.append(len(_clients(lambda: index.search, library, SECONDS / TURNS / 4)))
+        before = time.process_time()
+        count = len(_clients(lambda: index.search, library, SECONDS / TURNS / 4))
+        alone.append((time.process_time() - before) / count)
+        rate, processor = _search_many(index, library)
+        rates.append(rate)
+        together.append(processor)
         memory.append(_resident(process))
         began = time.perf_counter()
         waits += _clients(over_http, asked, SECONDS / TURNS)
-        seconds += time.perf_counter() - began
+        passed += time.perf_counter() - began
         memory.append(_resident(process))
-    rates.append(_search_many(index, library))
-    rate, rate_of_library = len(waits) / seconds, statistics.mean(rates)
+    rates.append(_search_many(index, library)[0])
+    rate, rate_of_library = len(waits) / passed, statistics.mean(rates)
     waits.sort()
     middle, late = (waits[int(share * len(waits))] * 1e3 for share in (0.5, 0.99))
     return {
-        f"{CLIENTS} clients for {seconds:.0f} s: answers, errors": f"{len(waits):,}, 0",
+        f"{CLIENTS} clients for {passed:.0f} s: answers, errors": f"{len(waits):,}, 0",
         "searches a second": f"{rate:.1f}",
         f"`search_many`, before, between and after, {TURNS + 1} times": f"{rate_of_library:.1f}",
         "share of that": f"{rate / rate_of_library:.2f}",
-        f"`search` by {CLIENTS} threads, each query alone": (f"{sum(alone) / (SECONDS / 4):.1f}"),
+        f"processor's time a search: by {CLIENTS} threads of the library, `search_many`": (
+            f"{statistics.mean(alone) * 1e3:.0f} ms, {statistics.mean(together) * 1e3:.0f} ms"
+        ),
         "waiting time: median, 99 of 100, their quotient": f"{middle:.0f} ms, {late:.0f} ms, "
         f"{late / middle:.1f}",
         "memory of the server: first, last": f"{memory[0] >> 20} MB, {memory[-1] >> 20} MB",
     }
 
 
-def _search_many(index: slice_os.Index, queries: Iterator[str]) -> float:
-    """Return how many searches a second the library does, as many at once as it takes."""
-    count, began = 0, time.perf_counter()
+def _search_many(index: slice_os.Index, queries: Iterator[str]) -> tuple[float, float]:
+    """Return how many searches a second the library does, and the processor's time of each."""
+    count, began, before = 0, time.perf_counter(), time.process_time()
     while time.perf_counter() - began < SECONDS / TURNS / 2:
         batch = [next(queries) for _ in range(64)]
         index.search_many(batch)
         count += len(batch)
-    return count / (time.perf_counter() - began)
+    return count / (time.perf_counter() - began), (time.process_time() - before) / count
 
 
 def _clients(
-    connect: Callable[[], Callable[[str], object]], queries: Iterator[str], seconds: float
+    connect: Callable[[], Callable[[str], object]], queries: Iterator[str], duration: float
 ) -> list[float]:
     """Return how long each answer took, in seconds, of clients that ask one after the other.
 
@@ -135,7 +172,7 @@ def _clients(
     waits: list[float] = []
     lock = threading.Lock()
     failed: list[Exception] = []
-    until = time.perf_counter() + seconds
+    until = time.perf_counter() + duration
 
     def ask() -> None:
         try:

@@ -15,7 +15,7 @@ from slice_os.encoders import encoder_info
 from slice_os.errors import LocationError
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import Dialect, dialect_of, load_dialect
-from slice_os.storage.cluster.responses import IndexDescription, IndexNotes
+from slice_os.storage.cluster.responses import IndexDescription, IndexNotes, nested
 from slice_os.storage.cluster.settings import DIALECTS, ClusterSettings, Layout, parse_location
 from slice_os.storage.contract import FORMAT, IndexMeta
 
@@ -209,7 +209,7 @@ def read_meta(
         LocationError: the index was not made by slice-os, by a newer one, or was altered by hand.
     """
     mappings, settings = description["mappings"], description["settings"]["index"]
-    ours = mappings.get("_meta", {}).get("slice_os")
+    ours = nested(mappings, "_meta", "slice_os")
     if ours is None:
         raise _foreign(index)
     try:
@@ -299,7 +299,7 @@ def named_index(name: str, indexes: Mapping[str, IndexDescription]) -> tuple[str
                 f"({', '.join(sorted(narrow))}): make it again without."
             )
         return index, description
-    if "slice_os" not in description["mappings"].get("_meta", {}):
+    if nested(description["mappings"], "_meta", "slice_os") is None:
         raise _foreign(index)
     if aliases := description["aliases"]:
         raise LocationError(
