@@ -137,7 +137,7 @@ def query_command(
 
 @click.command(
     "connector",
-    epilog="\b\nExample:\n  slice-os connector --url http://search-encoder:8765\n",
+    epilog="\b\nExample:\n  slice-os connector --url http://search-encoder:8080\n",
 )
 @click.option(
     "--url",

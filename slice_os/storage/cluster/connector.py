@@ -39,7 +39,7 @@ def connector(
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise QueryError(f"{url!r} is no address of a server: give one like http://host:8765.")
+        raise QueryError(f"{url!r} is no address of a server: give one like http://host:8080.")
     endpoint = f"{url.rstrip('/')}/v1/embeddings"
     formats = {"byte": "int8", "float": "float"}
     action = {
