@@ -24,10 +24,11 @@ MAPPING = {
 }
 
 
-def test_one_node_has_the_plugin(client):
+def test_one_node_has_the_plugins(client):
     assert client.info()["version"]["number"] == OPENSEARCH.version
     plugins = client.cat.plugins(format="json")
-    assert [plugin["component"] for plugin in plugins] == ["opensearch-knn"]
+    names = {plugin["component"] for plugin in plugins}
+    assert names == {"opensearch-knn", "opensearch-neural-search"}
     assert client.cluster.health()["number_of_nodes"] == 1
 
 

@@ -23,7 +23,7 @@ def vectors(tmp_path_factory):
     lines = []
     for theme, words in THEMES.items():
         middle = rng.standard_normal(16)
-        for word in {*words, *PHRASES[theme].split()}:
+        for word in dict.fromkeys([*words, *PHRASES[theme].split()]):
             vector = middle + 0.4 * rng.standard_normal(16)
             lines.append(" ".join([word, *(f"{x:.4f}" for x in vector)]))
     file = tmp_path_factory.mktemp("vectors") / "words.txt"
