@@ -9,7 +9,7 @@ TEST := .venv-test/bin/python
 # Where it is set, every process that a test starts would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve test quick lock fuzz faults cluster lint types check docs site bench encoder clean
+.PHONY: help demo serve test quick lock fuzz faults cluster lint types check docs screenshots site bench encoder clean
 help: ## show this
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
 
@@ -86,7 +86,7 @@ types: .venv-test/.ready ## mypy, strict on the installed package, benchmarks an
 	cp -r benchmarks recipes tests build/types
 	cd build/types && for what in '-p slice_os' '-p benchmarks' recipes; do \
 	  ../../.venv-test/bin/mypy --config-file ../../pyproject.toml --python-executable ../../.venv-test/bin/python $$what || exit 1; done
-	.venv-test/bin/mypy --config-file tests/mypy.toml --python-executable $(TEST) $(addprefix tests/,support quick contract cluster lab)
+	.venv-test/bin/mypy --config-file tests/mypy.toml --python-executable $(TEST) $(addprefix tests/,support quick contract cluster browser lab)
 
 check: lint types test ## everything CI runs
 
@@ -106,6 +106,9 @@ encoder: .venv-test/.ready ## train the encoder inside the wheel again (hours; D
 
 docs: .venv-test/.ready ## write docs/cli.md from the help texts
 	cd docs && ../$(TEST) cli.py
+
+screenshots: .venv-test/.ready ## take those of the page, for README and docs/server.md
+	cd docs && ../$(TEST) screenshots.py
 
 site: $(WHEEL) ## build the documentation's site in build/site/html
 	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-site

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
 import slice_os
@@ -18,28 +19,36 @@ def url(tmp_path_factory):
     location = tmp_path_factory.mktemp("page") / "calls.slice"
     with slice_os.open(location) as index:
         texts = ["I would like to cancel my order, please.", HOSTILE, "The ship sank at night."]
+        texts += [f"{who} asked to {what} the plan." for who in ("She", "Bob", "Nobody")
+                  for what in ("cancel", "keep", "read", "end")]  # fmt: skip
         index.add(slice_os.Document(f"calls/{n}", text) for n, text in enumerate(texts))
-        with serving({"calls": index}) as server:
+        workspace = tmp_path_factory.mktemp("workspace")
+        with serving({"calls": index}, workspace=str(workspace)) as server:
             yield f"{server.url}/"
 
 
 @pytest.fixture
-def page(url):
+def asked():
+    """The addresses that the page has asked for."""
+    return []
+
+
+@pytest.fixture
+def page(url, asked):
     chromium = shutil.which("chromium")
     assert chromium, "The page is tested in Chromium and there is none: apt-get install chromium."
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 390, "height": 800})
-        wrong, asked = [], []
+        wrong = []
         page.on("console", lambda message: wrong.append(message.text))
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
-        page.asked = asked
         page.goto(url)
         yield page
         browser.close()
     assert wrong == []
-    assert [one for one in asked if not one.startswith((url, "blob:"))] == []
+    assert [address for address in asked if not address.startswith((url, "blob:"))] == []
 
 
 def test_a_search_marks_words_and_shows_a_hostile_text_as_text(page):
@@ -53,19 +62,19 @@ def test_a_search_marks_words_and_shows_a_hostile_text_as_text(page):
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
 
 
-def test_the_threshold_moves_without_asking_and_what_is_left_is_saved(page):
+def test_the_threshold_moves_without_asking_and_what_is_left_is_saved(page, asked):
     page.get_by_role("link", name="Mine").click()
     page.locator("#phrases").fill("I want to cancel my order")
     page.get_by_role("button", name="Mine", exact=True).click()
     page.wait_for_selector(".mine[aria-busy=false]")
     found = int(page.locator(".mine .note").inner_text().split()[0])
     page.wait_for_load_state("networkidle")
-    before = len(page.asked)
+    before = len(asked)
     page.locator(".slider:not([hidden]) input").focus()
     page.keyboard.press("End")
     left = int(page.locator(".mine .note").inner_text().split()[0])
     assert found > left == 1
-    assert len(page.asked) == before
+    assert len(asked) == before
     with page.expect_download() as download:
         page.get_by_label("Download as csv").click()
     rows = download.value.path().read_text(encoding="utf-8").splitlines()
@@ -73,3 +82,46 @@ def test_the_threshold_moves_without_asking_and_what_is_left_is_saved(page):
     page.locator(".list").focus()
     page.keyboard.press("Enter")
     assert page.wait_for_selector("#reader mark").inner_text() == "I want to cancel my order"
+
+
+def test_answers_by_key_teach_a_phrase_that_is_saved_and_mined(page):
+    page.get_by_role("link", name="Teach").click()
+    page.locator("#teach-phrases").fill("wants to cancel")
+    page.get_by_role("button", name="Teach", exact=True).click()
+    for number in range(1, 9):
+        text = page.wait_for_selector(".question:not([aria-busy]) .asked").inner_text()
+        page.keyboard.press("y" if "cancel" in text or "end" in text else "n")
+        page.get_by_text(f"{number} answer").wait_for()
+    page.keyboard.press("b")
+    page.get_by_text("7 answers").wait_for()
+    page.reload()  # nothing is lost
+    page.get_by_text("7 answers").wait_for()
+    page.locator("#taught-name").fill("cancel")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("link", name="Find all of cancel").click()
+    page.wait_for_selector(".mine[aria-busy=false]")
+    assert page.locator(".list-row").first.is_visible()
+    assert page.locator(".names").inner_text().splitlines()[2].startswith("@cancel")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "state", ["search?query=cancel", "mine?phrases=cancel", "teach?phrases=cancel"]
+)
+def test_views_are_for_everybody(page, url, state, scheme):
+    page.emulate_media(color_scheme=scheme)
+    page.goto(f"{url}#{state}")
+    page.wait_for_selector("mark")
+    page.wait_for_load_state("networkidle")
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
+
+
+def test_selected_words_are_more_like_this_or_not(page, url):
+    page.goto(f"{url}#search?query=cancel")
+    page.wait_for_selector("article.hit mark")
+    page.locator("article.hit .text").first.select_text()
+    page.get_by_role("button", name="Not like this").click()
+    page.get_by_text("Less like").first.wait_for()
+    assert "disliked=" in page.url
+    assert "query=cancel" in page.url

@@ -2,11 +2,13 @@
 import { failed, get } from "./api.js";
 import { h } from "./dom.js";
 import { openOf } from "./reader.js";
+import "./selection.js";
 import { change, go, link, read, values, watch } from "./state.js";
 
 const VIEWS = {
   search: ["Search", () => import("./search.js").then(({ Search }) => new Search())],
   mine: ["Mine", () => import("./mine.js").then(({ Mine }) => new Mine())],
+  teach: ["Teach", () => import("./teach.js").then(({ Teach }) => new Teach())],
 };
 const main = document.getElementById("main");
 const made = new Map();

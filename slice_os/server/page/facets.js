@@ -109,7 +109,7 @@ export class Facets {
       h("label", { for: "filter-text" }, fields.length ? "Another filter" : "A filter of metadata"), text,
       h("ul", { class: "chips" }, others.map((filter) => h("li", {}, filter,
         button("×", () => this.onchange(this.filters.filter((one) => one !== filter)), { class: "plain", "aria-label": `Remove ${filter}` }))))),
-      more ? h("p", { class: "hint" }, `As in the first ${count(READ, "document")}.`) : null);
+      ...(more ? [h("p", { class: "hint" }, `As in the first ${count(READ, "document")}.`)] : []));
   }
 
   field({ name, values, range }) {
