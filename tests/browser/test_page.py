@@ -106,7 +106,13 @@ def test_answers_by_key_teach_a_phrase_that_is_saved_and_mined(page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(
-    "state", ["search?query=cancel", "mine?phrases=cancel", "teach?phrases=cancel"]
+    "state",
+    [
+        "search?query=cancel",
+        "mine?phrases=cancel",
+        "teach?phrases=cancel",
+        "compare?query=cancel&b_mode=lexical",
+    ],
 )
 def test_views_are_for_everybody(page, url, state, scheme):
     page.emulate_media(color_scheme=scheme)
@@ -125,3 +131,14 @@ def test_selected_words_are_more_like_this_or_not(page, url):
     page.get_by_text("Less like").first.wait_for()
     assert "disliked=" in page.url
     assert "query=cancel" in page.url
+
+
+def test_two_settings_stand_side_by_side_differences_first(page, url):
+    page.goto(f"{url}#compare")
+    page.locator("#compare-query").fill("wants to stop")
+    page.get_by_text("Setting B").click()
+    page.locator('[id="SearchBody-b_mode"]').select_option("lexical")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.wait_for_selector(".compare[aria-busy=false]")
+    assert "b_mode=lexical" in page.url
+    assert "not among the first" in page.locator("article.hit").first.inner_text()

@@ -9,6 +9,7 @@ const VIEWS = {
   search: ["Search", () => import("./search.js").then(({ Search }) => new Search())],
   mine: ["Mine", () => import("./mine.js").then(({ Mine }) => new Mine())],
   teach: ["Teach", () => import("./teach.js").then(({ Teach }) => new Teach())],
+  compare: ["Compare", () => import("./compare.js").then(({ Compare }) => new Compare())],
 };
 const main = document.getElementById("main");
 const made = new Map();
