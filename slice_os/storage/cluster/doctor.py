@@ -202,9 +202,10 @@ def _check_shards(asker: Asker, diagnosis: Diagnosis, index: str) -> None:
         diagnosis.add("ok", "Every shard of the index is on a node.")
     path, kind, url = f"/{index}/_stats/segments", dict[str, dict[str, Any]], asker.client.url
     indexes = asker.get(path, kind, at="indices", level="shards") or {}
-    # Shards that are all away have no statistics.
-    shards = decoded(indexes.get(index, {}).get("shards", {}), dict[str, list[Any]], url)
-    copies = [copy for shard in shards.values() for copy in shard]
+    # Shards that are all away have no statistics, and a copy that only starts has none of segments.
+    kinds = dict[str, list[dict[str, Any]]]
+    shards = decoded(indexes.get(index, {}).get("shards", {}), kinds, url)
+    copies = [copy for shard in shards.values() for copy in shard if "segments" in copy]
     most = max((decoded(copy, Count, url, "segments/count") for copy in copies), default=0)
     if most > SEGMENTS:
         path = f"/{index}/_forcemerge?max_num_segments=1&wait_for_completion=false"
