@@ -37,9 +37,9 @@ from slice_os.text.filters import Condition
 from slice_os.text.normal_form import plain
 from slice_os.types import Match, OnProgress
 
-BATCH = 16
-"""Passages whose spans are rescored at once: few, so that matches come soon and Ctrl-C loses
-little; more of them are not faster."""
+FIRST, BATCH = 16, 256
+"""Passages whose spans are rescored at once: few at first, so that matches come soon, then twice as
+many each time, up to BATCH, which takes a fifth less time."""
 
 
 class Phrase(NamedTuple):
@@ -119,8 +119,10 @@ def mine_phrases(
                     yield _Candidate(PassageSpans(stored, tables, compared, len(likely)), likely)
 
     def matches() -> Iterator[Match]:
-        waiting = candidates()
-        while batch := list(islice(waiting, BATCH if options.rescore else 1)):
+        waiting, together = candidates(), FIRST if options.rescore else 1
+        while batch := list(islice(waiting, together)):
+            if options.rescore:
+                together = min(2 * together, BATCH)
             passages = [candidate.spans for candidate in batch]
             if options.rescore:
                 encode_spans(passages, lambda spans: spans.likely(least), standalone)
