@@ -71,7 +71,9 @@ def match_of(
 
 def _speaker(stored: StoredPassage, at: int) -> str:
     """Return who says what stands at a character; nothing where the passage does not tell."""
-    speakers = stored.metadata.get("speakers") or []
+    speakers = stored.metadata.get("speakers")
+    if not speakers:
+        return ""
     speakers = [speakers] if isinstance(speakers, str) else speakers
     text = f"\n{stored.passage.text[:at]}"
     return max(("", *map(str, speakers)), key=lambda name: text.rfind(f"\n{name}: "))
