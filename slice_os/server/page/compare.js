@@ -4,7 +4,7 @@ import { count, h, shown } from "./dom.js";
 import { Options } from "./options.js";
 import { openDocument } from "./reader.js";
 import { change } from "./state.js";
-import { highlight } from "./text.js";
+import { highlight, placeOf } from "./text.js";
 
 const NAMES = ["mode", "fusion", "weight", "late", "rescore", "all_lengths"];
 const SIDES = ["a", "b"];
@@ -95,11 +95,10 @@ export class Compare {
     const side = (n) => {
       const hit = hits[n];
       if (!hit) return h("p", { class: "side hint" }, `${SIDES[n].toUpperCase()}: not among the first ${SIZE}`);
-      const start = hit.document_start + (hit.spans[0]?.start ?? 0), end = hit.document_start + (hit.spans[0]?.end ?? 0);
       return h("div", { class: "side" },
         h("p", { class: "hint" }, `${SIDES[n].toUpperCase()}: rank ${ranks[n]}, degree ${shown(hit.degree)}`),
         h("p", { class: "text" }, highlight(hit.text, hit.spans)),
-        h("button", { type: "button", class: "link", onclick: () => openDocument({ document: hit.document, start, end, index: bodies[n].index }) }, "Open"));
+        h("button", { type: "button", class: "link", onclick: () => openDocument({ ...placeOf(hit), index: bodies[n].index }) }, "Open"));
     };
     const hit = hits[0] ?? hits[1];
     return h("article", { class: "hit", "aria-label": hit.document }, h("header", {}, hit.title || hit.document), h("div", { class: "sides" }, side(0), side(1)));

@@ -51,11 +51,3 @@ export function seldom(milliseconds, call) {
     }, Math.max(0, milliseconds - (performance.now() - last)));
   };
 }
-
-/** Tell whether keys are being typed into a field. */
-export function isTyping(event) {
-  const at = event.target;
-  return event.ctrlKey || event.metaKey || event.altKey
-    || at.isContentEditable || ["TEXTAREA", "SELECT"].includes(at.tagName)
-    || (at.tagName === "INPUT" && !["range", "checkbox", "radio", "button"].includes(at.type));
-}

@@ -6,7 +6,7 @@ import { Options } from "./options.js";
 import { openDocument } from "./reader.js";
 import { same } from "./same.js";
 import { change, go, link, values } from "./state.js";
-import { depth, highlight } from "./text.js";
+import { depth, highlight, placeOf } from "./text.js";
 import { saving } from "./download.js";
 
 const MODES = { hybrid: "Meaning and words", dense: "Meaning", lexical: "Words" };
@@ -27,8 +27,7 @@ export function searchBody(parameters, options, prefix = "") {
 /** Return a hit as an element; `actions`: whether its words can be asked for from here. */
 export function shownHit(hit, parameters, actions = true) {
   const [span] = hit.spans;
-  const at = hit.document_start + (span?.start ?? 0);
-  const place = { document: hit.document, start: at, end: hit.document_start + (span?.end ?? 0), index: parameters.get("index") };
+  const place = { ...placeOf(hit), index: parameters.get("index") };
   const more = (name) => () => change({ [name]: [...parameters.getAll(name), span.text] });
   return h("article", { class: "hit", "aria-label": hit.title || hit.document },
     h("header", {},
@@ -123,7 +122,7 @@ export class Search {
     if ((answer.hits ?? answer.documents).length >= size) {
       this.hits.append(button("Show more", () => change({ size: size + 20 }, { replace: true }), { class: "wide" }));
     }
-    const rows = hits.map(({ spans: [span], ...hit }) => ({ ...hit, start: hit.document_start + (span?.start ?? 0), end: hit.document_start + (span?.end ?? 0), words: span?.text ?? "" }));
+    const rows = hits.map(({ spans, ...hit }) => ({ ...hit, ...placeOf({ ...hit, spans }), words: spans[0]?.text ?? "" }));
     this.tools.replaceChildren(
       h("a", { class: "plain", href: link("mine", { phrases: body.query, filters: body.filters, index: body.index }) }, "Find all of it"),
       saving("hits", () => rows), same("search", body));

@@ -1,6 +1,6 @@
 // Any words that are selected in a text: more like these, or less.
 import { button, h } from "./dom.js";
-import { go, read } from "./state.js";
+import { change, go, read } from "./state.js";
 
 const MOST = 300;
 
@@ -18,12 +18,12 @@ function use(kind, text) {
   const { view, parameters } = read();
   const index = parameters.get("index") ?? undefined;
   if (view === "search" && parameters.get("query")) {
-    go("search", { ...Object.fromEntries(parameters), filters: parameters.getAll("filters"), liked: parameters.getAll("liked"), disliked: parameters.getAll("disliked"), [kind]: [...parameters.getAll(kind), text] });
+    change({ [kind]: [...parameters.getAll(kind), text] });
   } else if (kind === "liked") {
     go("search", { query: text, index });
   } else {
     const first = (parameters.get("phrases") ?? "").split("\n")[0].trim();
-    go("mine", { ...Object.fromEntries(parameters), filters: parameters.getAll("filters"), not: [...parameters.getAll("not"), `${first}=${text}`] });
+    change({ not: [...parameters.getAll("not"), `${first}=${text}`] });
   }
   getSelection().removeAllRanges();
 }

@@ -47,6 +47,12 @@ export function marked(span, text) {
   }, words, pairs.length ? breakdown(span, id) : null);
 }
 
+/** Return the best words of a hit: characters of its document, none where it has no span. */
+export function placeOf(hit) {
+  const [span] = hit.spans;
+  return { document: hit.document, start: hit.document_start + (span?.start ?? 0), end: hit.document_start + (span?.end ?? 0) };
+}
+
 /** Return a text as nodes, its spans (offsets into it) marked; those that overlap an earlier one are left out. */
 export function highlight(text, spans) {
   const points = Array.from(text);
