@@ -34,6 +34,7 @@ from slice_os.server.bodies import (
     check_page,
     decode,
     flat,
+    index_name,
 )
 from slice_os.server.failures import OverloadedError, RequestError, failure, status_of
 from slice_os.server.guard import App, Guard
@@ -62,8 +63,7 @@ class Service:
         self, indexes: Mapping[str, Index], options: ServeOptions, stopping: Stopping
     ) -> None:
         self.indexes, self.options, self.stopping = dict(indexes), options, stopping
-        self.default = next(iter(self.indexes))
-        self.encoder: Encoder = self.indexes[self.default].encoder
+        self.encoder: Encoder = self.indexes[self.name(None)].encoder
         self.workspace = Workspace(options.workspace)
         self.metrics = Metrics()
         self.searching = ThreadPoolExecutor(BATCHES * len(indexes), "slice-os-search")
@@ -78,11 +78,7 @@ class Service:
 
     def name(self, name: str | None) -> str:
         """Return the name of an index, by default the first; RequestError if there is none."""
-        if name is not None and name not in self.indexes:
-            raise RequestError(
-                f"There is no index {name[:60]!r} here: there are {', '.join(self.indexes)}.", 404
-            )
-        return name if name is not None else self.default
+        return index_name(name, self.indexes)
 
     async def read(self, function: Callable[[], Result]) -> Result:
         """Call what reads an index in a thread."""
@@ -260,10 +256,8 @@ def _add_endpoints(app: FastAPI, service: Service) -> None:
         size, offset = _number(asked, "size", 100), _number(asked, "offset", 0)
         check_page(size, offset, limits)
         filters = asked.getlist("filter")
-        found = await service.read(
-            lambda: index.list(filters=filters, size=size + 1, offset=offset)
-        )
-        return as_response(document_list(found, size))
+        page = await service.read(lambda: index.list(filters=filters, size=size + 1, offset=offset))
+        return as_response(document_list(page, size))
 
     @app.get("/api/documents/{document:path}", **openapi.DOCUMENT)
     async def document(document: str, request: Request) -> Response:

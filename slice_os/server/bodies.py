@@ -17,6 +17,7 @@ from slice_os.options import (
     WordingOptions,
     fields,
 )
+from slice_os.server.failures import RequestError
 from slice_os.teaching.record import Label
 
 Body = TypeVar("Body", bound=Options)
@@ -29,6 +30,14 @@ Saved = Annotated[
     Meta(description="Names under which taught phrases are kept in the workspace."),
 ]
 Texts = str | tuple[str, ...]
+Phrases = Annotated[
+    Texts | dict[str, Texts],
+    Meta(description="A phrase, several, or by name one or several of which any matches."),
+]
+CounterExamples = Annotated[
+    dict[str, Texts],
+    Meta(description="By the name of phrases: a span that is nearer to one of these is no match."),
+]
 MOST_RESCORED = 10_000
 """Spans that a search may encode alone: hits times `rescore`."""
 
@@ -66,16 +75,8 @@ class SearchBody(SearchOptions, frozen=True, kw_only=True):
 class MineBody(MineOptions, frozen=True, kw_only=True):
     """What to mine for: phrases, taught phrases of the workspace, or both."""
 
-    phrases: Annotated[
-        Texts | dict[str, Texts],
-        Meta(description="A phrase, several, or by name one or several of which any matches."),
-    ] = ()
-    counter_examples: Annotated[
-        dict[str, Texts],
-        Meta(
-            description="By the name of phrases: a span that is nearer to one of these is no match."
-        ),
-    ] = msgspec.field(default_factory=dict)
+    phrases: Phrases = ()
+    counter_examples: CounterExamples = msgspec.field(default_factory=dict)
     taught: Saved = ()
     progress: Annotated[
         bool, Meta(description="Also send a line with the share that is done, once a second.")
@@ -138,6 +139,16 @@ def decode(content: bytes) -> dict[str, Any]:
         return msgspec.json.decode(content, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise QueryError(f"The request holds no JSON object ({exc}): send one.") from exc
+
+
+def index_name(name: str | None, indexes: Iterable[str]) -> str:
+    """Return the name of an index, by default the first; RequestError if there is none."""
+    names = list(indexes)
+    if name is not None and name not in names:
+        raise RequestError(
+            f"There is no index {name[:60]!r} here: there are {', '.join(names)}.", 404
+        )
+    return names[0] if name is None else name
 
 
 def chosen(body: Options, record: type[Options]) -> dict[str, Any]:

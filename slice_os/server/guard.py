@@ -217,10 +217,10 @@ class _Request:
         """Say an error, unless an answer has begun; then the connection ends without its end."""
         if self.status >= 500:  # said already
             return
-        said = failure(error)
+        answer = failure(error)
         if self.status or self._gone.is_set():
             return
-        status, content = status_of(error), to_json(said).encode()
+        status, content = status_of(error), to_json(answer).encode()
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", str(len(content)).encode()),

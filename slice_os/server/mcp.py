@@ -117,9 +117,9 @@ def mcp_server(tools: Tools, stack: ExitStack) -> Server[Any]:
             gone.set()
             raise
         except Exception as exc:
-            said = ": ".join(filter(None, failure(exc).values()))
+            message = ": ".join(filter(None, failure(exc).values()))
             return types.CallToolResult(
-                content=[types.TextContent(type="text", text=said)], is_error=True
+                content=[types.TextContent(type="text", text=message)], is_error=True
             )
         content = msgspec.to_builtins(answer)
         text = to_json(content)

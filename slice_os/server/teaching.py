@@ -8,6 +8,7 @@ from slice_os.api import Index
 from slice_os.errors import TeachingError
 from slice_os.server.bodies import TeachBody, flat
 from slice_os.server.workspace import Workspace
+from slice_os.teaching.labels import check_consistent
 from slice_os.teaching.record import Estimate, TaughtPhrase
 from slice_os.teaching.session import Question
 
@@ -57,14 +58,7 @@ def teach(index: Index, body: TeachBody, workspace: Workspace) -> Taught:
     if not phrases:
         raise TeachingError("There is no phrase to teach: give at least one.")
     file = workspace.check(body.save, phrases) if body.save is not None else None
-    said: dict[tuple[str, int, int], bool] = {}
-    for label in body.labels:
-        place = label.document, label.start, label.end
-        if said.setdefault(place, label.right) != label.right:
-            raise TeachingError(
-                f"Characters {label.start} to {label.end} of the document {label.document!r} have "
-                "a label that says yes and one that says no: keep one of them."
-            )
+    check_consistent(body.labels)
     # As a phrase that was taught with them before: the first answers may all say the same.
     before = TaughtPhrase(phrases[0], phrases, (), "", "", body.labels) if body.labels else None
     session = index.teach(

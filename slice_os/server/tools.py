@@ -17,8 +17,16 @@ from slice_os.answers import to_json
 from slice_os.api import Index
 from slice_os.errors import QueryError
 from slice_os.options import MineOptions, Options, SearchOptions, ServeOptions
-from slice_os.server.bodies import IndexName, Texts, check_page, check_texts, chosen, flat
-from slice_os.server.failures import RequestError
+from slice_os.server.bodies import (
+    CounterExamples,
+    IndexName,
+    Phrases,
+    check_page,
+    check_texts,
+    chosen,
+    flat,
+    index_name,
+)
 from slice_os.server.mining import StoppedError, named
 from slice_os.storage.contract import IndexStatus
 from slice_os.text import sentence_around
@@ -56,16 +64,8 @@ class SearchTool(SearchOptions, frozen=True, kw_only=True):
 class MineTool(MineOptions, frozen=True, kw_only=True):
     """What to mine for."""
 
-    phrases: Annotated[
-        Texts | dict[str, Texts],
-        Meta(description="A phrase, several, or by name one or several of which any matches."),
-    ]
-    counter_examples: Annotated[
-        dict[str, Texts],
-        Meta(
-            description="By the name of phrases: a span that is nearer to one of these is no match."
-        ),
-    ] = msgspec.field(default_factory=dict)
+    phrases: Phrases
+    counter_examples: CounterExamples = msgspec.field(default_factory=dict)
     max_tokens: MaxTokens = 2000
     index: IndexName = None
 
@@ -189,11 +189,7 @@ class Tools:
         self._indexes, self._limits = dict(indexes), limits
 
     def _index(self, name: str | None) -> Index:
-        if name is not None and name not in self._indexes:
-            raise RequestError(
-                f"There is no index {name[:60]!r} here: there are {', '.join(self._indexes)}."
-            )
-        return self._indexes[name if name is not None else next(iter(self._indexes))]
+        return self._indexes[index_name(name, self._indexes)]
 
     def call(self, name: str, arguments: Mapping[str, Any], gone: Event) -> msgspec.Struct:
         """Return the answer of a tool; it ends early when whoever called is `gone`.
@@ -291,11 +287,11 @@ class Tools:
     def list(self, asked: ListTool, gone: Event) -> ListAnswer:
         """List documents: their ids, titles, sizes and metadata."""
         check_page(asked.size, asked.offset, self._limits)
-        found = self._index(asked.index).list(
+        documents = self._index(asked.index).list(
             filters=asked.filters, size=asked.size + 1, offset=asked.offset
         )
-        shown, left_out = fitting(found[: asked.size], asked.max_tokens)
-        more = bool(left_out) or len(found) > asked.size
+        shown, left_out = fitting(documents[: asked.size], asked.max_tokens)
+        more = bool(left_out) or len(documents) > asked.size
         note = f"There are more: ask with offset {asked.offset + len(shown)}." if more else ""
         return ListAnswer(shown, more, note)
 

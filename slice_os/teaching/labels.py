@@ -187,6 +187,18 @@ def _spans(marked: Iterable[Any]) -> Iterator[tuple[str, int, int]]:
             yield str(name), int(span["start"]), int(span["end"])
 
 
+def check_consistent(labels: Sequence[Label]) -> None:
+    """Raise TeachingError if the same words have yes and no."""
+    rights: dict[tuple[str, int, int], bool] = {}
+    for label in labels:
+        place = label.document, label.start, label.end
+        if rights.setdefault(place, label.right) != label.right:
+            raise TeachingError(
+                f"Characters {label.start} to {label.end} of the document {label.document!r} have "
+                "a label that says yes and one that says no: keep one of them."
+            )
+
+
 def check_labels(labels: Sequence[Label]) -> list[Label]:
     """Return labels, each once.
 
@@ -194,18 +206,12 @@ def check_labels(labels: Sequence[Label]) -> list[Label]:
         TeachingError: The same words have yes and no, or all say yes, or all no.
     """
     unique = list(dict.fromkeys(labels))
-    rights: dict[tuple[str, int, int], bool] = {}
-    for label in unique:
-        place = label.document, label.start, label.end
-        if rights.setdefault(place, label.right) != label.right:
-            raise TeachingError(
-                f"Characters {label.start} to {label.end} of the document {label.document!r} have "
-                "a label that says yes and one that says no: keep one of them."
-            )
-    if len(set(rights.values())) == 1:
+    check_consistent(unique)
+    if len({label.right for label in unique}) == 1:
         word, other = ("yes", "no") if unique[0].right else ("no", "yes")
+        places = {(label.document, label.start, label.end) for label in unique}
         raise TeachingError(
-            f"All {len(rights)} labels say {word}, so nothing can be told apart: add some that say "
+            f"All {len(places)} labels say {word}, so nothing can be told apart: add some that say "
             f"{other}."
         )
     return unique
