@@ -1,4 +1,4 @@
-"""BLAS kept to one thread while slice-os computes, and notes of processes.
+"""BLAS kept to one thread while slice-os computes, pools of threads, and notes of processes.
 
 For products as small as those of a search, BLAS's threads cost more than they save, and they spin
 for a while afterwards, beside whatever else has work.
@@ -10,10 +10,11 @@ import getpass
 import os
 import socket
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Any
 
 
@@ -60,6 +61,31 @@ class _OneBlasThread:
 
 
 one_blas_thread = _OneBlasThread().block
+
+
+def thread_pool(threads: int, name: str) -> ThreadPoolExecutor:
+    """Return an executor all of whose threads run.
+
+    `submit` starts a thread and then notes it. An interrupt in between leaves a thread that nobody
+    tells to end, and the interpreter waits for it at its exit. Only the main thread is
+    interrupted, so another one starts them.
+    """
+    pool = ThreadPoolExecutor(threads, name)
+    are_started = Event()
+
+    def start() -> None:
+        try:
+            for _ in range(threads):  # each is busy until all run, so each takes a thread
+                pool.submit(are_started.wait)
+        except RuntimeError:  # the interpreter exits already
+            pass
+        finally:
+            are_started.set()
+
+    starter = Thread(target=start, name=f"{name}-starter", daemon=True)
+    starter.start()
+    starter.join()
+    return pool
 
 
 def this_process() -> dict[str, Any]:

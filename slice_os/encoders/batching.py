@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from slice_os.encoders.tokens import TokenizedText
 from slice_os.errors import EncoderError
+from slice_os.host import thread_pool
 from slice_os.types import Float32
 
 
@@ -31,7 +32,7 @@ class Pool:
 
     def _start(self) -> None:
         self._process = os.getpid()
-        self._executor = ThreadPoolExecutor(self._threads, "slice-os-encoder")
+        self._executor = thread_pool(self._threads, "slice-os-encoder")
         self._busy = 0
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._lock = Lock()

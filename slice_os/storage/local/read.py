@@ -16,6 +16,7 @@ from typing import TypeVar
 from weakref import WeakValueDictionary, finalize
 
 from slice_os.errors import LocationError
+from slice_os.host import thread_pool
 from slice_os.spans import PassageBlock, scan_passages
 from slice_os.storage.contract import (
     Candidate,
@@ -323,7 +324,7 @@ def _scan_threads(process: int) -> ThreadPoolExecutor:
 
 
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count() or 1, "slice-os-scan")
+    return thread_pool(os.cpu_count() or 1, "slice-os-scan")
 
 
 def size_of(folder: Path) -> int:

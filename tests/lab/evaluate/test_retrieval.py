@@ -367,12 +367,16 @@ def test_an_interrupt_ends_the_verb_with_whole_files(folder, tmp_path, kind):
     temporary.mkdir()
     environment = {**os.environ, "TMPDIR": str(temporary)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
-    deadline = time.monotonic() + 240
-    while not (tmp_path / "out" / "lexical.run").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.send_signal(kind)
-    _, said = process.communicate(timeout=240)
+    try:
+        deadline = time.monotonic() + 240
+        while not (tmp_path / "out" / "lexical.run").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(kind)
+        _, said = process.communicate(timeout=240)
+    finally:
+        process.kill()
+        process.communicate()
     assert process.returncode == 130
     assert "Interrupted." in said
     assert not list(temporary.glob("slice-os-*"))  # the index of this evaluation alone
