@@ -40,6 +40,7 @@ from slice_os.server.failures import OverloadedError, RequestError, failure, sta
 from slice_os.server.guard import App, Guard
 from slice_os.server.metrics import Metrics
 from slice_os.server.mining import Mining, Stopping
+from slice_os.server.parquet import columns_of, parquet
 from slice_os.server.process import hosts_of
 from slice_os.server.same import same
 from slice_os.server.teaching import teach
@@ -242,6 +243,12 @@ def _add_endpoints(app: FastAPI, service: Service, token: str) -> None:
     @app.post("/api/same/mine", **openapi.SAME_MINE)
     async def same_mine(request: Request) -> Response:
         return await same_as(request, await body_of(request, MineBody), "mine")
+
+    @app.post("/api/parquet", **openapi.PARQUET)
+    async def as_parquet(request: Request) -> Response:
+        body = columns_of(await request.body())
+        content = await service.read(partial(parquet, body))
+        return Response(content, media_type=openapi.PARQUET_TYPE)
 
     @app.post("/api/teach", **openapi.TEACH)
     async def teach_phrase(request: Request) -> Response:

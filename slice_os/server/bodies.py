@@ -110,6 +110,14 @@ class TeachBody(Options, frozen=True, kw_only=True):
     index: IndexName = None
 
 
+class ColumnsBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of matches or hits."""
+
+    columns: Annotated[
+        dict[str, list[Any]], Meta(description="Values by the name of a column, all of one length.")
+    ]
+
+
 class EmbeddingsBody(msgspec.Struct, frozen=True, kw_only=True):
     """What OpenAI's endpoint takes; what it takes besides is ignored."""
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
@@ -86,6 +87,11 @@ def test_the_threshold_moves_without_asking_and_what_is_left_is_saved(page, aske
         page.get_by_label("Download as csv").click()
     rows = download.value.path().read_text(encoding="utf-8").splitlines()
     assert len(rows) == 1 + left
+    with page.expect_download() as download:
+        page.get_by_label("Download as parquet").click()
+    (row,) = pyarrow.parquet.read_table(download.value.path()).to_pylist()
+    assert row["text"] == "I want to cancel my order"
+    assert row["degree"] >= 0.995
     page.locator(".list").focus()
     page.keyboard.press("Enter")
     assert page.wait_for_selector("#reader mark").inner_text() == "I want to cancel my order"
