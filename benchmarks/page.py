@@ -17,6 +17,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import slice_os
 from benchmarks.serving import served
+from benchmarks.text import EXAMPLES
+from tests.support.newcomer import A_KEY, A_STEP, do_task
 
 TITLE = "The page"
 MATCHES = 200_000
@@ -42,12 +44,17 @@ MOVE = """async (value) => {
 
 def run(data: Path | None) -> list[str]:
     """Measure both, each in a fresh browser."""
-    figures = {}
+    figures: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as temporary, browser() as chromium:
         location = str(Path(temporary) / "calls.slice")
         repeated(location, MATCHES)
         with served(location) as (port, _):
             figures |= many(chromium, f"http://127.0.0.1:{port}/")
+        examples = str(Path(temporary) / "examples.slice")
+        with slice_os.open(examples) as index:
+            index.add(slice_os.read(EXAMPLES / "conversations"))
+        with served(examples, "--workspace", str(Path(temporary) / "taught")) as (port, _):
+            figures |= newcomer(chromium, f"http://127.0.0.1:{port}/")
     return [
         "| what | |",
         "|---|---:|",
@@ -111,7 +118,7 @@ def many(chromium: Browser, url: str) -> dict[str, str]:
         with page.expect_download(timeout=120_000) as download:
             page.get_by_label(f"Download as {kind}").click()
         size = download.value.path().stat().st_size
-        saved[f"saved as {kind}"] = f"{time.perf_counter() - since:.1f} s, {size / 1e6:.0f} MB"
+        saved[f"saved as {kind}"] = f"{time.perf_counter() - since:.1f} s, {size / 1e6:.1f} MB"
     used = heap(page)
     page.close()
     return {
@@ -120,6 +127,21 @@ def many(chromium: Browser, url: str) -> dict[str, str]:
         "a move of the slider over all of them: median, longest": spread(after),
         "memory of the page's objects: before, with all": f"{empty:.0f} MB, {used:.0f} MB",
         **saved,
+    }
+
+
+def newcomer(chromium: Browser, url: str) -> dict[str, str]:
+    """Return what a newcomer's task takes."""
+    page = chromium.new_page()
+    done = do_task(page, url, lambda text: "cancel" in text.lower())
+    page.close()
+    return {
+        f"a newcomer's task, {done.steps} steps, {done.typed} characters typed: the page's part, "
+        f"with {A_STEP:.0f} s a step and {A_KEY} s a character": (
+            f"{done.waited:.0f} s, {done.seconds:.0f} s"
+        ),
+        "reloads of the page": str(int(done.reloaded)),
+        "what it says in the end": done.told,
     }
 
 

@@ -214,9 +214,9 @@ def _resident(process: int) -> int:
 
 
 @contextmanager
-def served(location: str) -> Iterator[tuple[int, int]]:
+def served(location: str, *more: str) -> Iterator[tuple[int, int]]:
     """Give the port and the process id of a server."""
-    arguments = ["-m", "slice_os", "serve", "--index", location, "--port", "0"]
+    arguments = ["-m", "slice_os", "serve", "--index", location, "--port", "0", *more]
     server = subprocess.Popen(
         [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,6 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
 
 import slice_os
 from support.serving import serving
@@ -33,30 +31,6 @@ def url(tmp_path_factory):
         workspace = tmp_path_factory.mktemp("workspace")
         with serving({"calls": index}, workspace=str(workspace)) as server:
             yield f"{server.url}/"
-
-
-@pytest.fixture
-def asked():
-    """The addresses that the page has asked for."""
-    return []
-
-
-@pytest.fixture
-def page(url, asked):
-    chromium = shutil.which("chromium")
-    assert chromium, "The page is tested in Chromium and there is none: apt-get install chromium."
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 390, "height": 800})
-        wrong = []
-        page.on("console", lambda message: wrong.append(message.text))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(url)
-        yield page
-        browser.close()
-    assert wrong == []
-    assert [address for address in asked if not address.startswith((url, "blob:"))] == []
 
 
 def test_a_search_marks_words_and_shows_a_hostile_text_as_text(page):
