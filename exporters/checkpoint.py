@@ -6,13 +6,16 @@ import hashlib
 import json
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from slice_os.errors import ExportError, needs
+from slice_os.types import Float32
 
 # Families whose position numbers begin after the padding token's.
 _OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet", "xlm-roberta-xl")
@@ -35,7 +38,9 @@ class Checkpoint:
     """A loaded checkpoint: `model` (torch, fp32, in evaluation mode) and its fast `tokenizer`.
 
     `max_tokens` is what the checkpoint was trained to read and `places` the
-    most that it can, both with special tokens; `card` is the README's.
+    most that it can, both with special tokens; `card` is the README's. `projection` ``[h, d]`` is
+    what each token's vector is multiplied with, as late-interaction models (ColBERT) do; None of
+    others.
     """
 
     model: Any
@@ -44,6 +49,14 @@ class Checkpoint:
     max_tokens: int
     places: int
     card: Card
+    projection: Float32 | None = None
+
+    @property
+    def dimension(self) -> int:
+        """That of the vectors of its tokens."""
+        if self.projection is not None:
+            return self.projection.shape[1]
+        return int(self.model.config.hidden_size)
 
 
 @contextmanager
@@ -110,14 +123,56 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
     places = _positions(model)
     stated = _json(inner / "sentence_bert_config.json") or {}
     trained = stated.get("max_seq_length") or tokenizer.model_max_length
+    projection = _projection(folder, modules or [])
     return Checkpoint(
         model=model.eval(),
         tokenizer=tokenizer,
-        weights_hash=weights_hash(model),
+        weights_hash=projected_hash(weights_hash(model), projection),
         max_tokens=int(min(trained, places)),
         places=places,
         card=_card(folder / "README.md"),
+        projection=projection,
     )
+
+
+def _projection(folder: Path, modules: Sequence[Mapping[str, Any]]) -> Float32 | None:
+    """Return what token vectors are multiplied with: all Dense layers that no pooling precedes.
+
+    Raises:
+        ExportError: One is not linear, so that sums of vectors would not stay sums.
+    """
+    import torch
+    from safetensors.torch import load_file
+
+    product: Float32 | None = None
+    for module in modules[1:]:
+        kind = str(module["type"]).rpartition(".")[2]
+        if kind == "Pooling":
+            break
+        if kind != "Dense":
+            continue
+        place = folder / module["path"]
+        settings = _json(place / "config.json") or {}
+        activation = str(settings.get("activation_function") or "Identity").rpartition(".")[2]
+        if (place / "model.safetensors").is_file():
+            weights = load_file(place / "model.safetensors")
+        else:
+            weights = torch.load(place / "pytorch_model.bin", "cpu", weights_only=True)
+        weights = {
+            name.rpartition(".")[2]: tensor.float().numpy() for name, tensor in weights.items()
+        }
+        if (
+            activation != "Identity"
+            or np.any(weights.get("bias", 0))
+            or settings.get("use_residual")
+        ):
+            raise ExportError(
+                f"The projection {place} is not linear (a bias, a residual or {activation}), so a "
+                "span's vector would not be the sum of its words': give a checkpoint without one."
+            )
+        matrix = weights["weight"].T
+        product = matrix if product is None else product @ matrix
+    return product
 
 
 def replace_folder(new: Path, place: Path, old: Path) -> None:
@@ -139,6 +194,15 @@ def weights_hash(model: Any) -> str:
             array = tensor.detach().cpu().float().contiguous().numpy()
             digest.update(f"{name} {array.shape}".encode())
             digest.update(array.astype("<f4", copy=False).tobytes())
+    return digest.hexdigest()
+
+
+def projected_hash(weights_hash: str, matrix: Float32 | None) -> str:
+    """Return the weights hash of an encoder whose vectors are multiplied with a matrix, if any."""
+    if matrix is None:
+        return weights_hash
+    digest = hashlib.blake2b(weights_hash.encode(), digest_size=16)
+    digest.update(matrix.astype("<f4").tobytes())
     return digest.hexdigest()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +15,12 @@ from slice_os.encoders.judge import CALIBRATION
 from slice_os.encoders.onnx import OnnxEncoder
 from slice_os.encoders.phrase_head import FILE as HEAD
 from slice_os.errors import ExportError
-from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint, replace_folder
+from slice_os.exporters.checkpoint import (
+    Checkpoint,
+    load_checkpoint,
+    projected_hash,
+    replace_folder,
+)
 from slice_os.exporters.graph import (
     PRECISIONS,
     check_judge,
@@ -46,7 +50,7 @@ def axes_of(checkpoint: Checkpoint, paths: Sequence[str | Path]) -> Float32:
     """
     if len(paths) == 1 and (Path(paths[0]) / DESCRIPTION).is_file():
         axes = read_axes(Path(paths[0]))
-        dimension = checkpoint.model.config.hidden_size
+        dimension = checkpoint.dimension
         if len(axes) != dimension:
             raise ExportError(
                 f"The encoder {paths[0]} has {len(axes)} dimensions, the checkpoint {dimension}: "
@@ -94,16 +98,10 @@ def turn(graph: Path, axes: Float32) -> None:
         for names in (node.input, node.output):
             names[:] = [before if name == output.name else name for name in names]
     dtype = onnx.helper.tensor_dtype_to_np_dtype(output.type.tensor_type.elem_type)
+    output.type.tensor_type.shape.dim[-1].dim_value = axes.shape[1]
     model.graph.initializer.append(onnx.numpy_helper.from_array(axes.astype(dtype), NAME))
     model.graph.node.append(onnx.helper.make_node("MatMul", [before, NAME], [output.name]))
     onnx.save(model, str(graph))
-
-
-def turned_hash(weights_hash: str, axes: Float32) -> str:
-    """Return the weights hash of an encoder of a weights hash whose vectors are turned."""
-    digest = hashlib.blake2b(weights_hash.encode(), digest_size=16)
-    digest.update(axes.astype("<f4").tobytes())
-    return digest.hexdigest()
 
 
 # onnx cannot hold a graph in one file beyond this.
@@ -182,6 +180,7 @@ def export(
         if axes:
             tell("finding the principal axes")
             matrix = axes_of(loaded, [axes] if isinstance(axes, str | Path) else axes)
+        turns = [each for each in (loaded.projection, matrix) if each is not None]
         tokenizer = loaded.tokenizer.backend_tokenizer
         tokenizer.no_truncation()
         tokenizer.no_padding()
@@ -194,15 +193,13 @@ def export(
                 "use a smaller model."
             )
         tell(f"writing {precision}")
-        _write_graph(plain, folder / GRAPH, precision, matrix)
+        _write_graph(plain, folder / GRAPH, precision, turns)
         info = EncoderInfo(
             name=name or Path(checkpoint).resolve().name,
             version=version,
-            weights_hash=loaded.weights_hash
-            if matrix is None
-            else turned_hash(loaded.weights_hash, matrix),
+            weights_hash=projected_hash(loaded.weights_hash, matrix),
             precision=precision,
-            dimension=int(loaded.model.config.hidden_size),
+            dimension=loaded.dimension,
             max_tokens=max_tokens or loaded.max_tokens,
             graph_bytes=(folder / GRAPH).stat().st_size,
             graph_sha256=file_sha256(folder / GRAPH),
@@ -230,7 +227,7 @@ def export(
         # Of the graph in full precision, so that every precision has the very same head.
         whole = work / "whole"
         shutil.copytree(folder, whole)
-        _write_graph(plain, whole / GRAPH, "fp32", matrix)
+        _write_graph(plain, whole / GRAPH, "fp32", turns)
         replace(info, graph_bytes=(whole / GRAPH).stat().st_size).dump(whole)
         head = refit(whole, head_texts, progress=tell).phrase_head
         shutil.copy(whole / HEAD, folder / HEAD)
@@ -244,10 +241,10 @@ def export(
     return info
 
 
-def _write_graph(plain: Path, out: Path, precision: str, axes: Float32 | None) -> None:
+def _write_graph(plain: Path, out: Path, precision: str, turns: Sequence[Float32]) -> None:
     write_precision(plain, out, precision)
-    if axes is not None:
-        turn(out, axes)
+    if turns:
+        turn(out, turns[0] if len(turns) == 1 else turns[0] @ turns[1])
 
 
 def principal_axes(passages: Iterable[Float32], seed: int = 0) -> Float32:

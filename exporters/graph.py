@@ -214,8 +214,10 @@ def torch_words(checkpoint: Checkpoint, text: str) -> Float32:
     own = hidden[~special]
     first, _, _, owned = words_of(text, offsets[~special].astype(np.int32))
     ends = [*first[1:].tolist(), owned]
+    if checkpoint.projection is not None:
+        own = own @ checkpoint.projection
     rows = [own[a:b].sum(axis=0) for a, b in zip(first.tolist(), ends, strict=True)]
-    return np.array(rows, np.float32).reshape(-1, hidden.shape[1])
+    return np.array(rows, np.float32).reshape(-1, checkpoint.dimension)
 
 
 def _spans(vectors: Float32, length: int) -> Float32:

@@ -16,7 +16,7 @@ from slice_os.encoders import Encoder, EncoderInfo
 from slice_os.encoders.judge import KINDS, SCALE, Placed, joined
 from slice_os.encoders.tokens import TextTokenizer, TokenizedText, Uint8
 from slice_os.errors import EncoderError
-from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint, weights_hash
+from slice_os.exporters.checkpoint import Checkpoint, load_checkpoint, projected_hash, weights_hash
 from slice_os.types import Float32, Int32, Words
 
 if TYPE_CHECKING:
@@ -49,18 +49,25 @@ class PooledModel:
     Attributes:
         model: The torch module.
         max_tokens: The longest text, special tokens included; the rest of a longer one is cut off.
+        dimension: That of the vectors.
     """
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         """Take the model of `checkpoint`."""
         self.model = checkpoint.model
         self.max_tokens = checkpoint.max_tokens
+        self.dimension, self._projection = checkpoint.dimension, checkpoint.projection
         self._names = self.model.forward.__code__.co_varnames
         self._pad = int(checkpoint.tokenizer.pad_token_id or 0)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "tokenizer.json"
             checkpoint.tokenizer.backend_tokenizer.save(str(path))
             self._tokenizer = TextTokenizer(path)
+
+    @property
+    def weights_hash(self) -> str:
+        """That of the weights as they are now."""
+        return projected_hash(weights_hash(self.model), self._projection)
 
     def knows(self, text: str) -> bool:
         """Tell whether a text holds a token of the vocabulary."""
@@ -114,7 +121,7 @@ class PooledModel:
             for row, mean in zip(together, means, strict=True):
                 rows[row] = mean
         if not rows:
-            return torch.zeros(0, int(self.model.config.hidden_size))
+            return torch.zeros(0, self.dimension)
         vectors = torch.stack(rows)
         return torch.nn.functional.normalize(vectors, dim=-1) if unit else vectors
 
@@ -134,11 +141,16 @@ class PooledModel:
 
     def _hidden(self, ids: list[Any]) -> Tensor:
         """Return the vectors of the texts' own tokens, ``[B, T, d]``; padding has any value."""
+        import torch
+
         prefix, suffix = self._tokenizer.prefix, self._tokenizer.suffix
         most = self.max_tokens - len(prefix) - len(suffix)
         filled = [np.concatenate((prefix, row[:most], suffix)) for row in ids]
         hidden = self._run(filled, [np.zeros_like(row) for row in filled])
-        return hidden[:, len(prefix) : hidden.shape[1] - len(suffix)]
+        hidden = hidden[:, len(prefix) : hidden.shape[1] - len(suffix)]
+        if self._projection is None:
+            return hidden
+        return hidden @ torch.from_numpy(self._projection).to(hidden)
 
     def _run(self, ids: Sequence[Any], types: Sequence[Any], even: int = 1) -> Tensor:
         """Return the vectors of all tokens of rows of token ids and types, ``[B, T, d]``.
@@ -201,10 +213,9 @@ class CheckpointEncoder(Encoder):
     @cached_property
     def info(self) -> EncoderInfo:  # type: ignore[override]
         """Its weights hash is that of its exports whose axes are not turned."""
-        model = self._model.model
-        dimension = int(model.config.hidden_size)
+        model = self._model
         return EncoderInfo(
-            self._name, "1", weights_hash(model), "fp32", dimension, self._model.max_tokens
+            self._name, "1", model.weights_hash, "fp32", model.dimension, model.max_tokens
         )
 
     def knows(self, text: str) -> bool:
