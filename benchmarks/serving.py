@@ -32,6 +32,9 @@ TITLE = "Serving"
 LONE = int(os.environ.get("BENCHMARK_LONE", "300"))
 CLIENTS = 32
 SECONDS = float(os.environ.get("BENCHMARK_SECONDS", "60"))
+STEADY = float(os.environ.get("BENCHMARK_STEADY", "200"))
+"""Seconds in which clients ask nothing twice, while the server's memory is looked at."""
+LOOKS = 8
 TURNS = 4
 """Parts of the time in which clients ask, before and after each of which the library does."""
 QUERIES = 300
@@ -49,6 +52,8 @@ def run(data: Path | None) -> list[str]:
             with served(location) as (port, process):
                 added = _lone(index, port, queries[:LONE])
                 many = _many(index, port, process, queries)
+            with served(location) as (port, process):
+                memory = _memory(port, process)
             alone = _http_alone(index, queries)
     return [
         f"The examples, {words:,} words; hybrid searches as they are by default, 10 hits. The "
@@ -56,13 +61,13 @@ def run(data: Path | None) -> list[str]:
         "",
         "| what | |",
         "|---|---:|",
-        *(f"| {name} | {value} |" for name, value in (added | alone | many).items()),
+        *(f"| {name} | {value} |" for name, value in (added | alone | many | memory).items()),
     ]
 
 
 def _lone(index: slice_os.Index, port: int, queries: Sequence[str]) -> dict[str, str]:
     """Return what a client that asks one query after the other waits, and the library's time."""
-    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection = _connection(port)
     ours: list[float] = []
     theirs: list[float] = []
 
@@ -94,7 +99,7 @@ def _http_alone(index: slice_os.Index, queries: Sequence[str]) -> dict[str, str]
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
-    connection = http.client.HTTPConnection("127.0.0.1", listening.getsockname()[1])
+    connection = _connection(listening.getsockname()[1])
     times = [seconds(partial(_ask, connection, query)) * 1e3 for query in queries][10:]
     connection.close()
     server.should_exit = True
@@ -116,12 +121,8 @@ def _many(index: slice_os.Index, port: int, process: int, queries: Sequence[str]
     memory: list[int] = []
     asked, library, passed = iter(cycle(queries)), iter(cycle(queries)), 0.0
 
-    def over_http() -> Callable[[str], object]:
-        connection = http.client.HTTPConnection("127.0.0.1", port)
-        return lambda query: _ask(connection, query)
-
     index.search_many(queries)
-    _clients(over_http, iter(queries), SECONDS)  # all of them once
+    _clients(lambda: partial(_ask, _connection(port)), iter(queries), SECONDS)  # all of them once
     for _ in range(TURNS):
         before = time.process_time()
         count = len(_clients(lambda: index.search, library, SECONDS / TURNS / 4))
@@ -131,7 +132,7 @@ def _many(index: slice_os.Index, port: int, process: int, queries: Sequence[str]
         together.append(processor)
         memory.append(_resident(process))
         began = time.perf_counter()
-        waits += _clients(over_http, asked, SECONDS / TURNS)
+        waits += _clients(lambda: partial(_ask, _connection(port)), asked, SECONDS / TURNS)
         passed += time.perf_counter() - began
         memory.append(_resident(process))
     rates.append(_search_many(index, library)[0])
@@ -150,6 +151,22 @@ def _many(index: slice_os.Index, port: int, process: int, queries: Sequence[str]
         f"{late / middle:.1f}",
         "memory of the server: first, last": f"{memory[0] >> 20} MB, {memory[-1] >> 20} MB",
     }
+
+
+def _memory(port: int, process: int) -> dict[str, str]:
+    """Return the memory of a fresh server, again and again while all its clients ask it."""
+    asked, seen = iter(phrases(20_000)), [_resident(process)]
+    for _ in range(LOOKS):
+        _clients(lambda: partial(_ask, _connection(port), size=50), asked, STEADY / LOOKS)
+        seen.append(_resident(process))
+    return {
+        f"memory of a fresh server and, as {CLIENTS} clients ask nothing twice and for 50 hits, "
+        f"after each {STEADY / LOOKS:.0f} s": ", ".join(f"{size >> 20}" for size in seen) + " MB"
+    }
+
+
+def _connection(port: int) -> http.client.HTTPConnection:
+    return http.client.HTTPConnection("127.0.0.1", port)
 
 
 def _search_many(index: slice_os.Index, queries: Iterator[str]) -> tuple[float, float]:
@@ -198,8 +215,8 @@ def _clients(
     return waits
 
 
-def _ask(connection: http.client.HTTPConnection, query: str) -> None:
-    body = json.dumps({"query": query})
+def _ask(connection: http.client.HTTPConnection, query: str, **options: int) -> None:
+    body = json.dumps({"query": query, **options})
     connection.request("POST", "/api/search", body, {"Content-Type": "application/json"})
     answer = connection.getresponse()
     content = answer.read()
