@@ -27,6 +27,7 @@ NAMES = (
         "filtering",
         "rescoring",
         "serving",
+        "columnar",
     ),
 )
 
