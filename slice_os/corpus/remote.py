@@ -235,27 +235,20 @@ class _Ranges(io.RawIOBase):
 
         try:
             return _tried(read)
-        except _Expired:
-            if self._begun:
+        except OSError as exc:
+            if isinstance(exc.__cause__, ValueError):  # the server does not give ranges
+                self._stream, self._size = self._copy()
+            elif _is_expired(exc.__cause__) and not self._begun:  # changed since it was listed
+                self._file.system.invalidate_cache()
+                self._open()
+            else:
                 raise
-            self._file.system.invalidate_cache()  # it has changed since it was listed
-            self._open()
-        except _Unusable:
-            self._stream, self._size = self._copy()
         return _tried(read)
 
     def close(self) -> None:
         if not self.closed:
             self._stream.close()
         super().close()
-
-
-class _Expired(OSError):
-    """Another version of the file is there now."""
-
-
-class _Unusable(OSError):
-    """The server does not do what was asked."""
 
 
 def _tried(request: Callable[[], T]) -> T:
@@ -269,9 +262,7 @@ def _tried(request: Callable[[], T]) -> T:
             with attempt:
                 return request()
     except Exception as exc:  # each file system has its own
-        is_expired = type(exc).__name__ == "FileExpired"
-        kind = _Expired if is_expired else _Unusable if isinstance(exc, ValueError) else OSError
-        raise kind(_reason(exc)) from exc
+        raise OSError(_reason(exc)) from exc
     raise AssertionError
 
 
@@ -286,10 +277,14 @@ def _may_pass(exc: BaseException) -> bool:
     )
 
 
+def _is_expired(exc: BaseException | None) -> bool:
+    return type(exc).__name__ == "FileExpired"  # of whatever file system
+
+
 def _reason(exc: Exception) -> str:
     if isinstance(exc, FileNotFoundError):
         return "there is no such file"
-    if type(exc).__name__ == "FileExpired":
+    if _is_expired(exc):
         return _CHANGED
     said = " ".join(without_secrets(str(exc)).split()).rstrip(".") or type(exc).__name__
     return f"access is denied ({said})" if isinstance(exc, PermissionError) else said
