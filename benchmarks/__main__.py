@@ -28,6 +28,7 @@ NAMES = (
         "rescoring",
         "serving",
         "columnar",
+        "scaling",
     ),
 )
 
