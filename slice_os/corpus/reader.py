@@ -69,6 +69,7 @@ class Corpus:
         self.types: Counter[str] = made.types
         self.ignored = sum(made.types.values())
         self.unfollowed, self.left_out = made.unfollowed, made.left_out
+        self._wanted: Callable[[str], bool] = bool
         self.under({})
         self._reset()
 
@@ -114,6 +115,10 @@ class Corpus:
             for given, at in self._given
         )
 
+    def only(self, wanted: Callable[[str], bool]) -> None:
+        """Pass over files that are one document each, unless their ids are `wanted`."""
+        self._wanted = wanted
+
     def _reset(self) -> None:
         self.bytes_done = self.documents = self.rejects = self.repaired = 0
         self._failed: set[RootedPath] = set()
@@ -155,6 +160,8 @@ class Corpus:
     def _file(self, source: Source, at: RootedPath) -> Iterator[Document]:
         assert source.path is not None
         place, identity = str(source.path), clean(at.id)
+        if not self._wanted(identity) and not isinstance(format_of(place), Rows):
+            return
         if source.problem:
             self._reject(place, source.problem)
         elif (other := owner(self._roots, at.id)) != at.prefix:
