@@ -28,6 +28,8 @@ NAMES = (
         "rescoring",
         "serving",
         "page",
+        "columnar",
+        "scaling",
     ),
 )
 
