@@ -27,7 +27,7 @@ from slice_os.storage.local.scan import best_cosines, exact_cosines, likely_cosi
 from slice_os.text.filters import Condition
 from slice_os.types import Float32, Passage
 
-REFINED = 300
+REFINED = 400
 """Ranks by bits that are scored again by vectors; in an index of no more passages, all are."""
 Rank = tuple[int, float, float]
 """A place, its score and its BM25 score, or NaN."""
@@ -100,41 +100,43 @@ def _ranked(
 
     Where the `degrees` are those of a large index, they come from bits, and of what ranks best by
     them those of `exact` are taken: REFINED ranks at a time, so that pages are cut from one
-    sequence. A fusion that needs whole rankings has them of all that it fuses.
+    sequence. A fusion of rankings has them of all that it fuses.
     """
     depth = _depth(query)
     rows, values = lexical or (np.empty(0, np.int64), np.empty(0))
     matching = postings.places(rows)
+    by_bits = query.mode != "lexical" and len(degrees) > REFINED
+    fusion, weight = get_fusion(query.fusion, query.weight)
+    of_one = fusion.of_one if query.mode == "hybrid" else None
+    if by_bits and query.mode == "hybrid" and not of_one:
+        some = np.union1d(_top(degrees, depth + REFINED), matching)
+        known = np.full(len(degrees), np.nan)
+        known[some] = exact(some)
+        degrees, by_bits = known, False
     top = _top(degrees, depth)
     places = np.union1d(top, matching)
     bm25 = np.full(len(places), np.nan)
     bm25[np.searchsorted(places, matching)] = values[rows]
-    score: Callable[[Int64], Float64] = lambda some: degrees[places[some]]  # noqa: E731
-    refined = query.mode != "lexical" and len(degrees) > REFINED
-    if query.mode == "lexical":
-        score = bm25.__getitem__
-    elif query.mode == "hybrid":
-        fusion, weight = get_fusion(query.fusion, query.weight)
-        if of_one := fusion.of_one:
-            if len(rows) == depth:  # the best by degree may have a BM25 score too
-                lacking = np.flatnonzero(np.isnan(bm25))
-                scored = values[postings.rows(places[lacking])]
-                bm25[lacking] = np.where(scored > 0, scored, np.nan)
-            score = lambda some: of_one(  # noqa: E731
-                np.nan_to_num(degrees[places[some]]), np.nan_to_num(bm25[some]), weight
-            )
-        else:
-            if refined:
-                degrees[top] = exact(top)
-                refined = False
-            dense = dict(zip(top.tolist(), degrees[top].tolist(), strict=True))
-            bm25s = values[rows].tolist()
-            words = dict(zip(matching.tolist(), bm25s, strict=True))
-            fused = fusion.fuse(dense, words, weight)
-            score = np.array([fused[place] for place in places.tolist()], float).__getitem__
-    scores = score(np.arange(len(places)))
+    if of_one and len(rows) == depth:  # the best by degree may have a BM25 score too
+        lacking = np.flatnonzero(np.isnan(bm25))
+        scored = values[postings.rows(places[lacking])]
+        bm25[lacking] = np.where(scored > 0, scored, np.nan)
+
+    def score(some: Int64) -> Float64:
+        if query.mode == "lexical":
+            return bm25[some]
+        dense = degrees[places[some]]
+        return of_one(np.nan_to_num(dense), np.nan_to_num(bm25[some]), weight) if of_one else dense
+
+    if query.mode == "hybrid" and not of_one:
+        dense = dict(zip(top.tolist(), degrees[top].tolist(), strict=True))
+        words = dict(zip(matching.tolist(), values[rows].tolist(), strict=True))
+        fused = fusion.fuse(dense, words, weight)
+        scores = np.array([fused[place] for place in places.tolist()], float)
+    else:
+        scores = score(np.arange(len(places)))
     best = np.lexsort((places, -scores))
-    if refined:
+    if by_bits:
         best = best[: -(-query.ranks.stop // REFINED) * REFINED]
         seen = best[~np.isnan(degrees[places[best]])]
         degrees[places[seen]] = exact(places[seen])
