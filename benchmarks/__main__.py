@@ -16,7 +16,17 @@ import click
 from slice_os import __version__
 
 NAMES = (
-    *("throughput", "scan", "memory", "retrieval", "cluster", "hybrid", "cover", "objective"),
+    *(
+        "throughput",
+        "scan",
+        "scale",
+        "memory",
+        "retrieval",
+        "cluster",
+        "hybrid",
+        "cover",
+        "objective",
+    ),
     *(
         "ranking",
         "evaluation",
@@ -29,6 +39,8 @@ NAMES = (
         "serving",
         "page",
         "late",
+        "columnar",
+        "scaling",
     ),
 )
 

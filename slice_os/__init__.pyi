@@ -30,6 +30,7 @@ from .operate.generations import prune_generations as prune_generations
 from .operate.generations import rollback as rollback
 from .operate.generations import swap as swap
 from .operate.reindex import reindex as reindex
+from .operate.scaling import plan as plan
 from .server.mcp import serve_mcp as serve_mcp
 from .server.run import serve as serve
 from .storage.cluster.mapping import apply_template as apply_template

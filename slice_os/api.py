@@ -15,7 +15,14 @@ from slice_os.engine import Hits, mine_phrases, search_passages, select
 from slice_os.engine.document_text import get_document, show_document
 from slice_os.engine.phrases import Named, Sought, Texts, gather
 from slice_os.errors import QueryError
-from slice_os.ingest import LOOKED_UP, IndexReport, Prune, claim_roots, index_documents
+from slice_os.ingest import (
+    LOOKED_UP,
+    IndexReport,
+    Partition,
+    Prune,
+    claim_roots,
+    index_documents,
+)
 from slice_os.opened_index import Filters, OpenedIndex, StrPath
 from slice_os.options import MineOptions, SearchOptions, TaughtSearchOptions, takes
 from slice_os.storage import Backend
@@ -72,6 +79,7 @@ class Index(OpenedIndex):
         on_reject: Callable[[Reject], None] = _warn,
         on_progress: Callable[[IndexReport], None] = _ignore,
         max_rate: float | None = None,
+        partition: tuple[int, int] | str | None = None,
     ) -> IndexReport:
         """Add documents, or replace those of the same id; what has not changed is not encoded.
 
@@ -81,13 +89,16 @@ class Index(OpenedIndex):
         under its paths; if they are more than a third, only with ``prune="all"``, or if `prune` is
         a function that, called with their number and that of all, agrees. A document that cannot
         be indexed is handed to `on_reject`, which warns by default, and counted; the others are
-        indexed. `max_rate` is the most passages a second that are encoded and written.
+        indexed. `max_rate` is the most passages a second that are encoded and written. With a
+        `partition`, (3, 8) or ``"3/8"``, only the documents whose ids fall to this share, from 0,
+        of so many runs side by side are looked at: each is given the same corpus (docs/scaling.md).
 
         >>> report = index.add([("call-1", "I would like to cancel my subscription today.")])
         >>> report.documents, report.unchanged
         (0, 1)
         """
         documents = as_documents(documents)
+        part = None if partition is None else Partition.of(partition)
         backend = self._opened(fresh=True)
         roots = claim_roots(documents, backend)  # before an index is made: its paths may not do
         if backend is None:
@@ -102,6 +113,7 @@ class Index(OpenedIndex):
             prune=prune,
             roots=roots,
             max_rate=max_rate,
+            partition=part,
         )
 
     @takes(SearchOptions)
@@ -382,6 +394,7 @@ def index(
     on_reject: Callable[[Reject], None] = _warn,
     on_progress: Callable[[IndexReport], None] = _ignore,
     max_rate: float | None = None,
+    partition: tuple[int, int] | str | None = None,
     **options: Any,
 ) -> IndexReport:
     """Bring the index at a location up to date with a corpus; see `Index.add`.
@@ -390,5 +403,10 @@ def index(
     """
     with Index(location, **options) as opened:
         return opened.add(
-            corpus, prune=prune, on_reject=on_reject, on_progress=on_progress, max_rate=max_rate
+            corpus,
+            prune=prune,
+            on_reject=on_reject,
+            on_progress=on_progress,
+            max_rate=max_rate,
+            partition=partition,
         )

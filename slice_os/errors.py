@@ -58,10 +58,9 @@ class TeachingError(SliceOSError):
 class MissingExtraError(SliceOSError):
     """An optional package is needed; the message holds the pip line that brings it."""
 
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(
-            f"{what} needs an optional package", hint=f"pip install 'slice-os[{extra}]'."
-        )
+    def __init__(self, what: str, extra: str, package: str = "") -> None:
+        line = f"pip install 'slice-os[{extra}]' {package}".rstrip()
+        super().__init__(f"{what} needs an optional package", hint=f"{line}.")
         self.extra = extra
 
 

@@ -54,6 +54,7 @@ Examples:
   slice-os index corpus/ --index https://host:9200/calls --shards 3
   slice-os index corpus/ --index https://host:9200/calls --max-rate 50 --log-format json \\
     --metrics /var/lib/node_exporter/slice_os.prom
+  slice-os index s3://corpus --index https://host:9200/calls --partition 3/8
   slice-os index --from-index https://host:9200/old --index https://host:9200/new
 """,
 )
@@ -71,6 +72,12 @@ Examples:
     is_flag=True,
     help="Delete documents that the paths no longer hold; asks before it deletes more than a "
     "third, and without a terminal keeps them.",
+)
+@click.option(
+    "--partition",
+    metavar="I/N",
+    help="Only the documents whose ids fall to the share I, from 0, of N runs side by side, which "
+    "are given the same paths.",
 )
 @click.option("--prune-all", is_flag=True, help="Like --prune, however many they are.")
 @click.option(
@@ -118,7 +125,8 @@ def index_command(
         )
     if "id" in reading and "-" not in paths:
         raise click.UsageError("--id is the id of - (stdin): give - among the paths.")
-    file = rejects or Path(f"{_local_name(location)}.rejects.jsonl")
+    share = f".{options['partition'].replace('/', '-')}" if options["partition"] else ""
+    file = rejects or Path(f"{_local_name(location)}{share}.rejects.jsonl")
     with _Rejects(file, ours=rejects is None) as rejected:
         # Beside an index inside its own corpus, the file would be read while it is written.
         reader = partial(read_index, from_index) if from_index else partial(read, *paths)

@@ -44,6 +44,7 @@ VERBS = {
     "check": "cli.doctor",
     "backup": "cli.operate",
     "restore": "cli.operate",
+    "plan": "cli.plan",
     "templates": "cli.cluster",
     "query": "cli.cluster",
     "connector": "cli.cluster",

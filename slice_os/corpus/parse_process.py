@@ -16,8 +16,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -34,6 +35,8 @@ _DEADLINE = 6
 _TIMED_OUT = 1
 """The exit status of a process that is past its deadline."""
 _KILLED = [-getattr(signal, name) for name in ("SIGKILL", "SIGXCPU") if hasattr(signal, name)]
+_AT_ONCE = 1 << 16
+"""Bytes of a file that are asked for at least."""
 _BATCH = 1 << 18
 """Characters of rows that are sent at once."""
 _START = (
@@ -42,6 +45,8 @@ _START = (
 )
 # One thread, and no arena of memory for each: they count as memory that is taken.
 _ENVIRONMENT = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "ARROW_IO_THREADS": "1",
     "MALLOC_ARENA_MAX": "1",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -53,6 +58,8 @@ _ENVIRONMENT = {
 Process = subprocess.Popen[bytes]
 Parse = Callable[[bytes], Parsed]
 ParseRows = Callable[[BinaryIO], Iterator[Row]]
+Ask = Callable[[int, int], bytes]
+"""Returns the bytes of a file at an offset, as many as are asked for."""
 
 _idle: list[Process] = []
 if hasattr(os, "register_at_fork"):
@@ -65,39 +72,47 @@ def parse_apart(parse: Parse, data: bytes) -> Parsed:
     Raises:
         CorpusError: it raised one, lacks an extra, or took too much.
     """
-    (fields,) = _run(parse, data, whole=True)
+    (fields,) = _run(parse, io.BytesIO(data), whole=True)
     return Parsed(**fields)
 
 
-def rows_apart(parse: ParseRows, data: bytes) -> Iterator[Row]:
-    """Yield what a function of a module, `parse`, yields in another process; see `parse_apart`."""
-    for fields in _run(parse, data, whole=False):
+def rows_apart(parse: ParseRows, file: BinaryIO) -> Iterator[Row]:
+    """Yield what a function of a module, `parse`, yields in another process; see `parse_apart`.
+
+    Of the file it is given what it asks for.
+    """
+    for fields in _run(parse, file, whole=False):
         yield Row(**fields)
 
 
-def _run(parse: Parse | ParseRows, data: bytes, *, whole: bool) -> Iterator[dict[str, Any]]:
+def _run(parse: Parse | ParseRows, file: BinaryIO, *, whole: bool) -> Iterator[dict[str, Any]]:
+    size = file.seek(0, io.SEEK_END)
     process = _idle.pop() if _idle else _started()
-    assert process.stdin
     assert process.stdout
-    seconds = SECONDS * (1 + (len(data) >> 20))
+    seconds = SECONDS * (1 + (size >> 20))
     job = {
         "module": parse.__module__,
         "function": parse.__qualname__,
         "whole": whole,
-        "size": len(data),
+        "size": size,
         "seconds": seconds,
         "deadline": seconds * _DEADLINE,
     }
     done = False
     try:
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(job).encode() + b"\n" + data)
-            process.stdin.flush()
+        _send(process, json.dumps(job).encode() + b"\n")
         while not done:
             line = process.stdout.readline()
             if not line.endswith(b"\n"):
                 raise CorpusError(_death(process.wait(), seconds))
             answer = json.loads(line)
+            if "at" in answer:
+                file.seek(answer["at"])
+                data = file.read(answer["size"])
+                if len(data) < answer["size"]:
+                    raise CorpusError("has become shorter while it was read: run this again")
+                _send(process, data)
+                continue
             yield from answer["items"]
             done = answer["done"]
         if answer["error"]:
@@ -107,6 +122,13 @@ def _run(parse: Parse | ParseRows, data: bytes, *, whole: bool) -> Iterator[dict
             _idle.append(process)
         else:
             _close(process)
+
+
+def _send(process: Process, data: bytes) -> None:
+    assert process.stdin
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(data)
+        process.stdin.flush()
 
 
 def _started() -> Process:
@@ -152,19 +174,59 @@ def serve() -> None:
     for stream in (0, 1, 2):  # which libraries may use
         os.dup2(nothing, stream)
     while line := jobs.readline():
-        job = json.loads(line)
-        data = jobs.read(job["size"])
-        if len(data) < job["size"]:
-            return
-        _limit(job["seconds"])
-        answers, done = _answers(job, data), False
-        while not done:
-            faulthandler.dump_traceback_later(job["deadline"], exit=True, file=nothing)
-            answer = next(answers)
-            faulthandler.cancel_dump_traceback_later()  # who reads the answer may take long
-            results.write(json.dumps(answer).encode() + b"\n")
-            results.flush()
-            done = answer["done"]
+        _do(json.loads(line), jobs, results, nothing)
+
+
+def _do(job: dict[str, Any], jobs: BinaryIO, results: BinaryIO, nothing: int) -> None:
+    watch = partial(faulthandler.dump_traceback_later, job["deadline"], exit=True, file=nothing)
+
+    def answer(item: Mapping[str, Any]) -> None:
+        faulthandler.cancel_dump_traceback_later()  # who reads the answer may take long
+        results.write(json.dumps(item).encode() + b"\n")
+        results.flush()
+
+    def ask(at: int, size: int) -> bytes:
+        answer({"at": at, "size": size})
+        data = jobs.read(size)
+        if len(data) < size:  # nobody is there any more
+            os._exit(0)
+        watch()
+        return data
+
+    _limit(job["seconds"])
+    watch()
+    for item in _answers(job, ask):
+        answer(item)
+        watch()
+    faulthandler.cancel_dump_traceback_later()
+
+
+class _Asked(io.RawIOBase):
+    """A file of which another process gives what is asked for."""
+
+    def __init__(self, ask: Ask, size: int) -> None:
+        self._ask, self._size, self._at = ask, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = max(0, min(len(buffer), self._size - self._at))
+        if wanted:
+            buffer[:wanted] = self._ask(self._at, wanted)
+            self._at += wanted
+        return wanted
 
 
 def _end_with_reader_of(pipe: int) -> None:
@@ -179,18 +241,23 @@ def _end_with_reader_of(pipe: int) -> None:
         fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
 
 
-def _answers(job: dict[str, Any], data: bytes) -> Iterator[dict[str, Any]]:
+def _answers(job: dict[str, Any], ask: Ask) -> Iterator[dict[str, Any]]:
     """Yield what is parsed, in batches; what was read before an error is kept."""
     items: list[dict[str, Any]] = []
-    size, error = 0, ""
+    held, error = 0, ""
     try:
         parse = getattr(import_module(job["module"]), job["function"])
-        for item in [parse(data)] if job["whole"] else parse(io.BytesIO(data)):
+        size = job["size"]
+        if job["whole"]:
+            parsed = iter([parse(ask(0, size))])
+        else:
+            parsed = parse(io.BufferedReader(_Asked(ask, size), _AT_ONCE))
+        for item in parsed:
             items.append(asdict(item))
-            size += 0 if job["whole"] else sum(map(len, map(str, item.values.values())))
-            if size > _BATCH or len(items) == 1000:
+            held += 0 if job["whole"] else sum(map(len, map(str, item.values.values())))
+            if held > _BATCH or len(items) == 1000:
                 yield {"items": items, "done": False}
-                items, size = [], 0
+                items, held = [], 0
     except (CorpusError, MissingExtraError) as exc:
         error = str(exc)
     except RecursionError:

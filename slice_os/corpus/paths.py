@@ -1,4 +1,4 @@
-"""Paths, folders and globs -> the files to read."""
+"""Paths, folders, globs and URLs -> the files to read."""
 
 from __future__ import annotations
 
@@ -12,26 +12,37 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePath
+from urllib.request import url2pathname
 
 from pathspec import GitIgnoreSpec
 
+from slice_os.corpus import remote, urls
 from slice_os.corpus.formats import format_of
+from slice_os.corpus.ignored import Ignored, patterns_of
+from slice_os.corpus.remote import RemoteFile
+from slice_os.corpus.urls import is_url, parent, public
 from slice_os.errors import CorpusError
 from slice_os.types import Match
 
 REJECTS = ".rejects.jsonl"
 """The ending of the files that list what indexing skipped, which are never read."""
 STDIN = "-"
+_FILE = "file://"
+_DATASET = "dataset_info.json"
+"""What is in the folder of a data set of Hugging Face, beside its .arrow files."""
 _MATCHES = [field.name for field in fields(Match)]
 _FIRST_LINE = 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to read, or standard input where `path` is None; `problem`: why it is not read."""
+    """A file to read, or standard input where `path` is None; `problem`: why it is not read.
 
-    path: Path | None
-    size: int = 0
+    `size` is None where it is not known.
+    """
+
+    path: Path | RemoteFile | None
+    size: int | None = 0
     problem: str = ""
 
 
@@ -39,12 +50,13 @@ class Source:
 class Given:
     """One of the paths that `read` was given; `pattern`: the parts of a glob below `path`.
 
-    `folder` is what the default root is made of.
+    `folder` is what the default root is made of. Both are public URLs where they are no paths.
     """
 
-    path: Path
-    folder: Path
+    path: Path | str
+    folder: Path | str
     pattern: tuple[str, ...] = ()
+    is_file: bool = False
 
     def covers(self, path: str) -> bool:
         """Tell whether a path below this one would be read, were it there."""
@@ -77,10 +89,9 @@ class Plan:
         self.sources.append(Source(Path(str(exc.filename)), problem=exc.strerror or str(exc)))
 
     def bytes_total(self) -> int | None:
-        """Return the size of all files, None where standard input makes it unknown."""
-        if any(source.path is None for source in self.sources):
-            return None
-        return sum(source.size for source in self.sources)
+        """Return the size of all files, None where it is not known, as of standard input."""
+        sizes = [None if source.path is None else source.size for source in self.sources]
+        return None if None in sizes else sum(size or 0 for size in sizes)
 
 
 def plan(
@@ -94,11 +105,19 @@ def plan(
 
     A text of `exclude` that is no file or folder is a pattern as .gitignore has them.
     """
-    patterns = [name for name in exclude if isinstance(name, str) and not os.path.lexists(name)]
+    patterns = [
+        name
+        for name in exclude
+        if isinstance(name, str) and not is_url(name) and not os.path.lexists(name)
+    ]
     made = Plan(
-        frozenset(os.path.realpath(path) for path in exclude if path not in patterns),
-        _spec(patterns) if patterns else None,
-        _spec(include) if include else None,
+        frozenset(
+            public(path) if isinstance(path, str) and is_url(path) else os.path.realpath(path)
+            for path in exclude
+            if path not in patterns
+        ),
+        patterns_of(patterns) if patterns else None,
+        patterns_of(include) if include else None,
         gitignore,
         follow,
     )
@@ -111,9 +130,11 @@ def plan(
 
 
 def _add_argument(made: Plan, argument: str) -> None:
-    path = Path(argument)
+    path = Path(url2pathname(argument[len(_FILE) :]) if argument.startswith(_FILE) else argument)
     if argument == STDIN:
         made.sources.append(Source(None))
+    elif is_url(argument) and not argument.startswith(_FILE):
+        _add_url(made, argument)
     elif argument and path.is_dir():
         # Not path.parent, which of "." is "." again.
         made.given.append(Given(path, Path(os.path.realpath(path)).parent))
@@ -121,20 +142,80 @@ def _add_argument(made: Plan, argument: str) -> None:
     elif argument and path.exists():
         made.given.append(Given(path, path.parent))
         if format_of(path.name) is None:
-            problem = f"unknown format {path.suffix or path.name!r}"
-            made.sources.append(Source(path, problem=problem))
+            made.sources.append(_unknown(path))
         else:
             _add(made, path, named=True)
     elif glob.has_magic(argument):
-        plain = next(n for n, part in enumerate(path.parts) if glob.has_magic(part))
-        base, pattern = Path(*path.parts[:plain]), path.parts[plain:]
-        if pattern[-1] == "**":
-            pattern = (*pattern, "*")
+        plain, pattern = _parted(path.parts)
+        base = Path(*plain)
         made.given.append(Given(base, base, pattern))
         if not _walk(made, made.given[-1]):
             raise CorpusError(f"The pattern {argument!r} matches no file.")
     else:
         raise CorpusError(f"There is no file or folder {argument!r}.")
+
+
+def _unknown(path: Path | RemoteFile) -> Source:
+    return Source(path, problem=f"unknown format {path.suffix or path.name!r}")
+
+
+def _parted(parts: Sequence[str]) -> tuple[Sequence[str], tuple[str, ...]]:
+    """Return the parts of a path before the first that is a pattern, and those from there."""
+    first = next(n for n, part in enumerate(parts) if glob.has_magic(part))
+    pattern = tuple(parts[first:])
+    return parts[:first], (*pattern, "*") if pattern[-1] == "**" else pattern
+
+
+def _add_url(made: Plan, argument: str) -> None:
+    """Add the file at a URL, or the files of a folder or pattern."""
+    place = remote.at(argument)
+    try:
+        if place.is_folder():
+            made.given.append(Given(place.url, parent(place.url)))
+            _list(made, place, made.given[-1])
+            return
+        file = place.about()
+    except FileNotFoundError as exc:
+        if not glob.has_magic(place.url):
+            raise CorpusError(f"There is no file or folder {place.url!r}.") from exc
+    else:
+        made.given.append(Given(file.url, parent(file.url), is_file=True))
+        if any(source.path == file for source in made.sources):
+            raise CorpusError(
+                f"{file.url!r} is given twice: what differs behind a question mark is no part of "
+                "ids, so index those files in runs of their own, each with --id-prefix."
+            )
+        is_known = format_of(file.name) is not None
+        made.sources.append(Source(file, file.size) if is_known else _unknown(file))
+        return
+    plain, pattern = _parted(place.url.split("/"))
+    folder = remote.at("/".join(plain) + "/")
+    made.given.append(Given(folder.url, folder.url, pattern))
+    if not _list(made, folder, made.given[-1]):
+        raise CorpusError(f"The pattern {place.url!r} matches no file.")
+
+
+def _list(made: Plan, folder: RemoteFile, given: Given) -> int:
+    """Add the files of a folder behind a URL as `_walk` does; return how many were met."""
+    depth = None if not given.pattern or "**" in given.pattern else len(given.pattern)
+    try:
+        files = [*folder.files(depth)]
+    except FileNotFoundError:
+        return 0
+    hidden = any(part.startswith(".") for part in given.pattern)
+    datasets = {parent(file.url) for file in files if file.name == _DATASET}
+    met = 0
+    for file in files:
+        path = urls.below(file.url, folder.url) or ""
+        is_hidden = not hidden and any(part.startswith(".") for part in path.split("/"))
+        if is_hidden or not given.covers(path):
+            continue
+        met += 1
+        is_left = any(urls.below(file.url, left) is not None for left in made.exclude)
+        is_note = _is_note(file.name, parent(file.url) in datasets)
+        if not is_left and not is_note and _fits(made, file, path):
+            made.sources.append(Source(file, file.size))
+    return met
 
 
 def _walk(made: Plan, given: Given) -> int:
@@ -146,6 +227,7 @@ def _walk(made: Plan, given: Given) -> int:
     met, seen = 0, set()
     within = os.path.realpath(given.path)
     hidden = any(part.startswith(".") for part in given.pattern)
+    assert isinstance(given.path, Path)
     ignored = Ignored(given.path) if made.gitignore else None
     for root, folders, files in os.walk(
         given.path, onerror=made.unreadable, followlinks=made.follow
@@ -164,7 +246,10 @@ def _walk(made: Plan, given: Given) -> int:
             and (not given.pattern or _matches((below / name).parts, given.pattern, partly=True))
             and _is_entered(made, ignored, here / name, f"{(below / name).as_posix()}/", within)
         ]
+        is_dataset = _DATASET in files
         for name in sorted(files):
+            if _is_note(name, is_dataset):
+                continue
             if (hidden or not name.startswith(".")) and given.covers((below / name).as_posix()):
                 met += 1
                 if ignored and ignored.leaves_out(here / name, is_folder=False):
@@ -205,15 +290,28 @@ def _add_found(made: Plan, path: Path, below: str, within: str) -> None:
     real = os.path.realpath(path)
     if real in made.exclude:
         return
+    if path.is_symlink() and not made.follow and not PurePath(real).is_relative_to(within):
+        made.unfollowed += 1
+    elif _fits(made, path, below) and not _is_ours(path):
+        _add(made, path, named=False)
+
+
+def _fits(made: Plan, path: Path | RemoteFile, below: str) -> bool:
+    """Tell whether a file that was found is read, by its name, and count it if not."""
     excluded = made.excluded and made.excluded.match_file(below)
     if excluded or (made.included and not made.included.match_file(below)):
         made.left_out += 1
-    elif path.is_symlink() and not made.follow and not PurePath(real).is_relative_to(within):
-        made.unfollowed += 1
     elif format_of(path.name) is None:
         made.types[path.suffix.lower() or "without an ending"] += 1
-    elif not _is_ours(path):
-        _add(made, path, named=False)
+    else:
+        return not path.name.endswith(REJECTS)
+    return False
+
+
+def _is_note(name: str, is_dataset: bool) -> bool:
+    """Tell whether a file only describes a data set of Hugging Face, or is a cache of it."""
+    beside = is_dataset and (name in (_DATASET, "state.json") or name.startswith("cache-"))
+    return beside or name == "dataset_dict.json"
 
 
 def _add(made: Plan, path: Path, *, named: bool) -> None:
@@ -231,61 +329,13 @@ def _add(made: Plan, path: Path, *, named: bool) -> None:
         made.types["no regular file"] += 1
 
 
-class Ignored:
-    """Tells what the .gitignore files of a folder leave out, and those above it in its repository.
-
-    They hold where there is no repository, too; what the user names is never left out.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        real = Path(os.path.realpath(folder))
-        above = (real, *real.parents)
-        self._top = next((folder for folder in above if (folder / ".git").exists()), real)
-        self._specs: dict[Path, GitIgnoreSpec] = {}
-
-    def leaves_out(self, path: Path, *, is_folder: bool) -> bool:
-        """Tell whether a file or folder is left out, of a folder that is not."""
-        folder = Path(os.path.realpath(path.parent))
-        below = f"{path.name}/" if is_folder else path.name
-        while folder.is_relative_to(self._top):
-            if folder not in self._specs:
-                self._specs[folder] = _rules(folder)
-            decided = self._specs[folder].check_file(below).include
-            if decided is not None:
-                return decided
-            below, folder = f"{folder.name}/{below}", folder.parent
-        return False
-
-
-def _rules(folder: Path) -> GitIgnoreSpec:
-    try:
-        rules = (folder / ".gitignore").read_bytes().decode("utf-8", "replace")
-    except OSError:
-        rules = ""
-    return _spec(rules.splitlines())
-
-
-def _spec(patterns: Sequence[str]) -> GitIgnoreSpec:
-    """Return patterns as .gitignore has them; those that are none are passed over."""
-    good = []
-    for pattern in patterns:
-        try:
-            GitIgnoreSpec.from_lines([pattern])
-        except ValueError:
-            continue
-        good.append(pattern)
-    return GitIgnoreSpec.from_lines(good)
-
-
 def _is_index(names: Sequence[str]) -> bool:
     """Tell by the names in a folder whether it is an index."""
     return "index.sqlite" in names and ("segments" in names or "writer.lock" in names)
 
 
 def _is_ours(path: Path) -> bool:
-    """Tell whether a file is one that slice-os wrote: rejects, or the matches of mining."""
-    if path.name.endswith(REJECTS):
-        return True
+    """Tell whether a file is one that slice-os wrote: the matches of mining."""
     if path.suffix.lower() not in (".csv", ".jsonl") or not path.is_file():
         return False
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import logging
 import os
 import sys
@@ -20,6 +21,7 @@ from slice_os.corpus.formats import FORMATS, Row, Rows, Whole, format_of, is_com
 from slice_os.corpus.limits import PACKED_BYTES, check_text, read_all
 from slice_os.corpus.parse_process import parse_apart, rows_apart
 from slice_os.corpus.paths import STDIN, Plan, Source, plan
+from slice_os.corpus.remote import RemoteFile
 from slice_os.corpus.roots import RootedPath, Roots, claim, locate, owner
 from slice_os.corpus.rows import Fields, clean, to_document
 from slice_os.errors import CorpusError, MissingExtraError
@@ -67,6 +69,7 @@ class Corpus:
         self.types: Counter[str] = made.types
         self.ignored = sum(made.types.values())
         self.unfollowed, self.left_out = made.unfollowed, made.left_out
+        self._wanted: Callable[[str], bool] = bool
         self.under({})
         self._reset()
 
@@ -81,13 +84,13 @@ class Corpus:
         self._roots = roots
         located = [(path, locate(roots, path.path)) for path in given]
         self._given = [(path, _cleaned(at)) for path, at in located if at is not None]
-        paths = [path.path for path in given if not path.pattern]
+        paths: list[Path | RemoteFile | str] = [path.path for path in given if not path.pattern]
         paths += [source.path for source in self._plan.sources if source.path is not None]
         self._located = {path: self._locate(path) for path in paths}
         return roots
 
-    def _locate(self, path: Path) -> RootedPath:
-        place = locate(self._roots, path)
+    def _locate(self, path: Path | RemoteFile | str) -> RootedPath:
+        place = locate(self._roots, path.url if isinstance(path, RemoteFile) else path)
         if place is None:
             raise CorpusError(
                 f"{clean(str(path))!r} is not in {' or '.join(self._roots.values())}",
@@ -112,6 +115,10 @@ class Corpus:
             for given, at in self._given
         )
 
+    def only(self, wanted: Callable[[str], bool]) -> None:
+        """Pass over files that are one document each, unless their ids are `wanted`."""
+        self._wanted = wanted
+
     def _reset(self) -> None:
         self.bytes_done = self.documents = self.rejects = self.repaired = 0
         self._failed: set[RootedPath] = set()
@@ -128,7 +135,7 @@ class Corpus:
             for document in documents:
                 self.documents += 1
                 yield document
-            self.bytes_done = before + source.size
+            self.bytes_done = before + (source.size or 0)
             if at is not None:
                 seen.add(at)
                 if self.rejects > rejects:
@@ -153,6 +160,8 @@ class Corpus:
     def _file(self, source: Source, at: RootedPath) -> Iterator[Document]:
         assert source.path is not None
         place, identity = str(source.path), clean(at.id)
+        if not self._wanted(identity) and not isinstance(format_of(place), Rows):
+            return
         if source.problem:
             self._reject(place, source.problem)
         elif (other := owner(self._roots, at.id)) != at.prefix:
@@ -161,7 +170,8 @@ class Corpus:
         else:
             try:
                 with source.path.open("rb") as file:
-                    for document in self._opened(file, place, identity, at.prefix):
+                    modified = _modified(source.path, file)
+                    for document in self._opened(file, modified, place, identity, at.prefix):
                         yield replace(document, source=identity)
             except (EOFError, zlib.error, gzip.BadGzipFile) as exc:
                 self._reject(place, f"the .gz is cut off or damaged: {exc}")
@@ -170,16 +180,20 @@ class Corpus:
             except (CorpusError, MissingExtraError, RecursionError) as exc:
                 self._reject(place, exc)
 
-    def _opened(self, file: BinaryIO, place: str, identity: str, prefix: str) -> Iterator[Document]:
+    def _opened(
+        self, file: BinaryIO, modified: float | None, place: str, identity: str, prefix: str
+    ) -> Iterator[Document]:
         stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_compressed(place) else file
         kind = format_of(place)
         if isinstance(kind, Whole):
-            about = _about(identity, os.fstat(file.fileno()).st_mtime)
+            about = _about(identity, modified)
             document = self._whole(identity, read_all(stream, kind.largest), kind, place)
             yield replace(document, metadata={**about, **document.metadata})
         elif kind is not None:
             before = self.bytes_done
-            for within, rows in groupby(self._rows(kind, stream), lambda row: row.within):
+            for within, rows in groupby(
+                self._rows(kind, stream, is_compressed(place)), lambda row: row.within
+            ):
                 for document in self._table(kind, rows, identity, prefix, f"{place}#{within}"):
                     yield document
                     if not file.closed:  # at its end it is
@@ -211,9 +225,11 @@ class Corpus:
             {**parsed.metadata, **{name: value for name, value in about_it.items() if value}},
         )
 
-    def _rows(self, kind: Rows, stream: BinaryIO) -> Iterator[Row]:
+    def _rows(self, kind: Rows, stream: BinaryIO, is_packed: bool) -> Iterator[Row]:
         if kind.apart:
-            return rows_apart(kind.parse, read_all(stream, PACKED_BYTES))
+            if kind.largest or is_packed:
+                stream = io.BytesIO(read_all(stream, kind.largest or PACKED_BYTES))
+            return rows_apart(kind.parse, getattr(stream, "raw", stream))
         if self._reading.encoding and kind.encoded:
             return kind.parse(cast(BinaryIO, open_as(stream, self._reading.encoding)))
         return kind.parse(stream)
@@ -227,7 +243,7 @@ class Corpus:
         fields, note = self._reading.fields.guessed(values)
         if note:
             _log.warning("%s: %s", clean(place.removesuffix("#")), note)
-        elif kind.columns and values and (lack := fields.missing(values[0])):
+        elif kind.columns and values and (lack := fields.lacking(values)):
             raise CorpusError(lack)
         for row in chain(first, rows):
             if row.problem:
@@ -268,19 +284,24 @@ def _raise(exc: Exception) -> Row:
     raise exc
 
 
-def _about(source: str, modified: float) -> dict[str, str]:
+def _about(source: str, modified: float | None) -> dict[str, str]:
     """Return what a file's name and times say."""
     path = PurePosixPath(source)
     plain_name = path.name[:-3] if is_compressed(path.name) else path.name
-    return {
+    about = {
         "path": source,
         "folder": source[: -len(path.name)].rstrip("/"),
         "name": path.name,
         "extension": PurePosixPath(plain_name).suffix.lower().removeprefix("."),
-        "modified": datetime.fromtimestamp(int(modified), timezone.utc).strftime(
-            "%Y-%m-%dT%H:%M:%SZ"
-        ),
     }
+    if modified is not None:  # not every server says it
+        when = datetime.fromtimestamp(int(modified), timezone.utc)
+        about["modified"] = when.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return about
+
+
+def _modified(path: Path | RemoteFile, file: BinaryIO) -> float | None:
+    return path.modified if isinstance(path, RemoteFile) else os.fstat(file.fileno()).st_mtime
 
 
 def _cleaned(location: RootedPath) -> RootedPath:
@@ -312,7 +333,10 @@ def read(
     encoding: str | None = None,
     whole_page: bool = False,
 ) -> Corpus:
-    """Return the documents of files, folders, globs and ``-`` (plain text on standard input).
+    """Return the documents of files, folders, globs, URLs and ``-`` (plain text on standard input).
+
+    URLs are those of fsspec (``s3://bucket/folder``, ``gs://``, ``az://``, ``https://``), globs of
+    them included; credentials are those of the environment.
 
     >>> [document.id for document in slice_os.read("notes")]
     ['notes/call-1.txt', 'notes/call-2.txt']

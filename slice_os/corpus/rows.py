@@ -63,6 +63,12 @@ class Fields:
             )
         return ""
 
+    def lacking(self, rows: Sequence[Values]) -> str:
+        """Return what is wrong with a table of which the first rows are these, or nothing."""
+        if self.text is None and any(map(conversation_in, rows[:_LOOKED_AT])):
+            return ""
+        return self.missing([*dict.fromkeys(name for row in rows for name, _ in flatten(row))])
+
     def guessed(self, rows: Sequence[Values]) -> tuple[Fields, str]:
         """Return the fields for rows of which the first are these, and what is to be said of it.
 

@@ -13,6 +13,7 @@ from slice_os.encoders import Encoder
 from slice_os.encoders.phrase_head import PhraseHead
 from slice_os.errors import CorpusError
 from slice_os.host import one_blas_thread
+from slice_os.ingest.partition import Partition
 from slice_os.ingest.plan import IndexReport, Step, ahead, plan
 from slice_os.run_stats import Throttle
 from slice_os.spans import PackedPassage
@@ -99,6 +100,7 @@ def index_documents(
     prune: Prune = False,
     roots: Mapping[str, str] | None = None,
     max_rate: float | None = None,
+    partition: Partition | None = None,
 ) -> IndexReport:
     """Bring an index up to date with `documents`, encoding only what changed.
 
@@ -111,12 +113,18 @@ def index_documents(
     from the paths it was given, but for those of a file that was rejected, wholly or in part. If
     they are more than a third, they are only deleted if `prune` is ``"all"``, or a function that,
     called with their number and that of all, says so. `roots` is what the index is to remember
-    (`Corpus.under`). `max_rate` is the most passages a second, of documents that changed.
+    (`Corpus.under`). `max_rate` is the most passages a second, of documents that changed. Of a
+    `partition` are all documents that the run looks at, writes and prunes.
 
     Raises:
         MovedError: another generation has become the live one; what is done is kept.
     """
     report = IndexReport()
+    given, mine = documents, partition.holds if partition else _covers_all
+    if partition is not None:
+        if isinstance(documents, Corpus):
+            documents.only(mine)
+        documents = (document for document in documents if mine(document.id))
     throttle, effort = Throttle(max_rate), backend.effort
     before, started = effort.so_far(), time.monotonic()
     rejected: set[str] = set()
@@ -140,7 +148,7 @@ def index_documents(
 
     try:
         with (
-            backend.writer(reject_passage) as writer,
+            backend.writer(reject_passage, partition) as writer,
             one_blas_thread(),
             closing(ahead(plan(documents, backend, report), AHEAD)) as planned,
         ):
@@ -161,9 +169,9 @@ def index_documents(
             with effort.spent("writing_seconds"):
                 writer.commit()
             if prune:
-                covers = getattr(documents, "covers", None) or _covers_all
-                _prune(writer, report, prune, covers, rejected)
-        report.rejected += getattr(documents, "rejects", 0)  # a corpus counts its own
+                covers = getattr(given, "covers", None) or _covers_all
+                _prune(writer, report, prune, covers, mine, rejected)
+        report.rejected += getattr(given, "rejects", 0)  # a corpus counts its own
     finally:
         count_effort()
     return report
@@ -200,11 +208,16 @@ def _prune(
     report: IndexReport,
     prune: Prune,
     covers: Callable[[str], bool],
+    mine: Callable[[str], bool],
     rejected: set[str],
 ) -> None:
     """Delete what the run did not see and was not rejected, unless it is too much."""
     unseen = dict(writer.unseen())
-    gone = [id_ for id_, source in unseen.items() if id_ not in rejected and covers(source)]
+    gone = [
+        id_
+        for id_, source in unseen.items()
+        if mine(id_) and id_ not in rejected and covers(source)
+    ]
     total = len(gone) + report.documents + report.unchanged
     few = 3 * len(gone) <= total
     if not few and not (prune(len(gone), total) if callable(prune) else prune == "all"):

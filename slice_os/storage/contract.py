@@ -288,10 +288,15 @@ class Backend(Reader, Generations):
         """
 
     @abstractmethod
-    def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> Writer:
+    def writer(
+        self,
+        on_reject: Callable[[Reject], None] = lambda reject: None,
+        partition: tuple[int, int] | None = None,
+    ) -> Writer:
         """Open the index for writing.
 
-        `on_reject` is handed what the index itself refuses, in the thread that writes.
+        `on_reject` is handed what the index itself refuses, in the thread that writes. A
+        `partition` is the number, from 0, and the count of writers that load it side by side.
 
         Raises:
             IndexLockedError: another process is writing to it.

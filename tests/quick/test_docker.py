@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
+import kubernetes_validate
 import pytest
 import yaml
 
 from slice_os.cli.main import main
+from slice_os.ingest import Partition
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
@@ -57,3 +61,42 @@ def test_the_extras_exist():
     of_gpu = gpu["services"]["indexer"]["build"]["args"]["EXTRA"]
     for extra in (default, of_gpu, "documents", *served):
         assert re.search(rf"^{extra} = ", pyproject, re.M)
+
+
+def arguments_of_index(arguments):
+    """Return what `slice-os index` understands by them."""
+    verb, *rest = arguments
+    assert verb == "index"
+    params = main.get_command(None, verb).make_context(verb, rest).params
+    Partition.of(params["partition"])
+    assert params["location"].startswith("https://")
+    assert params["paths"][0].startswith("s3://")
+    return params
+
+
+def test_the_job_of_kubernetes_fits_its_schema_and_the_command_line():
+    job = yaml.safe_load((DOCKER / "index-job.yaml").read_text())
+    kubernetes_validate.validate(job, kubernetes_validate.latest_version(), strict=True)
+    spec = job["spec"]
+    (container,) = spec["template"]["spec"]["containers"]
+    for index in range(spec["completions"]):
+        arguments = [a.replace("$(JOB_COMPLETION_INDEX)", str(index)) for a in container["args"]]
+        params = arguments_of_index(arguments)
+        assert params["partition"] == f"{index}/{spec['completions']}"
+    (rule,) = spec["podFailurePolicy"]["rules"]
+    assert rule["onExitCodes"]["containerName"] == container["name"]
+
+
+def test_the_script_of_slurm_calls_the_command_line(tmp_path):
+    (tmp_path / "slice-os").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "slice-os").chmod(0o755)
+    script = DOCKER / "index-job.slurm"
+    first, last = map(int, re.search(r"--array=(\d+)-(\d+)", script.read_text()).groups())
+    task = {"ID": str(last), "COUNT": str(last - first + 1)}
+    environment = {f"SLURM_ARRAY_TASK_{name}": value for name, value in task.items()}
+    done = subprocess.run(
+        ["bash", script], capture_output=True, text=True, check=True,
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_CPUS_PER_TASK": "4", **environment},
+    )  # fmt: skip
+    params = arguments_of_index(done.stdout.splitlines())
+    assert (params["partition"], params["threads"]) == ("7/8", 4)

@@ -19,7 +19,9 @@ from pathlib import Path
 import docx
 import openpyxl
 import pptx
+import pyarrow as pa
 import pytest
+from pyarrow import feather, parquet
 from pypdf import PdfWriter
 
 from slice_os.corpus import read
@@ -33,6 +35,7 @@ CASES = int(os.environ.get("SLICE_OS_FUZZ", "50"))
 KINDS = [
     ".txt", ".md", ".html", ".json", ".jsonl", ".csv", ".tsv", ".docx", ".pdf", ".xlsx", ".epub",
     ".odt", ".pptx", ".rtf", ".eml", ".mbox", ".vtt", ".srt", ".ipynb", ".rst", ".doc",
+    ".parquet", ".feather",
 ]  # fmt: skip
 
 
@@ -110,7 +113,16 @@ def more(text: str, page: str) -> dict[str, bytes]:
         ".ipynb": json.dumps({"cells": cells}).encode(),
         ".rst": f"Title\n=====\n{text}".encode(),
         ".doc": bytes.fromhex("d0cf11e0a1b11ae1") + text.encode() * 3,
+        **columnar(text),
     }
+
+
+def columnar(text: str) -> dict[str, bytes]:
+    rows = [{"id": n, "text": f"{text} {n}", "m": {"x": [n]}} for n in range(ROWS)]
+    table, as_parquet, as_arrow = pa.Table.from_pylist(rows), io.BytesIO(), io.BytesIO()
+    parquet.write_table(table, as_parquet, row_group_size=ROWS // 2)
+    feather.write_feather(table, as_arrow)
+    return {".parquet": as_parquet.getvalue(), ".feather": as_arrow.getvalue()}
 
 
 def damage(data: bytes, rng: random.Random) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from slice_os.corpus.formats import (
+    columnar,
     delimited,
     epub,
     html,
@@ -48,11 +49,13 @@ _FORMATS: list[tuple[str, Format]] = [
     (".msg", Whole(office.parse_msg, PACKED_BYTES, apart=True)),
     (".mbox", Rows(mail.parse_mbox)),
     (".srt .vtt", Rows(subtitles.parse, encoded=True)),
-    (".xlsx .xlsm .xls .ods", Rows(xlsx.parse, columns=True, apart=True)),
+    (".xlsx .xlsm .xls .ods", Rows(xlsx.parse, PACKED_BYTES, columns=True, apart=True)),
     (".json", Rows(json.parse, encoded=True)),
     (".jsonl .ndjson", Rows(json.parse_lines, encoded=True)),
     (".csv", Rows(delimited.parse_csv, columns=True, encoded=True)),
     (".tsv", Rows(delimited.parse_tsv, columns=True, encoded=True)),
+    (".parquet", Rows(columnar.parse_parquet, columns=True, apart=True)),
+    (".arrow .feather", Rows(columnar.parse_arrow, columns=True, apart=True)),
 ]
 FORMATS = {ending: kind for endings, kind in _FORMATS for ending in endings.split()}
 

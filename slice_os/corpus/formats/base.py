@@ -66,11 +66,13 @@ class Whole:
 class Rows:
     """A format of which a file is read row by row, each a document.
 
-    With `columns`, what one row lacks all of them lack, and an empty cell is none. `apart` and
-    `encoded` are as for `Whole`.
+    One with a `largest`, in bytes, is read at once; of another that is `apart`, what its parser
+    asks for. With `columns`, what one row lacks all of them lack, and an empty cell is none.
+    `apart` and `encoded` are as for `Whole`.
     """
 
     parse: Callable[[BinaryIO], Iterator[Row]]
+    largest: int | None = None
     columns: bool = False
     apart: bool = False
     encoded: bool = False

@@ -49,11 +49,12 @@ def table_rows(cells: Iterator[Cells], within: str = "") -> Iterator[Row]:
         # A cell that was never quoted may go on in the next line: half a row is none.
         if count < len(names) or not all(map(_is_empty, row.values[len(names) :])):
             problem = problem or (f"has {count} columns, the header {len(names)} (line {row.line})")
-        values = {} if problem else {**about, **_fields(names, row.values)}
+        values = {} if problem else {**about, **joined(names, row.values)}
         yield Row(number, values, problem, row.line, within)
 
 
-def _fields(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+def joined(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+    """Return the fields of a row; what columns of one name hold is joined by line ends."""
     fields: dict[str, Any] = dict.fromkeys(names, "")
     for name, value in zip(names, values, strict=False):
         if not _is_empty(value):

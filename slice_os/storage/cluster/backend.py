@@ -12,7 +12,7 @@ from slice_os.storage.cluster import generations
 from slice_os.storage.cluster.client import Client
 from slice_os.storage.cluster.dialect import dialect_of
 from slice_os.storage.cluster.hold import hold, lift_block
-from slice_os.storage.cluster.load_settings import put_replicas
+from slice_os.storage.cluster.load_settings import Loading, put_replicas
 from slice_os.storage.cluster.mapping import GENERATION, named_index, read_meta, render_template
 from slice_os.storage.cluster.read import ClusterReader
 from slice_os.storage.cluster.requests import FREE, Cluster
@@ -98,9 +98,19 @@ class ClusterBackend(ClusterReader, Backend):
                     "asked for: leave the option out, or index to a new location."
                 )
 
-    def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> ClusterWriter:
-        is_live = self._uuid is not None
-        return ClusterWriter(self.cluster, self.layout, self._known, on_reject, is_live=is_live)
+    def writer(
+        self,
+        on_reject: Callable[[Reject], None] = lambda reject: None,
+        partition: tuple[int, int] | None = None,
+    ) -> ClusterWriter:
+        return ClusterWriter(
+            self.cluster,
+            self.layout,
+            self._known,
+            on_reject,
+            is_live=self._uuid is not None,
+            loading=Loading(self.cluster, partition),
+        )
 
     def generations(self) -> list[Generation]:
         return generations.list_generations(self.cluster)

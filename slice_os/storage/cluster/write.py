@@ -38,7 +38,8 @@ class ClusterWriter(Writer):
         known: dict[str, list[passages.Entry]],
         on_reject: Callable[[Reject], None],
         *,
-        is_live: bool = True,
+        is_live: bool,
+        loading: Loading,
     ) -> None:
         self._cluster, self._layout, self._known = cluster, layout, known
         self._on_reject = on_reject
@@ -51,7 +52,7 @@ class ClusterWriter(Writer):
         self._check_generation()
         cluster.change_alias("add", WRITTEN.format(cluster.index))
         cluster.refresh(WRITE_RETRY_TIMEOUT)
-        self._loading = Loading(cluster)
+        self._loading = loading
         try:
             self._loading.begin()
             self._sender = BulkSender(cluster, self._refused)

@@ -64,7 +64,11 @@ class LocalBackend(LocalGenerations, Backend):
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         _check_no_cluster(self.location, {"settings": settings})
 
-    def writer(self, on_reject: Callable[[Reject], None] = lambda reject: None) -> LocalWriter:
+    def writer(
+        self,
+        on_reject: Callable[[Reject], None] = lambda reject: None,
+        partition: tuple[int, int] | None = None,
+    ) -> LocalWriter:
         return LocalWriter(self._folder, self.is_live if self._was_opened_live else None)
 
     def generation(self, number: int) -> LocalBackend:
