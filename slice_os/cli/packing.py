@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -46,6 +47,7 @@ rate_option = click.option(
 Examples:
   slice-os pack corpus/ --output packed/
   slice-os pack s3://corpus --output /mnt/packed --partition 3/8
+  slice-os pack s3://corpus --output /mnt/packed --ray auto --workers 32 --gpus 0.5
 """,
 )
 @click.argument("paths", nargs=-1, required=True)
@@ -66,6 +68,15 @@ Examples:
     type=click.IntRange(5, 1000),
     help="The most words of a passage.  [default: 110]",
 )
+@click.option(
+    "--ray",
+    "address",
+    metavar="ADDRESS",
+    help="Encode on the Ray cluster of this address, auto for the one that this machine is in, "
+    "local for one of its own. All machines have to reach the paths and the folder.",
+)
+@click.option("--workers", type=click.IntRange(min=1), default=2, help="With --ray: that encode.")
+@click.option("--gpus", type=click.FloatRange(min=0), default=0.0, help="With --ray: of a worker.")
 @encoder_option
 @device_option
 @threads_option
@@ -73,7 +84,14 @@ Examples:
 @rate_option
 @json_option
 def pack_command(
-    paths: tuple[str, ...], folder: Path, reading: dict[str, Any], as_json: bool, **options: Any
+    paths: tuple[str, ...],
+    folder: Path,
+    reading: dict[str, Any],
+    address: str | None,
+    workers: int,
+    gpus: float,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Encode files to Parquet, which 'slice-os load' writes to an index without an encoder.
 
@@ -82,6 +100,14 @@ def pack_command(
     """
     from slice_os import pack, read
 
+    if address is not None:
+        if options["partition"] or options["max_rate"]:
+            raise click.UsageError("With --ray there is no --partition and no --max-rate.")
+        from slice_os.integrations.ray import pack as pack_on_ray
+
+        pack = partial(pack_on_ray, address=address, workers=workers, gpus=gpus)
+        del options["partition"], options["max_rate"], options["device"]
+        options["cpus"] = options.pop("threads") or 1
     corpus = read(*paths, **reading, on_reject=_say_reject)
     with progress_bar(corpus.bytes_total) as bar:
         try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from slice_os.corpus.addable import Addable, as_documents
-from slice_os.encoders import EncoderLike, open_encoder
+from slice_os.encoders import EncoderInfo, EncoderLike, open_encoder
 from slice_os.errors import EncoderMismatchError, LocationError
 from slice_os.ingest import IndexReport, Partition, claim_roots, index_documents
 from slice_os.operate.copying import Copier
@@ -59,21 +59,7 @@ def pack(
     documents = as_documents(corpus)
     part = None if partition is None else Partition.of(partition)
     with open_encoder(encoder, device, threads) as loaded:
-        info = loaded.info
-        meta = IndexMeta(
-            info.name,
-            info.weights_hash,
-            info.dimension,
-            passage_words=passage_words or DEFAULT_MAX_WORDS,
-            phrase_head=info.phrase_head,
-        )
-        packed = PackedFolder(Path(folder), meta)
-        _check(packed, meta, str(folder))
-        if passage_words not in (None, packed.meta.passage_words):
-            raise LocationError(
-                f"{folder} has passages of {packed.meta.passage_words} words: leave the option "
-                "out, or pack to another folder."
-            )
+        packed = folder_for(folder, loaded.info, passage_words)
         return index_documents(
             documents,
             packed,
@@ -130,6 +116,27 @@ def load(
         copier = Copier(packed, target, None, max_rate, tell, reject, roots=roots)
         loaded = copier.copy(documents)
         return LoadReport(where, len(documents), loaded, len(rejected))
+
+
+def folder_for(
+    folder: str | os.PathLike[str], info: EncoderInfo, passage_words: int | None
+) -> PackedFolder:
+    """Return a folder for what an encoder packs, made if there is none; see `pack`."""
+    meta = IndexMeta(
+        info.name,
+        info.weights_hash,
+        info.dimension,
+        passage_words=passage_words or DEFAULT_MAX_WORDS,
+        phrase_head=info.phrase_head,
+    )
+    packed = PackedFolder(Path(folder), meta)
+    _check(packed, meta, str(folder))
+    if passage_words not in (None, packed.meta.passage_words):
+        raise LocationError(
+            f"{folder} has passages of {packed.meta.passage_words} words: leave the option out, or "
+            "pack to another folder."
+        )
+    return packed
 
 
 def _check(packed: PackedFolder, meta: IndexMeta, where: str) -> None:
