@@ -25,7 +25,7 @@ from slice_os.types import Passage, Plain
 
 CLUSTER = "https://"
 SHARD_BYTES = 40e9
-"""Of a shard, as OpenSearch and Elasticsearch advise (10 to 50 GB),"""
+"""Of a shard, as the makers of servers advise (10 to 50 GB),"""
 SHARD_DOCUMENTS = 1.5e9
 """and documents of Lucene, spans included, of which a shard has 2^31 at most."""
 SEGMENT_BYTES = 5e9
