@@ -21,14 +21,12 @@ from slice_os.cli.output import (
     REJECTED,
     counted,
     echo_json,
-    is_json,
     progress_bar,
     say,
+    say_reject,
     share_bar,
-    shorten,
 )
 from slice_os.ingest import IndexReport
-from slice_os.types import Reject
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -108,13 +106,13 @@ def pack_command(
         pack = partial(pack_on_ray, address=address, workers=workers, gpus=gpus)
         del options["partition"], options["max_rate"], options["device"]
         options["cpus"] = options.pop("threads") or 1
-    corpus = read(*paths, **reading, on_reject=_say_reject)
+    corpus = read(*paths, **reading, on_reject=say_reject)
     with progress_bar(corpus.bytes_total) as bar:
         try:
             report = pack(
                 corpus,
                 folder,
-                on_reject=_say_reject,
+                on_reject=say_reject,
                 on_progress=lambda now: _advance(bar, corpus.bytes_done, now),
                 **options,
             )
@@ -152,7 +150,7 @@ def load_command(folder: Path, location: str, as_json: bool, **options: Any) -> 
 
     try:
         with share_bar("documents") as tell:
-            report = load(folder, location, on_progress=tell, on_reject=_say_reject, **options)
+            report = load(folder, location, on_progress=tell, on_reject=say_reject, **options)
     except KeyboardInterrupt:
         say("Interrupted: complete documents are in the index; run the command again to go on.")
         raise click.exceptions.Exit(130) from None
@@ -165,12 +163,6 @@ def load_command(folder: Path, location: str, as_json: bool, **options: Any) -> 
         )
     if report.rejected:
         raise click.exceptions.Exit(REJECTED)
-
-
-def _say_reject(reject: Reject) -> None:
-    # A reason may quote the document.
-    line = reject.place if is_json() else f"{reject.place}: {reject.reason}"
-    say(f"Rejected: {shorten(line, 300)}")
 
 
 def _advance(bar: tqdm[NoReturn], bytes_read: int, now: IndexReport) -> None:
