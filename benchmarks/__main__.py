@@ -16,7 +16,17 @@ import click
 from slice_os import __version__
 
 NAMES = (
-    *("throughput", "scan", "memory", "retrieval", "cluster", "hybrid", "cover", "objective"),
+    *(
+        "throughput",
+        "scan",
+        "scale",
+        "memory",
+        "retrieval",
+        "cluster",
+        "hybrid",
+        "cover",
+        "objective",
+    ),
     *(
         "ranking",
         "evaluation",
@@ -27,6 +37,7 @@ NAMES = (
         "filtering",
         "rescoring",
         "serving",
+        "page",
         "columnar",
         "scaling",
     ),

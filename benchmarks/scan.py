@@ -23,7 +23,8 @@ from slice_os.storage.contract import IndexMeta, Writer
 from slice_os.storage.local import LocalBackend
 from slice_os.storage.local.compaction import segment_file
 from slice_os.storage.local.database import connect, recorded_segments
-from slice_os.storage.local.segments import Segment, best_cosines
+from slice_os.storage.local.scan import best_cosines
+from slice_os.storage.local.segments import Segment
 from slice_os.text import split
 from slice_os.types import Words
 

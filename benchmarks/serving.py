@@ -46,7 +46,7 @@ def run(data: Path | None) -> list[str]:
         with slice_os.open(location) as index:
             index.add(slice_os.read(EXAMPLES))
             words = index.status().words
-            with _serving(location) as (port, process):
+            with served(location) as (port, process):
                 added = _lone(index, port, queries[:LONE])
                 many = _many(index, port, process, queries)
             alone = _http_alone(index, queries)
@@ -214,9 +214,9 @@ def _resident(process: int) -> int:
 
 
 @contextmanager
-def _serving(location: str) -> Iterator[tuple[int, int]]:
+def served(location: str, *more: str) -> Iterator[tuple[int, int]]:
     """Give the port and the process id of a server."""
-    arguments = ["-m", "slice_os", "serve", "--index", location, "--port", "0"]
+    arguments = ["-m", "slice_os", "serve", "--index", location, "--port", "0", *more]
     server = subprocess.Popen(
         [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )

@@ -8,6 +8,7 @@ static vectors and the map of the context are then learnt further by gradient de
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
 LONGEST = 10
 """Words of the longest span that the head is fitted to."""
 SPANS = 12
-"""Spans of each passage."""
+"""Spans of each passage; more where there are few passages:"""
+A_DIMENSION = 4
+"""Spans for each dimension of a vector."""
 PASSAGES = 1500
 """Passages of each text."""
 TOGETHER = 200
@@ -135,17 +138,18 @@ def draw_passages(
 def _spans(encoder: OnnxEncoder, passages: Sequence[str], seed: int) -> Spans:
     """Return random spans of each passage."""
     rng = np.random.default_rng(seed)
+    dimension = encoder.info.dimension
+    count = max(SPANS, math.ceil(A_DIMENSION * dimension / max(len(passages), 1)))
     context, alone, pieces = [], [], []
     waiting = iter(passages)
     while some := list(islice(waiting, TOGETHER)):
         texts: list[str] = []
         for passage, words in zip(some, encoder.encode_words(some), strict=True):
-            for i, j in _drawn(words, rng):
+            for i, j in _drawn(words, count, rng):
                 context.append(words.vectors[i:j].sum(axis=0))
                 pieces.append(_pieces(words, i, j))
                 texts.append(passage[words.starts[i] : words.ends[j - 1]])
         alone.append(encoder.encode(texts))
-    dimension = encoder.info.dimension
     return Spans(
         np.array(context, np.float32).reshape(-1, dimension),
         np.concatenate(alone) if alone else np.zeros((0, dimension), np.float32),
@@ -153,8 +157,8 @@ def _spans(encoder: OnnxEncoder, passages: Sequence[str], seed: int) -> Spans:
     )
 
 
-def _drawn(words: Words, rng: np.random.Generator) -> Iterable[tuple[int, int]]:
-    for length in rng.integers(1, LONGEST + 1, SPANS).tolist():
+def _drawn(words: Words, count: int, rng: np.random.Generator) -> Iterable[tuple[int, int]]:
+    for length in rng.integers(1, LONGEST + 1, count).tolist():
         if length <= len(words):
             start = int(rng.integers(0, len(words) - length + 1))
             yield start, start + length

@@ -3,11 +3,14 @@
     python recipes/teaching_sets.py banking77-train.csv banking
     python recipes/teaching_sets.py clinc150.json clinc
     python recipes/teaching_sets.py software-licences.jsonl licences
+    python recipes/teaching_sets.py retrieval/cisi cisi
 
 Of intents (a .csv with text and category, CLINC150's .json) a passage is two to four utterances at
 random, and a phrase the name of an intent in words. Of licences a document is a licence without
 its headings, and what is marked is the section below a heading of some kind; the phrase says in a
-layman's words what such a section is about. Writes OUT/gold.jsonl and OUT/index.slice.
+layman's words what such a section is about. Of a test collection (a folder) a phrase is a query of
+at most 40 words for which at least 20 documents are relevant, and those are marked whole. Writes
+OUT/gold.jsonl and OUT/index.slice.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from pathlib import Path
 import click
 
 import slice_os
+from slice_os.lab.evaluate.collections import read_collection
 
 Marked = tuple[str, str, int, int]
 OTHERS = (2, 3, 4)
@@ -29,6 +33,8 @@ SHORTEST = 15
 """Words of a section below which it is left out."""
 FEWEST = 12
 """Sections of a kind below which it is left out."""
+LONGEST_QUERY, FEWEST_RELEVANT = 40, 20
+"""Words of a query above which, and relevant documents below which, it is left out."""
 KINDS = {
     "when the agreement can be ended": "terminat",
     "keeping information secret": "confidential|non-?disclosure",
@@ -68,14 +74,18 @@ _CAPITALS = re.compile(r"^[ \t]*([A-Z][A-Z,;&/'\- ]{3,58})[.:]?[ \t]*$", re.M)
 
 
 @click.command()
-@click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("source", type=click.Path(exists=True, path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--seed", default=1, show_default=True)
 def main(source: Path, out: Path, seed: int) -> None:
     """Write OUT from SOURCE."""
     out.mkdir(parents=True)
-    licences = source.suffix == ".jsonl"
-    documents, marked = _licences(source) if licences else _intents(source, random.Random(seed))
+    if source.is_dir():
+        documents, marked = _collection(source)
+    elif source.suffix == ".jsonl":
+        documents, marked = _licences(source)
+    else:
+        documents, marked = _intents(source, random.Random(seed))
     with (out / "gold.jsonl").open("w", encoding="utf-8") as stream:
         for query, document, start, end in marked:
             row = {"query": query, "document": document, "start": start, "end": end}
@@ -138,6 +148,19 @@ def _licences(source: Path) -> tuple[list[slice_os.Document], list[Marked]]:
         documents.append(slice_os.Document(name, kept))
     counts = {query: sum(one[0] == query for one in marked) for query in KINDS}
     return documents, [one for one in marked if counts[one[0]] >= FEWEST]
+
+
+def _collection(folder: Path) -> tuple[list[slice_os.Document], list[Marked]]:
+    collection = read_collection(folder)
+    documents = [document for document in collection.documents() if document.text.strip()]
+    lengths = {document.id: len(document.text) for document in documents}
+    marked: list[Marked] = []
+    for query, text in collection.queries.items():
+        judged = collection.qrels.relevance[query]
+        relevant = [name for name, grade in judged.items() if grade > 0 and name in lengths]
+        if len(relevant) >= FEWEST_RELEVANT and len(text.split()) <= LONGEST_QUERY:
+            marked += [(" ".join(text.split()), name, 0, lengths[name]) for name in relevant]
+    return documents, marked
 
 
 if __name__ == "__main__":

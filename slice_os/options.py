@@ -38,6 +38,8 @@ from slice_os.storage.fusion import DEFAULT_FUSION, LATE, FusionName
 from slice_os.text import Query, parse_query
 
 MOST = 1_000_000_000
+FLAGS = {"filters": "--filter", "allow_hosts": "--allow-host"}
+"""Options whose names on the command line are not those of the record's fields."""
 Share = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=1, le=MOST)]
 FiltersOption = Annotated[
@@ -291,6 +293,11 @@ def fields(record: type[Options]) -> tuple[msgspec.inspect.Field, ...]:
     info = type_info(record)
     assert isinstance(info, msgspec.inspect.StructType)
     return info.fields
+
+
+def flag(name: str) -> str:
+    """Return what an option is called on the command line."""
+    return FLAGS.get(name, f"--{name.replace('_', '-')}")
 
 
 def bare(kind: Type) -> Type:

@@ -13,7 +13,7 @@ from msgspec.inspect import BoolType, Field, FloatType, IntType, LiteralType, St
 from slice_os import ClusterSettings
 from slice_os.cli.output import Run, json_log
 from slice_os.encoders.devices import DEVICES
-from slice_os.options import MOST, Options, WordingOptions, bare, described, fields
+from slice_os.options import MOST, Options, WordingOptions, bare, described, fields, flag
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 POSITIVE = click.FloatRange(min=0, min_open=True)
@@ -75,13 +75,7 @@ def _group(*options: Decorator) -> Decorator:
 model_options = _group(encoder_option, device_option, threads_option, judge_option("english"))
 index_options = _group(index_option, encoder_option, device_option, threads_option)
 """What opens an index."""
-FLAGS = {
-    "filters": ("--filter",),
-    "size": ("--size", "--limit", "-n", "-k"),
-    "min_degree": ("--min-degree", "--threshold"),
-    "allow_hosts": ("--allow-host",),
-}
-"""Options whose names on the command line are not those of the record's fields."""
+ALIASES = {"size": ("--limit", "-n", "-k"), "min_degree": ("--threshold",)}
 METAVARS = {
     **{"filters": "FIELD=VALUE", "must": "WORDS", "must_not": "WORDS"},
     **{"host": "ADDRESS", "workspace": "FOLDER", "allow_hosts": "NAME", "cors": "ORIGIN"},
@@ -96,7 +90,7 @@ def record_options(record: type[Options], *names: str) -> Decorator:
 
 def _record_option(field: Field) -> Decorator:
     kind, default, text = bare(field.type), field.default, described(field)
-    flags = (*FLAGS.get(field.name, (f"--{field.name.replace('_', '-')}",)), field.name)
+    flags = (flag(field.name), *ALIASES.get(field.name, ()), field.name)
     if isinstance(kind, BoolType):
         if default:
             flags = (f"{flags[0]}/--no-{flags[0][2:]}", field.name)
@@ -125,7 +119,8 @@ def paging_options(things: str) -> Decorator:
     """Return --size and --offset as a search has them, for a list of `things`."""
     return _group(
         click.option(
-            *FLAGS["size"],
+            "--size",
+            *ALIASES["size"],
             "size",
             type=click.IntRange(1, MOST),
             default=100,

@@ -46,6 +46,18 @@ Examples:
     "--size and --offset count beside it.",
 )
 @record_options(TaughtSearchOptions, "min_probability")
+@click.option(
+    "--liked",
+    multiple=True,
+    metavar="WORDS",
+    help="Words that the query is drawn towards. May be repeated.",
+)
+@click.option(
+    "--disliked",
+    multiple=True,
+    metavar="WORDS",
+    help="Words that the query is drawn away from. May be repeated.",
+)
 @record_options(SearchOptions)
 @click.option("--no-rescore", is_flag=True, help="The same as --rescore 0.")
 @context_option(0)
@@ -65,6 +77,8 @@ def search_command(
     as_json: bool,
     as_lines: bool,
     min_probability: float,
+    liked: tuple[str, ...],
+    disliked: tuple[str, ...],
     **options: Any,
 ) -> None:
     """Show the passages that say it best, the matched words marked.
@@ -88,7 +102,7 @@ def search_command(
             hits = index.search_taught(taught, min_probability=min_probability, **shared)
         else:
             options |= {"rescore": 0} if no_rescore else {}
-            hits = index.search(str(query), **options)
+            hits = index.search(str(query), liked=liked, disliked=disliked, **options)
         excerpts = [
             index.show(hit.document, passage=hit.passage, context=context) if context else None
             for hit in hits

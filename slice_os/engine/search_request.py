@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from slice_os.encoders import load_encoder
+from slice_os.encoders import EncoderLike
+from slice_os.encoders.encoder import open_encoder
 from slice_os.engine.search import encode_queries
 from slice_os.errors import LocationError
 from slice_os.options import RequestOptions, takes
@@ -21,7 +21,7 @@ def build_request(
     text: str,
     location: str | None = None,
     *,
-    encoder: str | Path | None = None,
+    encoder: EncoderLike = None,
     dialect: str = "opensearch",
     credentials: Mapping[str, str] | None = None,
     client: Any = None,
@@ -46,7 +46,7 @@ def build_request(
     query = chosen.parse(text)
     vector = info = None
     if chosen.mode != "lexical":
-        with load_encoder(encoder) as loaded:
+        with open_encoder(encoder) as loaded:
             info, vector = loaded.info, encode_queries(loaded, [query.text])[0]
     body: Body | list[Body] = requests.search_body(
         query.text,

@@ -193,7 +193,7 @@ def _planned(
     copies = 1 + layout.replicas
     merged = min(SEGMENT_BYTES, disk / shards) / disk * vectors
     taking = vectors * (known.vector_seconds + known.byte_seconds * size)
-    local = words * packed
+    local = words * (packed + dimension / 8 + 1)  # a bit a dimension, and how well they fit
     return ScalePlan(
         words=round(words),
         passages=round(passages),

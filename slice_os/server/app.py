@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -21,7 +22,7 @@ from slice_os import __version__
 from slice_os.answers import document_list, to_json
 from slice_os.api import Index
 from slice_os.encoders import Encoder
-from slice_os.errors import QueryError, SliceOSError
+from slice_os.errors import SliceOSError
 from slice_os.options import ServeOptions
 from slice_os.server import embeddings, openapi
 from slice_os.server.batching import SearchQueue, shown
@@ -33,14 +34,15 @@ from slice_os.server.bodies import (
     check,
     check_page,
     decode,
-    flat,
     index_name,
 )
 from slice_os.server.failures import OverloadedError, RequestError, failure, status_of
 from slice_os.server.guard import App, Guard
 from slice_os.server.metrics import Metrics
 from slice_os.server.mining import Mining, Stopping
+from slice_os.server.parquet import columns_of, parquet
 from slice_os.server.process import hosts_of
+from slice_os.server.same import same
 from slice_os.server.teaching import teach
 from slice_os.server.workspace import Workspace
 
@@ -154,7 +156,7 @@ def create_app(
     app.add_exception_handler(SliceOSError, _failed)
     app.add_exception_handler(Exception, _failed)
     app.add_exception_handler(StarletteHTTPException, _refused)
-    _add_endpoints(app, service)
+    _add_endpoints(app, service, token)
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     guarded = Guard(app, chosen, token, hosts_of(chosen), service.metrics)
     if not chosen.cors:
@@ -181,7 +183,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     return response
 
 
-def _add_endpoints(app: FastAPI, service: Service) -> None:
+def _add_endpoints(app: FastAPI, service: Service, token: str) -> None:
     limits, workspace = service.options, service.workspace
 
     async def body_of(request: Request, kind: type[Body]) -> Body:
@@ -194,8 +196,6 @@ def _add_endpoints(app: FastAPI, service: Service) -> None:
     @app.post("/api/search", **openapi.SEARCH)
     async def search(request: Request) -> Response:
         body = await body_of(request, SearchBody)
-        if (body.query is None) == (body.taught is None):
-            raise QueryError("Give a query or taught, and not both.")
         name = service.name(body.index)
         if body.query is not None:
             return as_response(await service.queues[name].search(body))
@@ -216,8 +216,6 @@ def _add_endpoints(app: FastAPI, service: Service) -> None:
     @app.post("/api/mine", **openapi.MINE)
     async def mine(request: Request) -> Response:
         body = await body_of(request, MineBody)
-        if not any(flat(body.phrases)) and not body.taught:
-            raise QueryError("There is nothing to mine for: give phrases or taught.")
         if len(service.minings) >= MININGS:
             raise OverloadedError(f"{MININGS} minings are under way: ask again later.")
         taught = workspace.read_all(body.taught)
@@ -231,6 +229,26 @@ def _add_endpoints(app: FastAPI, service: Service) -> None:
         service.minings.add(mining)
         await asyncio.get_running_loop().run_in_executor(service.long, mining.begin)
         return JsonLines(mining.lines(service.long))
+
+    async def same_as(request: Request, body: SearchBody | MineBody, verb: str) -> Response:
+        index = service.indexes[service.name(body.index)]
+        url = request.query_params.get("url", str(request.base_url)).rstrip("/")
+        made = partial(same, index, body, f"{url}/api/{verb}", workspace, token=bool(token))
+        return as_response(msgspec.to_builtins(await service.read(made)))
+
+    @app.post("/api/same/search", **openapi.SAME_SEARCH)
+    async def same_search(request: Request) -> Response:
+        return await same_as(request, await body_of(request, SearchBody), "search")
+
+    @app.post("/api/same/mine", **openapi.SAME_MINE)
+    async def same_mine(request: Request) -> Response:
+        return await same_as(request, await body_of(request, MineBody), "mine")
+
+    @app.post("/api/parquet", **openapi.PARQUET)
+    async def as_parquet(request: Request) -> Response:
+        body = columns_of(await request.body())
+        content = await service.read(partial(parquet, body))
+        return Response(content, media_type=openapi.PARQUET_TYPE)
 
     @app.post("/api/teach", **openapi.TEACH)
     async def teach_phrase(request: Request) -> Response:

@@ -110,6 +110,14 @@ class TeachBody(Options, frozen=True, kw_only=True):
     index: IndexName = None
 
 
+class ColumnsBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of matches or hits."""
+
+    columns: Annotated[
+        dict[str, list[Any]], Meta(description="Values by the name of a column, all of one length.")
+    ]
+
+
 class EmbeddingsBody(msgspec.Struct, frozen=True, kw_only=True):
     """What OpenAI's endpoint takes; what it takes besides is ignored."""
 
@@ -157,9 +165,13 @@ def chosen(body: Options, record: type[Options]) -> dict[str, Any]:
 
 
 def check(body: SearchBody | MineBody | TeachBody, limits: ServeOptions) -> None:
-    """Raise QueryError if a body asks for more than a server gives."""
+    """Raise QueryError if a body asks for nothing, or for more than a server gives."""
     check_texts(_texts(body), limits)
+    if isinstance(body, MineBody) and not any(flat(body.phrases)) and not body.taught:
+        raise QueryError("There is nothing to mine for: give phrases or taught.")
     if isinstance(body, SearchBody):
+        if (body.query is None) == (body.taught is None):
+            raise QueryError("Give a query or taught, and not both.")
         check_page(body.size, body.offset, limits)
         if body.rescore > limits.max_size or body.rescore * body.size > MOST_RESCORED:
             raise QueryError(

@@ -7,7 +7,7 @@ import hmac
 import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ GRACE = 10.0
 """Seconds that a request has beyond its limit to say itself that it is over."""
 GUARDED = ("/api", "/v1", "/mcp", "/metrics", "/openapi.json")
 """What needs the token, if there is one: all but the page and whether the server is alive."""
+LARGER = {"/api/parquet": 32}
+"""Paths of which a body may be so many times as large; of these one is taken at a time."""
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; "
@@ -60,6 +62,7 @@ class Guard:
     ) -> None:
         self._app, self._limits, self._hosts, self._metrics = app, limits, hosts, metrics
         self._token = token.encode()
+        self._large = asyncio.Lock()
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -71,8 +74,10 @@ class Guard:
         began = time.perf_counter()
         try:
             self._check(scope)
-            await request.read(self._limits.max_body)
-            await request.answer(self._app, self._limits.max_seconds)
+            times = LARGER.get(scope["path"], 1)
+            async with self._large if times > 1 else nullcontext():
+                await request.read(times * self._limits.max_body)
+                await request.answer(self._app, self._limits.max_seconds)
         except asyncio.CancelledError:  # the server ends, and has waited for long
             await request.fail(RequestError("The server was stopped: ask again later.", 503))
         except Exception as exc:

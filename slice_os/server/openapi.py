@@ -8,16 +8,18 @@ import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from slice_os.server.bodies import EmbeddingsBody, MineBody, SearchBody, TeachBody
+from slice_os.server.bodies import ColumnsBody, EmbeddingsBody, MineBody, SearchBody, TeachBody
+from slice_os.server.same import Same
 from slice_os.server.teaching import Taught
 from slice_os.storage.contract import IndexStatus
 from slice_os.types import DocumentInfo, Excerpt, Hit, Match
 
 RECORDS = (
-    *(SearchBody, MineBody, TeachBody, EmbeddingsBody),
-    *(Hit, Match, Excerpt, DocumentInfo, IndexStatus, Taught),
+    *(SearchBody, MineBody, TeachBody, EmbeddingsBody, ColumnsBody),
+    *(Hit, Match, Excerpt, DocumentInfo, IndexStatus, Taught, Same),
 )
 Schema = dict[str, Any]
+PARQUET_TYPE = "application/vnd.apache.parquet"
 
 
 def _ref(name: str) -> Schema:
@@ -118,6 +120,22 @@ MINE = _endpoint(
     MINED,
     body="MineBody",
     kind="application/x-ndjson",
+)
+SAME = {"url": {**TEXT, "description": "The server's address, as curl is to ask it."}}
+SAME_SEARCH, SAME_MINE = (
+    _endpoint(
+        f"A {verb} as curl, the command line, Python and a cluster's client make it.",
+        _ref("Same"),
+        body=body,
+        query=SAME,
+    )
+    for verb, body in (("search", "SearchBody"), ("mining", "MineBody"))
+)
+PARQUET = _endpoint(
+    "A table of matches or hits as a Parquet file.",
+    {**TEXT, "format": "binary"},
+    body="ColumnsBody",
+    kind=PARQUET_TYPE,
 )
 TEACH = _endpoint(
     "What some answers teach, and what to ask next.", _ref("Taught"), body="TeachBody"

@@ -9,6 +9,7 @@ query's window of lengths counts as a whole, as a short passage does.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,7 +72,7 @@ def phrasing(text: str, starts: npt.NDArray[Any], ends: npt.NDArray[Any], longes
     known for English alone; in other languages sentences count and nothing else does.
     """
     count = len(starts)
-    ending = sentence_ends(text, ends)
+    ending = _sentence_ends(text, ends.tobytes(), ends.dtype)
     words = [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
     words = [(word if word.isalpha() else _NO_WORD.sub("", word)).lower() for word in words]
     first = np.arange(count)
@@ -85,6 +86,12 @@ def phrasing(text: str, starts: npt.NDArray[Any], ends: npt.NDArray[Any], longes
     return Phrasing(costs.astype(np.float32), ending[first] & ending[last], loose)
 
 
+@lru_cache(maxsize=1024)
+def _sentence_ends(text: str, ends: bytes, kind: np.dtype[Any]) -> npt.NDArray[np.bool_]:
+    """Return the sentence ends of a passage, which each of its spans that is judged asks for."""
+    return sentence_ends(text, np.frombuffer(ends, kind))
+
+
 def placed(
     text: str, starts: npt.NDArray[Any], ends: npt.NDArray[Any], start: int, end: int
 ) -> tuple[str, str, str]:
@@ -93,7 +100,7 @@ def placed(
     Few of those (`AROUND`): what stands before may deny the span.
     """
     i, j = int(starts.searchsorted(start)), int(ends.searchsorted(end)) + 1
-    cuts = np.flatnonzero(sentence_ends(text, ends))
+    cuts = np.flatnonzero(_sentence_ends(text, ends.tobytes(), ends.dtype))
     first = max(i - AROUND[0], int(cuts[cuts <= i][-1]))
     last = min(j + AROUND[1], int(cuts[cuts >= j][0]))
     before = text[starts[first] : start] if first < i else ""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
 
 import slice_os
 from support.serving import serving
@@ -25,30 +31,6 @@ def url(tmp_path_factory):
         workspace = tmp_path_factory.mktemp("workspace")
         with serving({"calls": index}, workspace=str(workspace)) as server:
             yield f"{server.url}/"
-
-
-@pytest.fixture
-def asked():
-    """The addresses that the page has asked for."""
-    return []
-
-
-@pytest.fixture
-def page(url, asked):
-    chromium = shutil.which("chromium")
-    assert chromium, "The page is tested in Chromium and there is none: apt-get install chromium."
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 390, "height": 800})
-        wrong = []
-        page.on("console", lambda message: wrong.append(message.text))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(url)
-        yield page
-        browser.close()
-    assert wrong == []
-    assert [address for address in asked if not address.startswith((url, "blob:"))] == []
 
 
 def test_a_search_marks_words_and_shows_a_hostile_text_as_text(page):
@@ -79,6 +61,11 @@ def test_the_threshold_moves_without_asking_and_what_is_left_is_saved(page, aske
         page.get_by_label("Download as csv").click()
     rows = download.value.path().read_text(encoding="utf-8").splitlines()
     assert len(rows) == 1 + left
+    with page.expect_download() as download:
+        page.get_by_label("Download as parquet").click()
+    (row,) = pyarrow.parquet.read_table(download.value.path()).to_pylist()
+    assert row["text"] == "I want to cancel my order"
+    assert row["degree"] >= 0.995
     page.locator(".list").focus()
     page.keyboard.press("Enter")
     assert page.wait_for_selector("#reader mark").inner_text() == "I want to cancel my order"
@@ -102,6 +89,55 @@ def test_answers_by_key_teach_a_phrase_that_is_saved_and_mined(page):
     page.wait_for_selector(".mine[aria-busy=false]")
     assert page.locator(".list-row").first.is_visible()
     assert page.locator(".names").inner_text().splitlines()[2].startswith("@cancel")
+
+
+def test_a_document_is_a_state_that_back_and_forward_come_to(page, url):
+    page.goto(f"{url}#search?query=cancel+my+order")
+    page.locator("article.hit header button").first.click()
+    page.wait_for_selector("#reader mark")
+    first = page.url
+    place = "document=calls/2&at=4&to=8"
+    page.evaluate(f"location.hash = '#search?query=cancel+my+order&{place}'")
+    page.locator("#reader mark", has_text="ship").wait_for()
+    page.go_back()
+    page.locator("#reader mark", has_text="cancel my order").wait_for()
+    assert page.url == first
+    page.go_back()
+    page.wait_for_selector("#reader", state="hidden")
+    assert page.locator("article.hit").count() > 1
+    page.go_forward()
+    page.locator("#reader mark", has_text="cancel my order").wait_for()
+    page.locator("#query").evaluate("field => { field.value = 'half a que' }")
+    page.keyboard.press("Escape")
+    page.wait_for_url(lambda address: "document" not in address)
+    page.go_forward()
+    page.locator("#reader mark", has_text="cancel my order").wait_for()
+    page.go_back()
+    page.wait_for_selector("#reader", state="hidden")
+    assert page.locator("#query").input_value() == "half a que"
+    page.goto("about:blank")
+    page.goto(f"{url}#mine?{place}")
+    page.locator("#reader mark", has_text="ship").wait_for()
+    page.get_by_role("button", name="Close").click()
+    page.wait_for_url(f"{url}#mine")
+
+
+def test_the_same_as_a_search_and_a_mining_is_run(page, url, tmp_path):
+    page.goto(f"{url}#search?query=it%27s+%22%24HOME%22+to+cancel&literal=true&size=3")
+    page.get_by_text("The same as").click()
+    command = page.locator("[data-form=curl] pre").inner_text()
+    degrees = page.locator("article.hit .degree").all_inner_texts()
+    hits = json.loads(subprocess.check_output(["bash", "-c", command]))["hits"]
+    assert [f"{math.floor(hit['degree'] * 1000) / 1000:.3f}" for hit in hits] == degrees
+    assert "_search" in page.locator("[data-form=Cluster] pre").inner_text()
+    page.goto(f"{url}#mine?phrases=it%27s+to+cancel%0Akeep+the+plan&degree=0.8")
+    page.wait_for_selector(".mine[aria-busy=false]")
+    page.get_by_text("The same as").click()
+    command = page.locator("[data-form='Command line'] pre").inner_text()
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    said = subprocess.check_output(["bash", "-c", command], env={**os.environ, "PATH": path})
+    number = int(page.locator(".mine .note").inner_text().split()[0])
+    assert len(re.findall(rb"^[01]\.", said, re.MULTILINE)) == number > 2
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+
 import slice_os
+from slice_os.query import read_hits
 from support.proxy import proxied
 from support.serving import serving
 from support.verbs import TEXTS
@@ -31,3 +35,39 @@ def test_a_cluster_is_served_and_what_it_refuses_is_said(cluster, name):
             matches, report = server.mine(phrases="another thing")
             assert (matches, report["done"]) == ([], False)
             assert report["error"]
+
+
+def test_the_query_that_a_request_is_the_same_as_finds_the_same(cluster, name):
+    odd = 'it\'s "$5" `x` \U0001f600\nmy subscription'
+    documents = [
+        slice_os.Document(f"d{n}", text) for n, text in enumerate([*TEXTS, f"I end {odd}."])
+    ]
+    location = f"{cluster.url}/{name}"
+    slice_os.index(documents, location, cluster=slice_os.ClusterSettings(replicas=0))
+
+    def asked(told):
+        answers, said = [], subprocess.check_output(["bash", "-ec", told["dsl"]], text=True)
+        while said:
+            answer, end = json.JSONDecoder().raw_decode(said)
+            answers, said = [*answers, answer], said[end:].lstrip()
+        return answers
+
+    with slice_os.open(location) as index, serving({"calls": index}) as server:
+        for more in ({}, {"mode": "dense", "size": 2}, {"mode": "lexical"}):
+            body = {"query": odd, "literal": True, "late": 0.0, "rescore": 0, **more}
+            hits = server.post("/api/search", **body)["hits"]
+            told = server.post("/api/same/search", **body)
+            (answer,) = asked(told)
+            found = read_hits(answer)
+            assert [hit.document for hit in found] == [hit["document"] for hit in hits], body
+            assert "default settings" not in told["note"]
+        phrases = [odd, "end my subscription", "window seat"]
+        matches, _ = server.mine(phrases=phrases, literal=True, min_degree=0.7)
+        answers = asked(
+            server.post("/api/same/mine", phrases=phrases, literal=True, min_degree=0.7)
+        )
+        assert len(answers) == len(phrases)
+        for phrase, answer in zip(phrases, answers, strict=True):
+            named = {match["document"] for match in matches if match["phrase"] == phrase}
+            assert named <= {hit.document for hit in read_hits(answer)}
+            assert named

@@ -68,6 +68,11 @@ export async function post(path, body, signal) {
   return (await ask(path, posted(body, signal))).json();
 }
 
+/** Return the file that a POST of JSON is answered with. */
+export async function made(path, body) {
+  return (await ask(path, posted(body))).blob();
+}
+
 /** Yield the objects of a stream of JSON lines, in lists of those that have come together. */
 export async function* lines(path, body, signal) {
   const response = await ask(path, posted(body, signal));

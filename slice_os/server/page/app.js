@@ -1,7 +1,7 @@
 // The page: which view is shown, of which index.
 import { failed, get } from "./api.js";
 import { h } from "./dom.js";
-import { openOf } from "./reader.js";
+import { differByDocument, openOf } from "./reader.js";
 import "./selection.js";
 import { change, go, link, read, values, watch } from "./state.js";
 
@@ -66,4 +66,7 @@ document.getElementById("skip").onclick = (event) => {
   event.preventDefault();
   main.focus();
 };
-watch((state) => { showing = showing.then(() => show(state)); });
+watch((state, former) => {
+  if (former && main.firstElementChild?.matches(".view") && differByDocument(state, former)) openOf(state.parameters);
+  else showing = showing.then(() => show(state));
+});

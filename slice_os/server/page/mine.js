@@ -235,7 +235,9 @@ export class Mine {
     if (!this.numbers.includes("degree")) delete body.min_degree;
     if (JSON.stringify(body) === this.tooled) return;
     this.tooled = JSON.stringify(body);
-    this.tools.replaceChildren(saving("matches", () => this.visible()), same("mine", body));
+    this.told = body;
+    if (this.tools.childElementCount && !this.tools.querySelector("pre")) return; // nothing is open that is of the former
+    this.tools.replaceChildren(saving("matches", () => this.visible()), same("mine", () => this.told));
   }
 
   /** Return the matches that are shown, best first. */

@@ -125,7 +125,7 @@ export class Search {
     const rows = hits.map(({ spans, ...hit }) => ({ ...hit, ...placeOf({ ...hit, spans }), words: spans[0]?.text ?? "" }));
     this.tools.replaceChildren(
       h("a", { class: "plain", href: link("mine", { phrases: body.query, filters: body.filters, index: body.index }) }, "Find all of it"),
-      saving("hits", () => rows), same("search", body));
+      saving("hits", () => rows), same("search", () => body));
   }
 }
 

@@ -1,5 +1,7 @@
 // What is shown is in the address, behind #: VIEW?name=value. So every state is a link, and Back works.
 const listeners = [];
+const PUSHED = "pushed";
+let former = location.hash; // the address before a change that is none of ours
 
 /** Return the view and its parameters, as the address has them. */
 export function read(hash = location.hash) {
@@ -31,7 +33,12 @@ export function values(parameters) {
 export function go(view, given = {}, { replace = false } = {}) {
   const address = link(view, given);
   if (address !== (location.hash || "#search")) history[replace ? "replaceState" : "pushState"](null, "", address);
-  for (const listener of listeners) listener(read());
+  tell();
+}
+
+function tell(before) {
+  former = location.hash;
+  for (const listener of listeners) listener(read(), before);
 }
 
 /** Change some parameters of the present view; undefined removes one. */
@@ -40,16 +47,23 @@ export function change(changes, options = {}) {
   go(view, { ...values(parameters), ...changes }, options);
 }
 
-/** Write parameters into the address without telling anybody: for sliders and answers. */
-export function note(changes) {
+/** Write parameters into the address without telling anybody: for sliders, answers and documents; `push`: as a new state. */
+export function note(changes, { push = false } = {}) {
   const { view, parameters } = read();
-  history.replaceState(null, "", link(view, { ...values(parameters), ...changes }));
+  history[push ? "pushState" : "replaceState"](push ? PUSHED : history.state, "", link(view, { ...values(parameters), ...changes }));
+  former = location.hash;
 }
 
-/** Be told of every change of the state, and now. */
+/** Undo the last `note` that was pushed, as Back does; `changes` do so where the state was come to otherwise. */
+export function undo(changes) {
+  if (history.state === PUSHED) history.back();
+  else note(changes);
+}
+
+/** Be told the state at every change and now; of one by Back, Forward or a typed address also the state before. */
 export function watch(listener) {
   listeners.push(listener);
   listener(read());
 }
 
-addEventListener("popstate", () => listeners.forEach((listener) => listener(read())));
+addEventListener("popstate", () => tell(read(former)));

@@ -1,57 +1,34 @@
-"""Candidates of an embedded index: every passage's degree, BM25 over SQLite's postings, both fused.
-
-FTS5's own bm25() gives a term that more than half of all passages hold almost no weight, and counts
-stop words in the length of a text. It is therefore asked only where its terms stand; the weights
-and lengths are Lucene's, so that an embedded index ranks as a cluster does.
-"""
+"""Candidates of an embedded index: every passage's degree, BM25, both fused."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
-from itertools import chain
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
-import regex
 
-from slice_os.errors import IndexDamagedError
 from slice_os.spans import degree
 from slice_os.storage.contract import Candidate, SearchQuery, StoredPassage
 from slice_os.storage.fusion import get_fusion
 from slice_os.storage.local.database import AT, Bools, Database, Int64
 from slice_os.storage.local.filter_bits import meets
-from slice_os.storage.local.segments import Segment, best_cosines
-from slice_os.text import (
-    K1,
-    LONGEST,
-    MAX_TERMS,
-    B,
-    Wording,
-    exact_words,
-    inverse_document_frequency,
-    query_terms,
-    rounded_lengths,
+from slice_os.storage.local.postings import (
+    Float64,
+    Places,
+    Postings,
+    Ref,
+    Segments,
+    wording_clause,
 )
+from slice_os.storage.local.scan import best_cosines, exact_cosines, likely_cosines
 from slice_os.text.filters import Condition
 from slice_os.types import Float32, Passage
 
-# Letters that were in Unicode when FTS5's tables were made, so that its terms are our words.
-_INDEXED = regex.compile(r"[^\u0524-\U0010ffff\p{M}]+")
-# Tables of the connection alone: where the terms of postings stand, and FTS5's stems of a word.
-_TERMS = (
-    "temp.occurrences USING fts5vocab(main, postings, instance)",
-    "temp.asked USING fts5(word, tokenize='porter unicode61')",
-    "temp.stems USING fts5vocab(temp, asked, instance)",
-)
-Float64 = npt.NDArray[np.float64]
-Ref = tuple[int, int]
-"""Where a passage's words are: the number of its segment, its ordinal in it."""
-MANY = 8
-"""With more queries it is quicker to know where all passages are than to look some up for each."""
-Segments = Mapping[int, Segment]
+REFINED = 400
+"""Ranks by bits that are scored again by vectors; in an index of no more passages, all are."""
 Rank = tuple[int, float, float]
 """A place, its score and its BM25 score, or NaN."""
 
@@ -67,13 +44,14 @@ def candidates(
         vectors = np.array([queries[n].vector for n in dense])
         lengths = [queries[n].lengths for n in dense]
         rows = {n: row for row, n in enumerate(dense)}
+        scan = best_cosines if len(places) <= REFINED else likely_cosines
         scans = [
-            pool.submit(best_cosines, segments[number], vectors, lengths)
+            pool.submit(scan, segments[number], vectors, lengths)
             for number in places.numbers.tolist()
         ]
     postings = Postings(database, places, len(queries))
     lexical = [  # while the pool scans
-        None if query.mode == "dense" else postings.scores(query.text, query.filters)
+        None if query.mode == "dense" else postings.scores(query.text, query.filters, _depth(query))
         for query in queries
     ]
     cosines = [scan.result() for scan in scans]
@@ -87,7 +65,8 @@ def candidates(
                 left_out[filters] = unseen(database, places, filters)
             degrees = degree(np.concatenate([part[rows[n]] for part in cosines])).astype(float)
             degrees[left_out[filters]] = np.nan
-        ranked = _ranked(postings, query, scores, degrees)[query.ranks.start :]
+        exact = partial(_exact_degrees, segments, places, query)
+        ranked = _ranked(postings, query, scores, degrees, exact)[query.ranks.start :]
         passages = fetch(database, segments, places.refs([place for place, *_ in ranked]))
         results.append(
             [
@@ -98,33 +77,72 @@ def candidates(
     return results
 
 
-def _ranked(
-    postings: Postings, query: SearchQuery, lexical: tuple[Int64, Float64] | None, degrees: Float64
-) -> list[Rank]:
-    """Return the best places for a query, as far as its ranks go."""
+def _depth(query: SearchQuery) -> int:
+    """Return how many of the best by degree, and by BM25, are ranked: whole blocks by degree."""
     depth = max(query.depth, query.ranks.stop)
+    return -(-depth // REFINED) * REFINED if query.mode == "dense" else depth
+
+
+def _exact_degrees(segments: Segments, places: Places, query: SearchQuery, some: Int64) -> Float64:
+    """Return the degrees of the passages at some places, from their vectors."""
+    parts = [(segments[number], ordinal) for number, ordinal in places.refs(some.tolist())]
+    return degree(exact_cosines(parts, query.vector, query.lengths)).astype(float)
+
+
+def _ranked(
+    postings: Postings,
+    query: SearchQuery,
+    lexical: tuple[Int64, Float64] | None,
+    degrees: Float64,
+    exact: Callable[[Int64], Float64],
+) -> list[Rank]:
+    """Return the best places for a query, as far as its ranks go.
+
+    Where the `degrees` are those of a large index, they come from bits, and of what ranks best by
+    them those of `exact` are taken: REFINED ranks at a time, so that pages are cut from one
+    sequence. A fusion of rankings has them of all that it fuses.
+    """
+    depth = _depth(query)
     rows, values = lexical or (np.empty(0, np.int64), np.empty(0))
-    matching = postings.places(rows[:depth])
+    matching = postings.places(rows)
+    by_bits = query.mode != "lexical" and len(degrees) > REFINED
+    fusion, weight = get_fusion(query.fusion, query.weight)
+    of_one = fusion.of_one if query.mode == "hybrid" else None
+    if by_bits and query.mode == "hybrid" and not of_one:
+        some = np.union1d(_top(degrees, depth + REFINED), matching)
+        known = np.full(len(degrees), np.nan)
+        known[some] = exact(some)
+        degrees, by_bits = known, False
     top = _top(degrees, depth)
     places = np.union1d(top, matching)
     bm25 = np.full(len(places), np.nan)
-    bm25[np.searchsorted(places, matching)] = values[rows[:depth]]
-    scores = bm25 if query.mode == "lexical" else degrees[places]
-    if query.mode == "hybrid":
-        fusion, weight = get_fusion(query.fusion, query.weight)
-        if fusion.of_one:
-            if len(rows) > depth:  # the best by degree may have a BM25 score too
-                lacking = np.flatnonzero(np.isnan(bm25))
-                scored = values[postings.rows(places[lacking])]
-                bm25[lacking] = np.where(scored > 0, scored, np.nan)
-            scores = fusion.of_one(np.nan_to_num(scores), np.nan_to_num(bm25), weight)
-        else:
-            dense = dict(zip(top.tolist(), degrees[top].tolist(), strict=True))
-            bm25s = values[rows[:depth]].tolist()
-            words = dict(zip(matching.tolist(), bm25s, strict=True))
-            fused = fusion.fuse(dense, words, weight)
-            scores = np.array([fused[place] for place in places.tolist()], float)
-    best = np.lexsort((places, -scores))[: query.ranks.stop]
+    bm25[np.searchsorted(places, matching)] = values[rows]
+    if of_one and len(rows) == depth:  # the best by degree may have a BM25 score too
+        lacking = np.flatnonzero(np.isnan(bm25))
+        scored = values[postings.rows(places[lacking])]
+        bm25[lacking] = np.where(scored > 0, scored, np.nan)
+
+    def score(some: Int64) -> Float64:
+        if query.mode == "lexical":
+            return bm25[some]
+        dense = degrees[places[some]]
+        return of_one(np.nan_to_num(dense), np.nan_to_num(bm25[some]), weight) if of_one else dense
+
+    if query.mode == "hybrid" and not of_one:
+        dense = dict(zip(top.tolist(), degrees[top].tolist(), strict=True))
+        words = dict(zip(matching.tolist(), values[rows].tolist(), strict=True))
+        fused = fusion.fuse(dense, words, weight)
+        scores = np.array([fused[place] for place in places.tolist()], float)
+    else:
+        scores = score(np.arange(len(places)))
+    best = np.lexsort((places, -scores))
+    if by_bits:
+        best = best[: -(-query.ranks.stop // REFINED) * REFINED]
+        seen = best[~np.isnan(degrees[places[best]])]
+        degrees[places[seen]] = exact(places[seen])
+        scores[seen] = score(seen)
+        best = best[np.lexsort((places[best], -scores[best], np.arange(len(best)) // REFINED))]
+    best = best[: query.ranks.stop]
     return list(zip(places[best].tolist(), scores[best].tolist(), bm25[best].tolist(), strict=True))
 
 
@@ -178,187 +196,3 @@ def _top(degrees: Float64, depth: int) -> Int64:
     if len(degrees) > depth:
         best = np.argpartition(-degrees, depth - 1)[:depth]
     return best[~np.isnan(degrees[best])]
-
-
-class Places:
-    """All passages, numbered through: those of the first segment, of the second, and so on."""
-
-    def __init__(self, segments: Segments) -> None:
-        """Take the segments by their numbers."""
-        self.numbers = np.array(sorted(segments), np.int64)
-        counts = [len(segments[number].bounds) - 1 for number in self.numbers.tolist()]
-        self._first = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
-
-    def __len__(self) -> int:
-        return int(self._first[-1])
-
-    def passages(self, number: int) -> int:
-        """Return how many passages a segment has."""
-        at = np.searchsorted(self.numbers, number)
-        return int(self._first[at + 1] - self._first[at])
-
-    def of(self, refs: Sequence[Ref] | Int64) -> Int64:
-        """Return the places of some passages ``[n]``."""
-        numbers, ordinals = np.array(refs, np.int64).reshape(-1, 2).T
-        places: Int64 = self._first[np.searchsorted(self.numbers, numbers)] + ordinals
-        return places
-
-    def refs(self, places: Sequence[int]) -> list[Ref]:
-        """Return the passages at some places."""
-        at = np.searchsorted(self._first, places, side="right") - 1
-        ordinals = np.array(places, np.int64) - self._first[at]
-        return list(zip(self.numbers[at].tolist(), ordinals.tolist(), strict=True))
-
-
-class Postings:
-    """The postings of one state of an index; those of a term are read once for all queries.
-
-    A passage's row is its number in the order of the keys, which may have gaps of any size.
-    """
-
-    def __init__(self, database: Database, places: Places, queries: int) -> None:
-        """Read the postings of as many queries; for many, where all passages are, once."""
-        self._database = database
-        self._of = places
-        self._places = np.empty(0, np.int64)
-        if queries > MANY:
-            query = "SELECT segment, ordinal FROM passages WHERE NOT pending ORDER BY key"
-            self._places = places.of(database.execute(query).fetchall())
-        self._by_place = np.argsort(self._places)
-        self._terms: dict[str, tuple[Int64, Float64]] = {}
-        self._allowed: dict[tuple[Condition, ...], Bools] = {}
-        self._keys = self._documents = np.empty(0, np.int64)
-        self._lengths = np.empty(0)
-
-    def scores(self, text: str, filters: Sequence[Condition]) -> tuple[Int64, Float64]:
-        """Return the rows of all passages that hold a term of a query, and scores by row.
-
-        The rows ``[n]`` stand best first; equal scores by row, so that pages do not overlap. Of
-        what is not among them the score is 0.
-        """
-        if not len(self._keys):  # what a dense search has no need of
-            for table in _TERMS:
-                self._database.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {table}")
-            known = self._database.remembered()
-            if "lengths" not in known:
-                known["lengths"] = _lengths(self._database)
-            self._keys, self._lengths, self._documents = known["lengths"]
-        terms = [(term, count, *self._postings(term)) for term, count in query_terms(text).items()]
-        rarest = sorted((len(rows), term) for term, _, rows, _ in terms if len(rows))[:MAX_TERMS]
-        kept = {term for _, term in rarest}
-        weighted = [
-            (rows, count * scores) for term, count, rows, scores in terms if term in kept
-        ] or [(np.empty(0, np.int64), np.empty(0))]
-        scores: Float64 = np.bincount(
-            np.concatenate([rows for rows, _ in weighted]),
-            np.concatenate([scores for _, scores in weighted]),
-            len(self._lengths),
-        ).astype(np.float64, copy=False)
-        if filters:
-            scores[~self._meeting(tuple(filters))] = 0
-        rows = np.flatnonzero(scores)
-        return rows[np.argsort(-scores[rows], kind="stable")], scores
-
-    def _postings(self, term: str) -> tuple[Int64, Float64]:
-        """Return the rows of the passages that hold a term, and what it adds to their scores."""
-        if term not in self._terms:
-            keys, times = np.unique(self._holding(term), return_counts=True)
-            rows = self._rows(keys)
-            if len(rows) < len(keys):
-                raise IndexDamagedError(
-                    "The postings of BM25 name passages that are not there",
-                    hint="'slice-os doctor --repair' makes them anew.",
-                )
-            idf = inverse_document_frequency(len(self._keys), len(rows))
-            self._terms[term] = rows, idf * times / (times + self._lengths[rows])
-        return self._terms[term]
-
-    def _rows(self, keys: Int64) -> Int64:
-        """Return the rows of some passages, of those that are complete."""
-        rows = np.searchsorted(self._keys, keys)
-        known = rows < len(self._keys)
-        known[known] = self._keys[rows[known]] == keys[known]
-        complete: Int64 = rows[known]
-        return complete
-
-    def _holding(self, term: str) -> Int64:
-        """Return the key of a passage as often as it holds a term, or several in a row."""
-        self._database.execute("DELETE FROM asked")
-        self._database.execute("INSERT INTO asked VALUES (?)", (term,))
-        stems = self._database.execute("SELECT term FROM stems ORDER BY offset").fetchall()
-        if len(stems) == 1:  # far quicker without its places
-            return _numbers(
-                self._database.execute("SELECT doc FROM occurrences WHERE term = ?", stems[0])
-            )
-        query = "SELECT (doc << 1 | (col = 'title')) << 31 | offset FROM occurrences WHERE term = ?"
-        places = [_numbers(self._database.execute(query, stem)) for stem in stems]
-        held = places[0] if places else np.empty(0, np.int64)  # of marks alone, say
-        for n, following in enumerate(places[1:], 1):
-            held = held[np.isin(held + n, following)]
-        return held >> 32
-
-    def _meeting(self, filters: tuple[Condition, ...]) -> Bools:
-        """Tell of every row whether the passage meets all filters."""
-        if filters not in self._allowed:
-            allowed = meets(self._database, filters, self._documents)
-            words, phrases = wording_clause(filters)
-            if phrases:
-                query = f"SELECT key FROM passages p WHERE {words}"
-                stands = np.zeros(len(allowed), bool)
-                stands[self._rows(_numbers(self._database.execute(query, phrases)))] = True
-                allowed &= stands
-            self._allowed[filters] = allowed
-        return self._allowed[filters]
-
-    def places(self, rows: Int64) -> Int64:
-        """Return the places of some passages, by their rows."""
-        if len(self._places):
-            return self._places[rows]
-        keys = self._keys[rows]
-        query = (
-            "SELECT p.segment, p.ordinal FROM json_each(?) wanted"
-            " CROSS JOIN passages p ON p.key = wanted.value ORDER BY wanted.key"
-        )
-        return self._of.of(self._database.execute(query, (json.dumps(keys.tolist()),)).fetchall())
-
-    def rows(self, places: Int64) -> Int64:
-        """Return the rows of the passages at some places."""
-        if len(self._places):
-            at = np.searchsorted(self._places, places, sorter=self._by_place)
-            return self._by_place[at]
-        query = f"SELECT p.key FROM {AT} ORDER BY place.key"
-        keys = self._database.execute(query, (json.dumps(self._of.refs(places.tolist())),))
-        return self._rows(_numbers(keys))
-
-
-def _lengths(database: Database) -> tuple[Int64, Float64, Int64]:
-    """Return the keys of all passages in order, k1 (1 - b + b |D| / avgdl) and document of each."""
-    query = "SELECT key, length, document FROM passages WHERE NOT pending ORDER BY key"
-    keys, lengths, documents = np.ascontiguousarray(
-        _numbers(database.execute(query)).reshape(-1, 3).T
-    )
-    mean = lengths.mean() if len(lengths) else 1.0
-    return keys, K1 * (1 - B + B * rounded_lengths(lengths) / mean), documents
-
-
-def _numbers(rows: Iterable[Sequence[int]]) -> Int64:
-    return np.fromiter(chain.from_iterable(rows), np.int64)
-
-
-def wording_clause(conditions: Sequence[Condition]) -> tuple[str, list[str]]:
-    """Return an SQL condition about the words of passages `p`, and its parameters."""
-    clauses = ["TRUE"]
-    parameters: list[str] = []
-    for wording in conditions:
-        if isinstance(wording, Wording):
-            clause = "stands(?, p.title, p.text)"
-            words = exact_words(wording.phrase)
-            if _INDEXED.fullmatch(wording.phrase) and max(map(len, words)) < LONGEST:
-                # Their stems stand there too: most passages need not be read.
-                clause = (
-                    f"p.key IN (SELECT rowid FROM postings WHERE postings MATCH ?) AND {clause}"
-                )
-                parameters.append(f'"{" ".join(words)}"')
-            parameters.append(wording.phrase)
-            clauses.append(f"{'' if wording.wanted else 'NOT '}({clause})")
-    return " AND ".join(clauses), parameters

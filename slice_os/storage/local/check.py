@@ -170,8 +170,7 @@ def _strangeness(database: sqlite3.Connection, segment: Segment, recorded: Recor
     for ordinal, text, counted in database.execute(query, recorded[:1]):
         if not 0 <= ordinal < recorded.passages:
             return "it is another one"
-        part = segment.slice(ordinal)
-        starts, ends = segment.starts[part].astype(np.int64), segment.ends[part].astype(np.int64)
+        starts, ends = segment.offsets(ordinal)
         few = len(starts) < counted
         if few or (starts >= ends).any() or (np.diff(starts) < 0).any() or ends.max() > len(text):
             return "it is another one"

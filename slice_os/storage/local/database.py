@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from slice_os.errors import IndexDamagedError, LocationError, MovedError
 from slice_os.files import sync_folder
-from slice_os.storage.contract import FORMAT, IndexMeta
+from slice_os.storage.contract import IndexMeta
 from slice_os.storage.local.segments import Recorded, mending
 from slice_os.text import stands
 from slice_os.text.normal_form import normal_form
@@ -27,6 +27,8 @@ from slice_os.types import content_hash
 Int64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 DATABASE = "index.sqlite"
+LAYOUT = 3
+"""The number of the layout of an embedded index; one with another number cannot be read."""
 REMEMBERED = 16
 """Results that a connection remembers at most."""
 _SHARED_FILE = 1 << 15
@@ -352,6 +354,7 @@ def create(folder: Path, meta: IndexMeta) -> None:
     with closing(sqlite3.connect(fresh, isolation_level=None)) as database:
         database.executescript(SCHEMA)
         values = {name: getattr(meta, name) for name in IndexMeta.__dataclass_fields__}
+        values["format"] = LAYOUT
         database.execute("INSERT INTO meta VALUES ('index', ?)", (json.dumps(values),))
         database.execute("INSERT INTO meta VALUES ('run', '0'), ('roots', '{}'), ('digest', '')")
         note_meta_digest(database)
@@ -365,11 +368,10 @@ def load_meta(database: sqlite3.Connection, folder: Path) -> IndexMeta:
     try:
         (text,) = database.execute("SELECT value FROM meta WHERE name = 'index'").fetchone()
         values = json.loads(text)
-        if values["format"] != FORMAT:
-            remedy = "install a newer one" if values["format"] > FORMAT else "index anew"
+        if (layout := values.pop("format")) != LAYOUT:
+            remedy = "install a newer one" if layout > LAYOUT else "index anew"
             raise LocationError(
-                f"The index {folder} has format {values['format']}, this slice-os reads {FORMAT}: "
-                f"{remedy}."
+                f"The index {folder} has format {layout}, this slice-os reads {LAYOUT}: {remedy}."
             )
         if unknown := values.keys() - IndexMeta.__dataclass_fields__:
             raise LocationError(

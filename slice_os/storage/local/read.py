@@ -27,7 +27,7 @@ from slice_os.storage.contract import (
     StoredDocument,
     StoredPassage,
 )
-from slice_os.storage.local.candidates import Places, candidates, fetch, unseen
+from slice_os.storage.local.candidates import candidates, fetch, unseen
 from slice_os.storage.local.compaction import segment_file
 from slice_os.storage.local.database import (
     DATABASE,
@@ -42,6 +42,7 @@ from slice_os.storage.local.database import (
     segment_missing,
 )
 from slice_os.storage.local.filter_bits import field_names, has_field, key_clause
+from slice_os.storage.local.postings import Places
 from slice_os.storage.local.segments import Segment
 from slice_os.text.filters import Filter
 from slice_os.types import DocumentInfo, Metadata, OnProgress, Passage
@@ -268,14 +269,14 @@ class LocalReader(Reader):
             stack.callback(pool.shutdown, cancel_futures=True)
             stack.callback(left.set)
             results = pool.map(reached, segments.values())
-            done, words = 0, sum(len(segment.starts) for segment in segments.values())
+            done, words = 0, sum(len(segment) for segment in segments.values())
             for (number, segment), passages in zip(segments.items(), results, strict=True):
                 for k, (ordinal, phrases) in enumerate(passages):
                     if not left_out[places.of([(number, ordinal)])]:
                         (stored,) = fetch(database, segments, [(number, ordinal)])
                         yield stored, phrases
-                    on_progress((done + len(segment.starts) * k / len(passages)) / words)
-                done += len(segment.starts)
+                    on_progress((done + len(segment) * k / len(passages)) / words)
+                done += len(segment)
                 on_progress(done / words)
 
     @contextmanager

@@ -155,7 +155,7 @@ def test_places_that_are_no_index(tmp_path, index, folder):
     database.execute("UPDATE meta SET value = json_set(value, '$.format', 99) WHERE name='index'")
     database.commit()
     database.close()
-    with pytest.raises(LocationError, match="reads 2: install a newer one"):
+    with pytest.raises(LocationError, match="reads 3: install a newer one"):
         LocalBackend(folder)
 
 

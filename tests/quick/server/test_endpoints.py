@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import openai
+import pyarrow.parquet
 import pytest
 from openapi_spec_validator import validate
 from prometheus_client.parser import text_string_to_metric_families
@@ -272,6 +273,31 @@ def test_the_client_of_openai_gets_the_vectors_of_the_encoder(server, index):
     rows = server.post("/v1/embeddings", **asked)["data"]
     expected = field_vectors(vectors, "byte", 192).tolist()
     assert [row["embedding"] for row in rows] == expected
+
+
+def test_a_table_comes_back_as_parquet(server):
+    columns = {
+        "name": ["caf\u00e9", None, ""], "degree": [1, 0.5, 0.75], "start": [1, 2, None],
+        "metadata": [{"year": 2020}, {"tags": ["a", 1]}, "x"], "probability": [None, None, None],
+    }  # fmt: skip
+    status, headers, content = server.ask("POST", "/api/parquet", {"columns": columns})
+    assert (status, headers["content-type"]) == (200, "application/vnd.apache.parquet")
+    table = pyarrow.parquet.read_table(pyarrow.BufferReader(content))
+    assert [str(field.type) for field in table.schema] == [
+        *("string", "double", "int64", "string", "double")
+    ]
+    metadata = ['{"year": 2020}', '{"tags": ["a", 1]}', "x"]
+    assert table.to_pydict() == {**columns, "metadata": metadata}
+    for wrong in ({"name": ["a"], "text": []}, {"degree": ["x"]}, {"degree": 3}, None):
+        assert server.post("/api/parquet", 400, columns=wrong)["error"]
+
+
+def test_a_table_may_be_larger_than_other_bodies(index):
+    with serving({"calls": index}, max_body=1000) as server:
+        texts = ["match"] * 2000
+        assert server.ask("POST", "/api/parquet", {"columns": {"text": texts}})[0] == 200
+        assert server.ask("POST", "/api/parquet", {"columns": {"text": texts * 2}})[0] == 413
+        assert server.ask("POST", "/api/search", {"query": "x" * 2000})[0] == 413
 
 
 def test_an_unexpected_error_shows_nothing_of_itself(index, monkeypatch, caplog):

@@ -333,6 +333,12 @@ def test_a_missing_extra_names_the_pip_line(verb, location):
     assert f"pip install 'slice-os[{verb}]'" in done.stderr
 
 
+def test_parquet_without_its_extra_names_the_pip_line(server, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    answer = server.post("/api/parquet", 501, columns={"text": ["a"]})
+    assert answer["hint"] == "pip install 'slice-os[parquet]'."
+
+
 def test_the_environment_may_name_an_index(location):
     with started(SLICE_OS_INDEX=str(location)) as (_, server):
         assert server.get("/api/server")["indexes"] == ["calls"]

@@ -1,0 +1,246 @@
+"""The embedded index at one and ten million words: by bits and by every vector, side by side.
+
+Needs `--data FOLDER` with the collections retrieval/scifact and retrieval/cisi. The larger index is
+made of copies of SciFact (`benchmarks.copies`). SLICE_OS_BENCH_KEPT names a folder in which the
+indexes stay for the next run.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+import slice_os
+from benchmarks.copies import write_copies
+from benchmarks.recall import CUT, LEAST_LETTERS
+from benchmarks.retrieval import SETS, ndcg
+from benchmarks.timing import seconds
+from slice_os.engine import encode_with_words, query_lengths
+from slice_os.engine.rerank import RANKS, Ranked, dense_scores
+from slice_os.host import thread_pool
+from slice_os.lab.evaluate.collections import Collection, read_collection
+from slice_os.spans import PackedPassage
+from slice_os.storage.contract import SearchQuery
+from slice_os.storage.fusion import LATE
+from slice_os.storage.local import LocalBackend, candidates
+from slice_os.storage.local.candidates import REFINED, fetch
+from slice_os.storage.local.postings import Places, Postings
+from slice_os.storage.local.scan import best_cosines, exact_cosines, likely_cosines
+
+TITLE = "The embedded index at ten million words"
+COPIES = 9
+SIZE = 10
+ASKED = 40
+EACH = 20
+MANY = 64
+BITS, VECTORS = REFINED, 1 << 40
+
+
+def run(data: Path | None) -> list[str]:
+    """Index both collections once, copy SciFact, and measure by turns."""
+    if data is None:
+        return []
+    collections = {name: read_collection(data / "retrieval" / at) for name, at in SETS.items()}
+    with ExitStack() as stack:
+        kept = os.environ.get("SLICE_OS_BENCH_KEPT")
+        folder = Path(kept or stack.enter_context(tempfile.TemporaryDirectory()))
+        for name, collection in collections.items():
+            if not (folder / name).exists():
+                slice_os.index(collection.documents(), folder / name)
+        large = folder / "SciFact-copies"
+        if not large.exists():
+            write_copies(folder / "SciFact", large, COPIES)
+        scifact = list(collections["SciFact"].queries.values())
+        random.Random(0).shuffle(scifact)
+        rows = ["| nDCG@10, hybrid, --no-rescore | by bits | by every vector |", "|---|---:|---:|"]
+        for name, collection in collections.items():
+            with slice_os.open(folder / name) as index:
+                found = [_ndcg(index, collection, refined) for refined in (BITS, VECTORS)]
+            rows.append(f"| {name} | {found[0]:.4f} | {found[1]:.4f} |")
+        for at in (folder / "SciFact", large):
+            with slice_os.open(at) as index:
+                rows += ["", *_measured(index, scifact)]
+        return [*rows, "", *_one_vector(folder, collections["SciFact"], large)]
+
+
+@contextmanager
+def _scanning(refined: int) -> Iterator[None]:
+    """Scan by bits, or with VECTORS by every vector, as an index of few passages is scanned."""
+    with patch.object(candidates, "REFINED", refined):
+        yield
+
+
+def _ndcg(index: slice_os.Index, collection: Collection, refined: int) -> float:
+    ranking: dict[str, dict[str, float]] = {}
+    with _scanning(refined):
+        for name, text in collection.queries.items():
+            best = ranking.setdefault(name, {})
+            for hit in index.search(text, size=50, rescore=0, literal=True):
+                best[hit.document] = max(hit.score, best.get(hit.document, 0))
+    return ndcg(ranking, collection.qrels.relevance)
+
+
+def _measured(index: slice_os.Index, texts: list[str]) -> list[str]:
+    status = index.status()
+    backend = LocalBackend.open(index.location)
+    assert backend is not None
+    rows = [
+        f"{status.words:,} words in {status.passages:,} passages, "
+        f"{status.bytes / status.words:.1f} bytes a word, text and postings included.",
+        "",
+        "| stage of a hybrid search, p50 | |",
+        "|---|---:|",
+        *(f"| {name} | {1000 * taken:.1f} ms |" for name, taken in _stages(index, backend, texts)),
+        "",
+        "| search, hybrid, 10 hits | p50 | by every vector | |",
+        "|---|---:|---:|---:|",
+    ]
+    for rescore, name in ((1, "by default"), (0, "--no-rescore")):
+        times: dict[int, list[float]] = {BITS: [], VECTORS: []}
+        for text in texts[:ASKED]:
+            for refined, taken in times.items():
+                with _scanning(refined):
+                    taken.append(seconds(lambda: index.search(text, rescore=rescore)))
+        bits, vectors = (1000 * statistics.median(taken) for taken in times.values())
+        rows.append(f"| {name} | {bits:.0f} ms | {vectors:.0f} ms | {vectors / bits:.1f} × |")
+    for rescore, name in ((1, ""), (0, ", --no-rescore")):
+        single, many = [], []
+        for _ in range(2):
+            single.append(seconds(lambda: [index.search(q, rescore=rescore) for q in texts[:MANY]]))
+            many.append(seconds(lambda: index.search_many(texts[:MANY], rescore=rescore)))
+        rows.append(
+            f"| one of {MANY} queries of `search_many`{name} | {1000 * min(many) / MANY:.0f} ms | "
+            f"| {min(single) / min(many):.1f} × one by one |"
+        )
+    return [*rows, "", *_recall(index, texts)]
+
+
+def _stages(
+    index: slice_os.Index, backend: LocalBackend, texts: list[str]
+) -> Iterator[tuple[str, float]]:
+    """Yield the median time of each stage, each alone: in a search BM25 runs beside the scan."""
+    taken: dict[str, list[float]] = {}
+    pool = thread_pool(os.cpu_count() or 1, "bench")
+    with backend._mapped_state() as (database, segments):
+        places = Places(segments)
+        for text in texts[:ASKED]:
+            clock = [time.perf_counter()]
+            ((vector, words),) = encode_with_words(index.encoder, [text])
+            clock.append(time.perf_counter())
+            lengths = query_lengths(text, 20, False)
+            scan: Any = lambda way: list(  # noqa: E731
+                pool.map(lambda s: way(s, vector[None], [lengths]), segments.values())
+            )
+            best = np.concatenate(scan(likely_cosines), axis=1)[0]
+            clock.append(time.perf_counter())
+            scan(best_cosines)
+            clock.append(time.perf_counter())
+            Postings(database, places, 1).scores(text, (), 1000)
+            clock.append(time.perf_counter())
+            refs = places.refs(np.argsort(-best)[:REFINED].tolist())
+            clock.append(time.perf_counter())
+            exact_cosines([(segments[number], place) for number, place in refs], vector, lengths)
+            clock.append(time.perf_counter())
+            query = SearchQuery(text, vector, lengths, words=words, late=LATE)
+            stored = fetch(database, segments, refs[: RANKS["hybrid"]])
+            dense_scores(query, [Ranked(0, one, None, vector, lengths) for one in stored])
+            clock.append(time.perf_counter())
+            for name, part in zip(_STAGES, np.diff(clock).tolist(), strict=True):
+                taken.setdefault(name, []).append(part)
+    pool.shutdown()
+    for name in filter(None, _STAGES):
+        yield name, statistics.median(taken[name])
+
+
+_STAGES = (
+    "encoding the query",
+    "the scan by bits, on all cores",
+    "instead: the scan by every vector, on all cores",
+    "BM25, on one core",
+    "",
+    f"scoring the best {REFINED} by their vectors",
+    f"reading {RANKS['hybrid']} candidates and scoring them word by word",
+)
+
+
+def _recall(index: slice_os.Index, texts: list[str]) -> list[str]:
+    """Return how many of the ten hits that a scan of every vector finds are found by bits."""
+    rng = random.Random(1)
+    sets = {"whole": texts[:ASKED]}
+    for count in CUT:
+        cuts = []
+        for text in texts:
+            words = text.rstrip(".").split()
+            start = rng.randrange(max(1, len(words) - count + 1))
+            cuts.append(" ".join(words[start : start + count]))
+        fitting = [c for c in cuts if len(c) > LEAST_LETTERS and index.encoder.knows(c)]
+        sets[f"{count} word{'s' * (count > 1)} of them"] = fitting[:EACH]
+    rows = [
+        f"| recall@10 of the scan of every vector | {' | '.join(sets)} |",
+        "|---|" + "---:|" * len(sets),
+    ]
+    for mode in ("dense", "hybrid"):
+        figures = []
+        for some in sets.values():
+            shared = []
+            for text in some:
+                keys = []
+                for refined in (BITS, VECTORS):
+                    with _scanning(refined):
+                        hits = index.search(text, mode=mode, rescore=0, literal=True)
+                    keys.append({(hit.document, hit.passage) for hit in hits})
+                shared.append(len(keys[0] & keys[1]) / SIZE)
+            figures.append(f"{statistics.fmean(shared):.3f}")
+        rows.append(f"| {mode} | {' | '.join(figures)} |")
+    return rows
+
+
+def _one_vector(folder: Path, collection: Collection, large: Path) -> list[str]:
+    """Compare with one vector a passage, the mean of its words, in an HNSW graph of usearch."""
+    from usearch.index import Index
+
+    rows = [
+        "| one vector a passage, usearch | vectors | bytes a word | p50 | nDCG@10 |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for at in (folder / "SciFact", large):
+        backend = LocalBackend.open(str(at))
+        assert backend is not None
+        names, vectors, words = [], [], 0
+        for stored in backend.passages():
+            names.append(stored.passage.document)
+            vectors.append(_mean(stored.packed))
+            words += len(stored.packed)
+        graph = Index(ndim=len(vectors[0]), metric="cos", dtype="f32")
+        graph.add(np.arange(len(vectors)), np.stack(vectors))
+        encoder = slice_os.load_encoder()
+        queries = list(collection.queries.items())
+        asked = [vector for vector, _ in encode_with_words(encoder, [text for _, text in queries])]
+        times, ranking = [], {}
+        for (name, _), vector in zip(queries, asked, strict=True):
+            start = time.perf_counter()
+            found = graph.search(vector, 50)
+            times.append(time.perf_counter() - start)
+            best = ranking.setdefault(name, {})
+            for key, distance in zip(found.keys.tolist(), found.distances.tolist(), strict=True):
+                best[names[key]] = max(1 - distance, best.get(names[key], -1))
+        quality = f"{ndcg(ranking, collection.qrels.relevance):.4f}" if at != large else ""
+        rows.append(
+            f"| {words:,} words | {len(vectors):,} | {graph.memory_usage / words:.1f} | "
+            f"{1000 * statistics.median(times):.1f} ms | {quality} |"
+        )
+    return rows
+
+
+def _mean(packed: PackedPassage) -> Any:
+    return packed.vectors.sum(axis=0)
