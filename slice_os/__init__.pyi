@@ -29,6 +29,8 @@ from .operate.generations import generations as generations
 from .operate.generations import prune_generations as prune_generations
 from .operate.generations import rollback as rollback
 from .operate.generations import swap as swap
+from .operate.packing import load as load
+from .operate.packing import pack as pack
 from .operate.reindex import reindex as reindex
 from .operate.scaling import plan as plan
 from .server.mcp import serve_mcp as serve_mcp

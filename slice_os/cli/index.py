@@ -26,7 +26,7 @@ from slice_os.cli.output import (
     is_json,
     progress_bar,
     say,
-    shorten,
+    say_reject,
 )
 from slice_os.errors import CorpusError
 from slice_os.ingest import IndexReport
@@ -243,9 +243,7 @@ class _Rejects:
         file = reject.place.rpartition("#")[0] or reject.place
         if file not in self._shown and len(self._shown) < SHOWN:
             self._shown.add(file)
-            # A reason may quote the document: it stays in the file of rejects.
-            line = reject.place if is_json() else f"{reject.place}: {reject.reason}"
-            say(f"Rejected: {shorten(line, 300)}")
+            say_reject(reject)
 
     def __enter__(self) -> _Rejects:
         return self

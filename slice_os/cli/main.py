@@ -44,6 +44,8 @@ VERBS = {
     "check": "cli.doctor",
     "backup": "cli.operate",
     "restore": "cli.operate",
+    "pack": "cli.packing",
+    "load": "cli.packing",
     "plan": "cli.plan",
     "templates": "cli.cluster",
     "query": "cli.cluster",

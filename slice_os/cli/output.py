@@ -20,7 +20,7 @@ import regex
 from slice_os.answers import to_json
 from slice_os.errors import CorpusError
 from slice_os.files import write_whole
-from slice_os.types import Excerpt, Hit, OnProgress, Plain
+from slice_os.types import Excerpt, Hit, OnProgress, Plain, Reject
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -198,6 +198,13 @@ def as_cell(value: Any) -> Any:
     """Return a value for a .csv such that no spreadsheet takes a text for a formula."""
     starts_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
     return f"'{value}" if starts_formula else value
+
+
+def say_reject(reject: Reject) -> None:
+    """Say what was skipped, and why."""
+    # A reason may quote the document.
+    line = reject.place if is_json() else f"{reject.place}: {reject.reason}"
+    say(f"Rejected: {shorten(line, 300)}")
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

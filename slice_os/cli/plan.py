@@ -14,7 +14,7 @@ from slice_os.cli.options import (
     json_option,
     threads_option,
 )
-from slice_os.cli.output import counted, echo_columns, echo_json, say
+from slice_os.cli.output import counted, echo_columns, echo_json, say, say_reject
 
 
 @click.command(
@@ -66,7 +66,7 @@ def plan_command(
         raise click.UsageError("Give --words NUMBER, or the paths of a corpus or a sample of it.")
     if reading and not paths:
         raise click.UsageError("How paths are read is for PATHS: give them.")
-    corpus = read(*paths, **reading) if paths else None
+    corpus = read(*paths, **reading, on_reject=say_reject) if paths else None
     planned = plan(corpus=corpus, **options)
     summary = planned.to_dict()
     if as_json:

@@ -10,13 +10,14 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from itertools import chain, groupby
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import BinaryIO, cast
 
 from slice_os.corpus.encodings import as_utf8, check_encoding, guess_note, open_as
+from slice_os.corpus.file_metadata import about_file, modified_at
 from slice_os.corpus.formats import FORMATS, Row, Rows, Whole, format_of, is_compressed
 from slice_os.corpus.limits import PACKED_BYTES, check_text, read_all
 from slice_os.corpus.parse_process import parse_apart, rows_apart
@@ -115,6 +116,30 @@ class Corpus:
             for given, at in self._given
         )
 
+    def parts(self, most: int) -> list[Corpus]:
+        """Return corpora that are this one together, of some files each; they can be pickled.
+
+        Raises:
+            CorpusError: standard input is part of it.
+        """
+        by_place: dict[RootedPath, Source] = {}
+        for source in self._plan.sources:
+            if source.path is None:
+                raise CorpusError("Standard input is read here alone: give files or URLs.")
+            by_place.setdefault(self._located[source.path], source)
+        sources = list(by_place.values())
+        parts = []
+        for start in range(min(most, len(sources))):
+            part = copy(self)
+            part._plan = replace(self._plan, sources=sources[start::most])
+            part._reading = replace(self._reading, on_reject=None)
+            parts.append(part)
+        return parts
+
+    def reject_to(self, on_reject: OnReject) -> None:
+        """Hand what is rejected from now on to another function."""
+        self._reading = replace(self._reading, on_reject=on_reject)
+
     def only(self, wanted: Callable[[str], bool]) -> None:
         """Pass over files that are one document each, unless their ids are `wanted`."""
         self._wanted = wanted
@@ -170,7 +195,7 @@ class Corpus:
         else:
             try:
                 with source.path.open("rb") as file:
-                    modified = _modified(source.path, file)
+                    modified = modified_at(source.path, file)
                     for document in self._opened(file, modified, place, identity, at.prefix):
                         yield replace(document, source=identity)
             except (EOFError, zlib.error, gzip.BadGzipFile) as exc:
@@ -186,7 +211,7 @@ class Corpus:
         stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_compressed(place) else file
         kind = format_of(place)
         if isinstance(kind, Whole):
-            about = _about(identity, modified)
+            about = about_file(identity, modified)
             document = self._whole(identity, read_all(stream, kind.largest), kind, place)
             yield replace(document, metadata={**about, **document.metadata})
         elif kind is not None:
@@ -282,26 +307,6 @@ def _first(rows: Iterator[Row]) -> tuple[list[Row], Iterator[Row]]:
 
 def _raise(exc: Exception) -> Row:
     raise exc
-
-
-def _about(source: str, modified: float | None) -> dict[str, str]:
-    """Return what a file's name and times say."""
-    path = PurePosixPath(source)
-    plain_name = path.name[:-3] if is_compressed(path.name) else path.name
-    about = {
-        "path": source,
-        "folder": source[: -len(path.name)].rstrip("/"),
-        "name": path.name,
-        "extension": PurePosixPath(plain_name).suffix.lower().removeprefix("."),
-    }
-    if modified is not None:  # not every server says it
-        when = datetime.fromtimestamp(int(modified), timezone.utc)
-        about["modified"] = when.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return about
-
-
-def _modified(path: Path | RemoteFile, file: BinaryIO) -> float | None:
-    return path.modified if isinstance(path, RemoteFile) else os.fstat(file.fileno()).st_mtime
 
 
 def _cleaned(location: RootedPath) -> RootedPath:

@@ -11,7 +11,7 @@ from queue import Full, Queue
 from threading import Event, Thread
 from typing import TypeVar
 
-from slice_os.storage.contract import Backend, StoredDocument
+from slice_os.storage.contract import StoredDocument, Target
 from slice_os.text import split
 from slice_os.types import Document, Passage, Plain
 
@@ -106,7 +106,7 @@ class Step:
     problem: str = ""
 
 
-def plan(documents: Iterable[Document], backend: Backend, report: IndexReport) -> Iterator[Step]:
+def plan(documents: Iterable[Document], backend: Target, report: IndexReport) -> Iterator[Step]:
     """Decide what of each document is unchanged, what is kept and what must be encoded."""
     for document, problem, stored in _look_up(documents, backend):
         if problem:
@@ -127,7 +127,7 @@ def plan(documents: Iterable[Document], backend: Backend, report: IndexReport) -
 
 
 def _look_up(
-    documents: Iterable[Document], backend: Backend
+    documents: Iterable[Document], backend: Target
 ) -> Iterator[tuple[Document, str, StoredDocument | None]]:
     """Pair each document with why it cannot be indexed, or with what is stored of it."""
     for batch in _batches(documents):

@@ -17,7 +17,7 @@ from slice_os.ingest.partition import Partition
 from slice_os.ingest.plan import IndexReport, Step, ahead, plan
 from slice_os.run_stats import Throttle
 from slice_os.spans import PackedPassage
-from slice_os.storage.contract import Backend, Writer
+from slice_os.storage.contract import Target, Writer
 from slice_os.types import Document, Passage, Reject, Words
 
 COMMIT_SECONDS = 120.0
@@ -92,7 +92,7 @@ class _Load:
 
 def index_documents(
     documents: Iterable[Document],
-    backend: Backend,
+    backend: Target,
     encoder: Encoder,
     *,
     on_reject: Callable[[Reject], None] = lambda reject: None,
@@ -177,9 +177,7 @@ def index_documents(
     return report
 
 
-def claim_roots(
-    corpus: Iterable[Document] | None, backend: Backend | None
-) -> dict[str, str] | None:
+def claim_roots(corpus: Iterable[Document] | None, backend: Target | None) -> dict[str, str] | None:
     """Have a corpus take its ids from an index's roots; return them if they change.
 
     Documents that are no `Corpus` have ids of their own.

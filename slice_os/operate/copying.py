@@ -12,7 +12,7 @@ from slice_os.encoders import Encoder
 from slice_os.encoders.phrase_head import PhraseHead
 from slice_os.ingest import LOOKED_UP, index_documents, problem_with
 from slice_os.run_stats import Throttle
-from slice_os.storage.contract import Backend, StoredDocument, StoredPassage
+from slice_os.storage.contract import Backend, Documents, StoredDocument, StoredPassage
 from slice_os.text import joined
 from slice_os.text import with_neighbours as sharing
 from slice_os.types import Document, Reject
@@ -44,6 +44,7 @@ class Copier:
         on_done: Told how many documents have been looked at.
         on_reject: Handed what cannot be indexed.
         head: The phrase head of `target`, where it is another than that of `live`.
+        roots: That `target` has or is to have, beside those of `live`.
         spared: Documents that `target` keeps although `live` has not taken them.
 
     Raises:
@@ -52,7 +53,7 @@ class Copier:
 
     def __init__(
         self,
-        live: Backend,
+        live: Documents,
         target: Backend,
         encoder: Encoder | None,
         max_rate: float | None = None,
@@ -60,6 +61,7 @@ class Copier:
         on_reject: Callable[[Reject], None] = lambda reject: None,
         head: PhraseHead | None = None,
         spared: Iterable[str] = (),
+        roots: Mapping[str, str] | None = None,
     ) -> None:
         if encoder is not None:
             target.meta.check_encoder(target.location, encoder.info)
@@ -68,7 +70,7 @@ class Copier:
         self._throttle = Throttle(max_rate)
         self._spared = frozenset(spared)
         self._taken: _Taken | None = None
-        self._claimed: Mapping[str, str] = {}
+        self._claimed: Mapping[str, str] = roots or {}
         self.refused: list[str] = []
         """Documents that `target` did not take when all of `live` were last copied."""
         self.half: list[str] = []
@@ -114,8 +116,11 @@ class Copier:
         )
         return report.documents
 
-    def copy(self, documents: Sequence[str] | None = None) -> int:
-        """Copy documents, all or some, and of all delete the others; return how many it did."""
+    def copy(self, documents: Sequence[str] | Mapping[str, str] | None = None) -> int:
+        """Copy documents, all or some, and of all delete the others; return how many it did.
+
+        Some are given by their ids, which may be mapped to their sources.
+        """
         begun: set[str] = set()
         refused: set[str] = set()
         looked = 0
@@ -128,7 +133,10 @@ class Copier:
             nonlocal looked
             sources = self._live.sources()
             if documents is not None:
-                sources = ((name, "") for name in documents)
+                given = (
+                    documents if isinstance(documents, Mapping) else dict.fromkeys(documents, "")
+                )
+                sources = iter(given.items())
             while batch := dict(islice(sources, LOOKED_UP)):
                 held = self._live.stored(list(batch))
                 begun.update(name for name, stored in held.items() if stored.hash is None)
@@ -247,7 +255,7 @@ class _Taken:
         self._known = sqlite3.connect("", check_same_thread=False)
         self._known.execute("CREATE TABLE known (id TEXT PRIMARY KEY, hash TEXT) WITHOUT ROWID")
 
-    def noted(self, corpus: Iterable[Document], live: Backend) -> Iterator[Document]:
+    def noted(self, corpus: Iterable[Document], live: Documents) -> Iterator[Document]:
         """Yield the documents of a corpus; note what the index has of each."""
         documents = iter(corpus)
         while batch := list(islice(documents, LOOKED_UP)):

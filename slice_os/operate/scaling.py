@@ -25,7 +25,7 @@ from slice_os.types import Passage, Plain
 
 CLUSTER = "https://"
 SHARD_BYTES = 40e9
-"""Of a shard, as OpenSearch and Elasticsearch advise (10 to 50 GB),"""
+"""Of a shard, as the makers of servers advise (10 to 50 GB),"""
 SHARD_DOCUMENTS = 1.5e9
 """and documents of Lucene, spans included, of which a shard has 2^31 at most."""
 SEGMENT_BYTES = 5e9
@@ -193,7 +193,7 @@ def _planned(
     copies = 1 + layout.replicas
     merged = min(SEGMENT_BYTES, disk / shards) / disk * vectors
     taking = vectors * (known.vector_seconds + known.byte_seconds * size)
-    local = words * packed
+    local = words * (packed + dimension / 8 + 1)  # a bit a dimension, and how well they fit
     return ScalePlan(
         words=round(words),
         passages=round(passages),

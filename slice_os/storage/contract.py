@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from slice_os.run_stats import Effort
 from slice_os.spans import PackedPassage
@@ -32,9 +32,9 @@ from slice_os.text.filters import Filter
 from slice_os.types import Document, DocumentInfo, Metadata, OnProgress, Passage, Reject
 
 __all__ = [
-    "BEGUN", "FORMAT", "Backend", "Candidate", "Generation", "Generations", "IndexMeta",
-    "IndexStatus", "MiningQuery", "Mode", "Order", "Reader", "SearchQuery", "StoredDocument",
-    "StoredPassage", "Writer",
+    "BEGUN", "FORMAT", "Backend", "Candidate", "Documents", "Generation", "Generations",
+    "IndexMeta", "IndexStatus", "MiningQuery", "Mode", "Order", "Reader", "SearchQuery",
+    "StoredDocument", "StoredPassage", "Target", "Writer",
 ]  # fmt: skip
 
 
@@ -90,6 +90,52 @@ class Writer(ABC):
 
     def __exit__(self, kind: object, *_: object) -> None:
         self.close(merge=kind is None)
+
+
+class Documents(Protocol):
+    """Documents with their packed passages, which another index takes."""
+
+    location: str
+    meta: IndexMeta
+
+    def roots(self) -> dict[str, str]:
+        """As of `Reader`."""
+
+    def sources(self) -> Iterator[tuple[str, str]]:
+        """As of `Reader`."""
+
+    def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
+        """As of `Reader`."""
+
+    def passages(self, *, documents: Sequence[str]) -> Iterator[StoredPassage]:
+        """As of `Reader`."""
+
+
+class Target(Protocol):
+    """What documents are indexed into: a `Backend`, or files for one."""
+
+    location: str
+    meta: IndexMeta
+
+    @property
+    def effort(self) -> Effort:
+        """As of `Backend`."""
+
+    def roots(self) -> dict[str, str]:
+        """As of `Reader`."""
+
+    def sources(self) -> Iterator[tuple[str, str]]:
+        """As of `Reader`."""
+
+    def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
+        """As of `Reader`."""
+
+    def writer(
+        self,
+        on_reject: Callable[[Reject], None] = lambda reject: None,
+        partition: tuple[int, int] | None = None,
+    ) -> Writer:
+        """As of `Backend`."""
 
 
 class Reader(ABC):

@@ -112,6 +112,33 @@ def test_rows_come_from_another_process_and_those_before_an_error_stay(tmp_path:
     assert len(apart._idle) == 0
 
 
+class Shrunk(io.BytesIO):
+    """A file that was longer when its size was asked for."""
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return 1000 if whence == io.SEEK_END else super().seek(offset, whence)
+
+
+def lines(stream: io.BytesIO) -> Iterator[Row]:
+    for number, line in enumerate(stream):
+        yield Row(number, {"text": line.decode()})
+
+
+def test_a_file_that_becomes_shorter_is_rejected_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    monkeypatch.setattr(apart, "_idle", [])
+    monkeypatch.setattr(lines, "__module__", "test_apart")
+    assert [row.values["text"] for row in apart.rows_apart(lines, io.BytesIO(b"a\nb"))] == [
+        "a\n",
+        "b",
+    ]
+    with pytest.raises(CorpusError, match="has become shorter while it was read"):
+        list(apart.rows_apart(lines, Shrunk(b"a text")))
+    apart._close_idle()
+
+
 PARENT = """
 import sys
 import test_apart
