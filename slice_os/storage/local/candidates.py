@@ -28,7 +28,10 @@ from slice_os.text.filters import Condition
 from slice_os.types import Float32, Passage
 
 REFINED = 400
-"""Ranks by bits that are scored again by vectors; in an index of no more passages, all are."""
+"""Ranks by bits that are scored again by vectors; in an index of no more passages, all are.
+
+Twice as many for short spans, which are near to much by nearly the same: more is reranked then.
+"""
 Rank = tuple[int, float, float]
 """A place, its score and its BM25 score, or NaN."""
 
@@ -80,7 +83,17 @@ def candidates(
 def _depth(query: SearchQuery) -> int:
     """Return how many of the best by degree, and by BM25, are ranked: whole blocks by degree."""
     depth = max(query.depth, query.ranks.stop)
-    return -(-depth // REFINED) * REFINED if query.mode == "dense" else depth
+    return _whole_blocks(query, depth) if query.mode == "dense" else depth
+
+
+def _whole_blocks(query: SearchQuery, ranks: int) -> int:
+    """Return so many ranks, and the rest of those that are scored again together."""
+    block = _refined(query)
+    return -(-ranks // block) * block
+
+
+def _refined(query: SearchQuery) -> int:
+    return 2 * REFINED if query.is_short else REFINED
 
 
 def _exact_degrees(segments: Segments, places: Places, query: SearchQuery, some: Int64) -> Float64:
@@ -99,7 +112,7 @@ def _ranked(
     """Return the best places for a query, as far as its ranks go.
 
     Where the `degrees` are those of a large index, they come from bits, and of what ranks best by
-    them those of `exact` are taken: REFINED ranks at a time, so that pages are cut from one
+    them those of `exact` are taken: a block of ranks at a time, so that pages are cut from one
     sequence. A fusion of rankings has them of all that it fuses.
     """
     depth = _depth(query)
@@ -109,7 +122,7 @@ def _ranked(
     fusion, weight = get_fusion(query.fusion, query.weight)
     of_one = fusion.of_one if query.mode == "hybrid" else None
     if by_bits and query.mode == "hybrid" and not of_one:
-        some = np.union1d(_top(degrees, depth + REFINED), matching)
+        some = np.union1d(_top(degrees, depth + _refined(query)), matching)
         known = np.full(len(degrees), np.nan)
         known[some] = exact(some)
         degrees, by_bits = known, False
@@ -137,11 +150,12 @@ def _ranked(
         scores = score(np.arange(len(places)))
     best = np.lexsort((places, -scores))
     if by_bits:
-        best = best[: -(-query.ranks.stop // REFINED) * REFINED]
+        best = best[: _whole_blocks(query, query.ranks.stop)]
         seen = best[~np.isnan(degrees[places[best]])]
         degrees[places[seen]] = exact(places[seen])
         scores[seen] = score(seen)
-        best = best[np.lexsort((places[best], -scores[best], np.arange(len(best)) // REFINED))]
+        blocks = np.arange(len(best)) // _refined(query)
+        best = best[np.lexsort((places[best], -scores[best], blocks))]
     best = best[: query.ranks.stop]
     return list(zip(places[best].tolist(), scores[best].tolist(), bm25[best].tolist(), strict=True))
 
