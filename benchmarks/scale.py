@@ -36,7 +36,7 @@ from slice_os.storage.fusion import LATE
 from slice_os.storage.local import LocalBackend, candidates
 from slice_os.storage.local.candidates import REFINED, fetch
 from slice_os.storage.local.postings import Places, Postings
-from slice_os.storage.local.scan import best_cosines, exact_cosines, likely_cosines
+from slice_os.storage.local.scan import best_cosines, exact_cosines
 
 TITLE = "The embedded index at ten million words"
 COPIES = 9
@@ -146,12 +146,11 @@ def _stages(
             ((vector, words),) = encode_with_words(index.encoder, [text])
             clock.append(time.perf_counter())
             lengths = query_lengths(text, 20, False)
-            scan: Any = lambda way: list(  # noqa: E731
-                pool.map(lambda s: way(s, vector[None], [lengths]), segments.values())
-            )
-            best = np.concatenate(scan(likely_cosines), axis=1)[0]
-            clock.append(time.perf_counter())
-            scan(best_cosines)
+            for exact in (True, False):
+                scan = partial(best_cosines, queries=vector[None], lengths=[lengths], exact=exact)
+                found = list(pool.map(scan, segments.values()))
+                clock.append(time.perf_counter())
+            best = np.concatenate(found, axis=1)[0]
             clock.append(time.perf_counter())
             Postings(database, places, 1).scores(text, (), 1000)
             clock.append(time.perf_counter())
@@ -172,8 +171,9 @@ def _stages(
 
 _STAGES = (
     "encoding the query",
+    "(a scan of every vector, on all cores)",
     "the scan by bits, on all cores",
-    "instead: the scan by every vector, on all cores",
+    "",
     "BM25, on one core",
     "",
     f"scoring the best {REFINED} by their vectors",
