@@ -234,7 +234,8 @@ def _one_vector(folder: Path, collection: Collection, large: Path) -> list[str]:
         encoder = slice_os.load_encoder()
         queries = list(collection.queries.items())
         asked = [vector for vector, _ in encode_with_words(encoder, [text for _, text in queries])]
-        times, ranking = [], {}
+        times: list[float] = []
+        ranking: dict[str, dict[str, float]] = {}
         for (name, _), vector in zip(queries, asked, strict=True):
             start = time.perf_counter()
             found = graph.search(vector, 50)
