@@ -56,7 +56,10 @@ def run(data: Path | None) -> list[str]:
                     _median(lambda: list(pool.map(lambda s: _read(s, lengths), segments))),
                     _median(
                         lambda: list(
-                            pool.map(lambda s: best_cosines(s, query[None], [lengths]), segments)
+                            pool.map(
+                                lambda s: best_cosines(s, query[None], [lengths], exact=True),
+                                segments,
+                            )
                         )
                     ),
                 )

@@ -23,12 +23,15 @@ from slice_os.storage.local.postings import (
     Segments,
     wording_clause,
 )
-from slice_os.storage.local.scan import best_cosines, exact_cosines, likely_cosines
+from slice_os.storage.local.scan import best_cosines, exact_cosines
 from slice_os.text.filters import Condition
 from slice_os.types import Float32, Passage
 
 REFINED = 400
-"""Ranks by bits that are scored again by vectors; in an index of no more passages, all are."""
+"""Ranks by bits that are scored again by vectors; in an index of no more passages, all are.
+
+Twice as many for short spans, which are near to much by nearly the same: more is reranked then.
+"""
 Rank = tuple[int, float, float]
 """A place, its score and its BM25 score, or NaN."""
 
@@ -44,14 +47,16 @@ def candidates(
         vectors = np.array([queries[n].vector for n in dense])
         lengths = [queries[n].lengths for n in dense]
         rows = {n: row for row, n in enumerate(dense)}
-        scan = best_cosines if len(places) <= REFINED else likely_cosines
+        exact = len(places) <= REFINED
         scans = [
-            pool.submit(scan, segments[number], vectors, lengths)
+            pool.submit(best_cosines, segments[number], vectors, lengths, exact=exact)
             for number in places.numbers.tolist()
         ]
     postings = Postings(database, places, len(queries))
     lexical = [  # while the pool scans
-        None if query.mode == "dense" else postings.scores(query.text, query.filters, _depth(query))
+        None
+        if query.mode == "dense"
+        else postings.scores(query.text, query.filters, max(query.depth, query.ranks.stop))
         for query in queries
     ]
     cosines = [scan.result() for scan in scans]
@@ -65,8 +70,8 @@ def candidates(
                 left_out[filters] = unseen(database, places, filters)
             degrees = degree(np.concatenate([part[rows[n]] for part in cosines])).astype(float)
             degrees[left_out[filters]] = np.nan
-        exact = partial(_exact_degrees, segments, places, query)
-        ranked = _ranked(postings, query, scores, degrees, exact)[query.ranks.start :]
+        by_vectors = partial(_exact_degrees, segments, places, query)
+        ranked = _ranked(postings, query, scores, degrees, by_vectors)[query.ranks.start :]
         passages = fetch(database, segments, places.refs([place for place, *_ in ranked]))
         results.append(
             [
@@ -77,10 +82,14 @@ def candidates(
     return results
 
 
-def _depth(query: SearchQuery) -> int:
-    """Return how many of the best by degree, and by BM25, are ranked: whole blocks by degree."""
-    depth = max(query.depth, query.ranks.stop)
-    return -(-depth // REFINED) * REFINED if query.mode == "dense" else depth
+def _whole_blocks(query: SearchQuery, ranks: int) -> int:
+    """Return so many ranks, and the rest of those that are scored again together."""
+    block = _refined(query)
+    return -(-ranks // block) * block
+
+
+def _refined(query: SearchQuery) -> int:
+    return 2 * REFINED if query.is_short else REFINED
 
 
 def _exact_degrees(segments: Segments, places: Places, query: SearchQuery, some: Int64) -> Float64:
@@ -99,17 +108,19 @@ def _ranked(
     """Return the best places for a query, as far as its ranks go.
 
     Where the `degrees` are those of a large index, they come from bits, and of what ranks best by
-    them those of `exact` are taken: REFINED ranks at a time, so that pages are cut from one
+    them those of `exact` are taken: a block of ranks at a time, so that pages are cut from one
     sequence. A fusion of rankings has them of all that it fuses.
     """
-    depth = _depth(query)
+    depth = max(query.depth, query.ranks.stop)
+    if query.mode == "dense":
+        depth = _whole_blocks(query, depth)
     rows, values = lexical or (np.empty(0, np.int64), np.empty(0))
     matching = postings.places(rows)
     by_bits = query.mode != "lexical" and len(degrees) > REFINED
     fusion, weight = get_fusion(query.fusion, query.weight)
     of_one = fusion.of_one if query.mode == "hybrid" else None
     if by_bits and query.mode == "hybrid" and not of_one:
-        some = np.union1d(_top(degrees, depth + REFINED), matching)
+        some = np.union1d(_top(degrees, depth + _refined(query)), matching)
         known = np.full(len(degrees), np.nan)
         known[some] = exact(some)
         degrees, by_bits = known, False
@@ -122,26 +133,24 @@ def _ranked(
         scored = values[postings.rows(places[lacking])]
         bm25[lacking] = np.where(scored > 0, scored, np.nan)
 
-    def score(some: Int64) -> Float64:
-        if query.mode == "lexical":
-            return bm25[some]
-        dense = degrees[places[some]]
-        return of_one(np.nan_to_num(dense), np.nan_to_num(bm25[some]), weight) if of_one else dense
-
     if query.mode == "hybrid" and not of_one:
         dense = dict(zip(top.tolist(), degrees[top].tolist(), strict=True))
         words = dict(zip(matching.tolist(), values[rows].tolist(), strict=True))
         fused = fusion.fuse(dense, words, weight)
         scores = np.array([fused[place] for place in places.tolist()], float)
     else:
-        scores = score(np.arange(len(places)))
+        scores = bm25 if query.mode == "lexical" else degrees[places]
+        if of_one:
+            scores = of_one(np.nan_to_num(scores), np.nan_to_num(bm25), weight)
     best = np.lexsort((places, -scores))
     if by_bits:
-        best = best[: -(-query.ranks.stop // REFINED) * REFINED]
+        best = best[: _whole_blocks(query, query.ranks.stop)]
         seen = best[~np.isnan(degrees[places[best]])]
-        degrees[places[seen]] = exact(places[seen])
-        scores[seen] = score(seen)
-        best = best[np.lexsort((places[best], -scores[best], np.arange(len(best)) // REFINED))]
+        scores[seen] = exact(places[seen])
+        if of_one:
+            scores[seen] = of_one(scores[seen], np.nan_to_num(bm25[seen]), weight)
+        blocks = np.arange(len(best)) // _refined(query)
+        best = best[np.lexsort((places[best], -scores[best], blocks))]
     best = best[: query.ranks.stop]
     return list(zip(places[best].tolist(), scores[best].tolist(), bm25[best].tolist(), strict=True))
 

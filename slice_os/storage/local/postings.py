@@ -159,20 +159,17 @@ class Postings:
         self._database.execute("DELETE FROM asked")
         self._database.execute("INSERT INTO asked VALUES (?)", (term,))
         stems = self._database.execute("SELECT term FROM stems ORDER BY offset").fetchall()
-        if len(stems) == 1:  # far quicker without its places
-            return self._occurrences("doc", stems[0])
-        of_words = "(doc << 1 | (col = 'title')) << 31 | offset"
-        places = [self._occurrences(of_words, stem) for stem in stems]
+        # Without its places a word is far quicker, and all of one in one row by half.
+        what = "doc" if len(stems) == 1 else "(doc << 1 | (col = 'title')) << 31 | offset"
+        query = f"SELECT json_group_array({what}) FROM occurrences WHERE term = ?"
+        places = [
+            np.array(orjson.loads(self._database.execute(query, stem).fetchone()[0]), np.int64)
+            for stem in stems
+        ]
         held = places[0] if places else np.empty(0, np.int64)  # of marks alone, say
         for n, following in enumerate(places[1:], 1):
             held = held[np.isin(held + n, following)]
-        return held >> 32
-
-    def _occurrences(self, what: str, stem: tuple[str]) -> Int64:
-        """Return a number of each occurrence of a stem; in one row, which takes half the time."""
-        query = f"SELECT json_group_array({what}) FROM occurrences WHERE term = ?"
-        (listed,) = self._database.execute(query, stem).fetchone()
-        return np.array(orjson.loads(listed), np.int64)
+        return held if len(stems) == 1 else held >> 32
 
     def _meeting(self, filters: tuple[Condition, ...]) -> Bools:
         """Tell of every row whether the passage meets all filters."""

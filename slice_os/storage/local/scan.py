@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 import numkong
@@ -36,26 +36,31 @@ InverseNorms = Callable[["slice | Int64", int], Float32]
 """Returns 1 / norm of the spans that begin with some words, of a length."""
 
 
-def best_cosines(segment: Segment, queries: Float32, lengths: Sequence[range]) -> Float32:
+def best_cosines(
+    segment: Segment, queries: Float32, lengths: Sequence[range], *, exact: bool
+) -> Float32:
     """Return the best span's cosine of every passage for each query, float32 ``[m, passages]``.
 
     The unit `queries`, float32 ``[m, d]``, are rounded to 8 bits for this, which moves a cosine by
     about 0.0005 (standard deviation, 384 dimensions). What is shown is computed again exactly.
+
+    What is not `exact` is about the same: a few queries are compared with the words' bits, and of
+    the longer lengths some are left out, as a span has nearly the cosine of one a little shorter.
     """
-    return _scan(segment, _by_vectors(segment, queries), lengths, exact=True)
-
-
-def likely_cosines(segment: Segment, queries: Float32, lengths: Sequence[range]) -> Float32:
-    """Return about the same from the words' bits, which takes a third of the time.
-
-    Of some of the longer lengths, as a span has nearly the cosine of one that is a little longer.
-    """
-    by_words = _by_bits if len(queries) <= FEW else _by_vectors
-    return _scan(segment, by_words(segment, queries), lengths, exact=False)
+    by_words = _by_vectors if exact or len(queries) > FEW else _by_bits
+    inverse: InverseNorms = segment.inverse_norms
+    if len(lengths) > 1:
+        inverse = _remembering(inverse)
+    best = np.empty((len(lengths), len(segment.bounds) - 1), np.float32)
+    for row, (scores, window) in enumerate(zip(by_words(segment, queries), lengths, strict=True)):
+        best[row] = _best_of_passages(segment.bounds, scores, inverse, window, exact=exact)
+    return best
 
 
 def exact_cosines(places: Sequence[tuple[Segment, int]], query: Float32, lengths: range) -> Float32:
     """Return what `best_cosines` does, of some passages, float32 ``[n]``: (segment, ordinal)."""
+    if not places:
+        return np.empty(0, np.float32)
     parts = [(segment, segment.slice(ordinal)) for segment, ordinal in places]
     counts = [part.stop - part.start for _, part in parts]
     vectors = np.concatenate([segment.vectors[part] for segment, part in parts])
@@ -110,18 +115,6 @@ def _by_bits(segment: Segment, queries: Float32) -> Iterator[Float32]:
         scores *= segment.ratios
         scores *= segment.scales
         yield scores
-
-
-def _scan(
-    segment: Segment, by_words: Iterable[Float32], lengths: Sequence[range], *, exact: bool
-) -> Float32:
-    inverse: InverseNorms = segment.inverse_norms
-    if len(lengths) > 1:
-        inverse = _remembering(inverse)
-    best = np.empty((len(lengths), len(segment.bounds) - 1), np.float32)
-    for row, (scores, window) in enumerate(zip(by_words, lengths, strict=True)):
-        best[row] = _best_of_passages(segment.bounds, scores, inverse, window, exact=exact)
-    return best
 
 
 def _remembering(inverse: InverseNorms) -> InverseNorms:

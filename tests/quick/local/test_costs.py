@@ -120,7 +120,7 @@ def test_a_search_through_many_ranks_scans_once(tmp_path, monkeypatch, asked):
         index.add(documents)
         scans, scan = [], candidates.best_cosines
         monkeypatch.setattr(
-            candidates, "best_cosines", lambda *given: scans.append(1) or scan(*given)
+            candidates, "best_cosines", lambda *given, **how: scans.append(1) or scan(*given, **how)
         )
         plain = index.search("the ship", size=200, rescore=0)
         found = index.search("the ship", size=200, rescore=0, **asked)

@@ -10,6 +10,7 @@ from slice_os.storage.local import LocalBackend, candidates, scan
 from slice_os.storage.local.compaction import segment_file
 from slice_os.storage.local.database import connect, recorded_segments
 from slice_os.storage.local.segments import Segment
+from slice_os.text.filters import parse_filters
 from slice_os.types import Document, Passage, Words
 from support.local import DIMENSION, SENTENCES, encode, put, search, unit
 
@@ -53,23 +54,26 @@ def large(index):
 def test_the_best_by_bits_are_the_best_by_vectors(large, asked, monkeypatch):
     query = {"text": "customer refund", "vector": unit(4), "lengths": range(4, 9), **asked}
     by_bits = search(large, **query)
-    monkeypatch.setattr(candidates, "best_cosines", lambda *given: 1 / 0)
-    assert search(large, **query) == by_bits
-    monkeypatch.undo()
     monkeypatch.setattr(candidates, "REFINED", 10_000)
-    monkeypatch.setattr(candidates, "likely_cosines", lambda *given: 1 / 0)
+    monkeypatch.setattr(scan, "_by_bits", lambda *given: 1 / 0)
     by_vectors = search(large, **query)
     assert [name for name, _ in by_bits] == [name for name, _ in by_vectors]
     assert dict(by_bits) == pytest.approx(dict(by_vectors), abs=0.001)
 
 
+@pytest.mark.parametrize("asked", MODES, ids=lambda asked: asked.get("fusion", asked["mode"]))
+def test_a_filter_that_nothing_meets_leaves_nothing(large, asked):
+    query = {"text": "customer refund", "lengths": range(4, 9), **asked}
+    assert search(large, **query, filters=parse_filters(["author=nobody"])) == []
+
+
 @pytest.mark.parametrize("queries", [1, scan.FEW, scan.FEW + 1, scan.TOGETHER + 1])
 @pytest.mark.parametrize("lengths", [range(1, 5), range(3, 9), range(15, 21)])
-def test_likely_cosines_are_near_the_exact_ones(large, folder, queries, lengths):
+def test_cosines_by_bits_are_near_the_exact_ones(large, folder, queries, lengths):
     vectors = np.stack([unit(4 + n) for n in range(queries)])
     (segment,) = segments(folder)
-    exact = scan.best_cosines(segment, vectors, [lengths] * queries)
-    likely = scan.likely_cosines(segment, vectors, [lengths] * queries)
+    exact = scan.best_cosines(segment, vectors, [lengths] * queries, exact=True)
+    likely = scan.best_cosines(segment, vectors, [lengths] * queries, exact=False)
     near = exact[0] > 0.6
     assert near.sum() > 15
     assert np.abs(likely[0] - exact[0])[near].mean() < 0.1  # 32 dimensions; 384 are 3 times better
