@@ -55,7 +55,7 @@ class Checkpoint:
     def dimension(self) -> int:
         """That of the vectors of its tokens."""
         if self.projection is not None:
-            return self.projection.shape[1]
+            return int(self.projection.shape[1])
         return int(self.model.config.hidden_size)
 
 
@@ -158,20 +158,16 @@ def _projection(folder: Path, modules: Sequence[Mapping[str, Any]]) -> Float32 |
             weights = load_file(place / "model.safetensors")
         else:
             weights = torch.load(place / "pytorch_model.bin", "cpu", weights_only=True)
-        weights = {
+        layer: dict[str, Float32] = {
             name.rpartition(".")[2]: tensor.float().numpy() for name, tensor in weights.items()
         }
-        if (
-            activation != "Identity"
-            or np.any(weights.get("bias", 0))
-            or settings.get("use_residual")
-        ):
+        if activation != "Identity" or np.any(layer.get("bias", 0)) or settings.get("use_residual"):
             raise ExportError(
                 f"The projection {place} is not linear (a bias, a residual or {activation}), so a "
                 "span's vector would not be the sum of its words': give a checkpoint without one."
             )
-        matrix = weights["weight"].T
-        product = matrix if product is None else product @ matrix
+        matrix = layer["weight"].T
+        product = matrix if product is None else np.matmul(product, matrix)
     return product
 
 
