@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 PHRASES = (
     "I want to cancel my service",
@@ -27,18 +28,18 @@ class Done(NamedTuple):
     reloaded: bool
 
     @property
-    def seconds(self):
+    def seconds(self) -> float:
         """Seconds of a person: the steps, what is typed, and what the page makes them wait."""
         return A_STEP * self.steps + A_KEY * self.typed + self.waited
 
 
-def do_task(page, url, is_right):
+def do_task(page: Any, url: str, is_right: Callable[[str], bool]) -> Done:
     """Do it in a fresh page; `is_right` tells of a text in question whether to answer yes."""
     page.goto(url)
     page.evaluate("window.isTheSame = true")
     began, steps, typed = time.perf_counter(), 0, 0
 
-    def step(act, *arguments, **options):
+    def step(act: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         nonlocal steps, typed
         steps += 1
         typed += len(arguments[0]) if act.__name__ in ("fill", "press_sequentially") else 0
