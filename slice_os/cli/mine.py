@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -155,7 +156,7 @@ def mine_command(
 
 def is_phrase(file: Path) -> bool:
     """Tell whether what was given for a file is a phrase: several words, and no such file."""
-    return " " in str(file).strip() and not file.exists()
+    return " " in str(file).strip() and not os.path.lexists(file)  # of any length
 
 
 def _counter_example(example: str, named: Mapping[str, Sought]) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ Examples:
   slice-os teach "the customer wants to cancel" --index demo.slice --output cancel.json
   slice-os mine cancel.json --index demo.slice
   slice-os calibrate phrases.txt --draw 60 --output sample.csv --index demo.slice
+  slice-os teach topics.csv --name "credit card" --index demo.slice --output card.json
   slice-os teach "wants to cancel" --labels sample.csv --index demo.slice --output cancel.json
   slice-os teach --from cancel.json --index new.slice --output cancel-new.json
 """,
@@ -82,10 +84,11 @@ def teach_command(
 ) -> None:
     """Teach a phrase with a few answers: yes, these words say it, or no.
 
-    PHRASES say in words what is looked for. What is shown is chosen: some of the best, some that
-    are doubtful, some at random. Every answer is kept in --output at once; after each round a line
-    says how many there are, and what precision and recall they let expect. q or Ctrl-C ends it,
-    the same command goes on. 'mine', and 'search --taught', take the file.
+    PHRASES say in words what is looked for; a phrases file, as for 'mine', gives those of one name
+    (--name, if it has several: a topic of 'topics --phrases', say). What is shown is chosen: some
+    of the best, some that are doubtful, some at random. Every answer is kept in --output at once;
+    after each round a line says how many there are, and what precision and recall they let expect.
+    q or Ctrl-C ends it, the same command goes on. 'mine', and 'search --taught', take the file.
     """
     from slice_os import open as open_index
     from slice_os.teaching.labels import read_labels
@@ -98,9 +101,10 @@ def teach_command(
         raise TeachingError(
             "There is no terminal to ask in: give labels in a file with --labels, or --from."
         )
+    texts, name = _phrases(phrases, name)
     with open_index(location, encoder=encoder, device=device, threads=threads) as index:
         session = index.teach(
-            phrases, name=name, output=output, labels=given, taught=former, seed=seed
+            texts, name=name, output=output, labels=given, taught=former, seed=seed
         )
         for sentence in session.stale:
             click.echo(sentence, err=True)
@@ -122,6 +126,28 @@ def teach_command(
         return
     click.echo(_line(session, estimate))
     click.echo(f"{output} holds {session.name!r} with {counted(len(session.labels), 'label')}.")
+
+
+def _phrases(given: Sequence[str], name: str | None) -> tuple[list[str], str | None]:
+    """Return the phrases that are given, in words or by files, and what they are called."""
+    from slice_os.engine.phrases import gather, read_phrases
+
+    files = [text for text in given if os.path.lexists(text)]
+    texts = [text for text in given if text not in files]
+    named = {
+        called: sought.phrases
+        for file in files
+        for called, sought in gather(read_phrases(Path(file))).items()
+    }
+    if not named:
+        return texts, name
+    chosen = name if name in named or len(named) > 1 else next(iter(named))
+    if chosen not in named:
+        raise QueryError(
+            f"The phrases have {len(named)} names ({', '.join(list(named)[:5])}): say which is "
+            "taught with --name."
+        )
+    return [*texts, *named[chosen]], name or chosen
 
 
 def _has_terminal() -> bool:

@@ -145,6 +145,8 @@ def test_a_phrase_may_stand_where_the_file_is_named(location):
                  "--nl").stdout  # fmt: skip
     assert plain == option
     assert plain
+    longer = "the customer wants to cancel " * 20  # longer than a file's name may be
+    assert run("mine", longer, "--index", location).exit_code == 0
 
 
 def test_cells_are_never_formulas(tmp_path, location):

@@ -95,6 +95,19 @@ def test_labels_from_a_file_then_mine_and_search(run, labels, tmp_path):
     assert all(bool(row["probability"]) == (row["name"] == "leaves") for row in rows)
 
 
+def test_a_phrases_file_teaches_the_phrases_of_one_name(run, labels, tmp_path):
+    file, phrases = tmp_path / "leave.json", tmp_path / "topics.csv"
+    phrases.write_text(f"name,phrase\nleaves,{PHRASE}\nleaves,they go away\nrain,it rains\n")
+    begin = ["teach", phrases, "--labels", labels, "--output", file]
+    assert "(leaves, rain): say which is taught with --name" in run(*begin, ok=1).output
+    run(*begin, "--name", "leaves")
+    assert read_taught(file).name == "leaves"
+    assert read_taught(file).phrases == (PHRASE, "they go away")
+    phrases.write_text(f"name,phrase\nleaves,{PHRASE}\n")
+    run(*begin[:-1], tmp_path / "only.json")
+    assert read_taught(tmp_path / "only.json").name == "leaves"
+
+
 def test_teach_anew_from_stored_labels(run, labels, tmp_path):
     file, anew = tmp_path / "leave.json", tmp_path / "anew.json"
     run("teach", PHRASE, "--labels", labels, "--output", file)
