@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from slice_os.errors import LocationError, needs
@@ -23,9 +23,6 @@ from slice_os.run_stats import Effort
 from slice_os.spans import PackedPassage
 from slice_os.storage.contract import IndexMeta, StoredDocument, StoredPassage, Writer
 from slice_os.types import Document, Passage, Reject
-
-if TYPE_CHECKING:
-    pass
 
 META = "meta.json"
 FORMAT = 1
@@ -89,10 +86,7 @@ class PackedFolder:
             " first INTEGER, last INTEGER) WITHOUT ROWID"
         )
         for file in sorted(self._folder.glob("*.parquet")):
-            opened = _opened(str(file))
-            for group in range(opened.num_row_groups):
-                table = opened.read_row_group(group, columns=["document", "hash", "source"])
-                rows = dict.fromkeys(zip(*(column.to_pylist() for column in table), strict=True))
+            for group, rows in _places(file):
                 known.executemany(
                     "INSERT INTO known VALUES (?1, ?2, ?3, ?4, ?5, ?5) ON CONFLICT DO UPDATE SET"
                     " hash = ?2, source = ?3, first = iif(file = ?4, first, ?5), file = ?4,"
@@ -128,6 +122,26 @@ class PackedFolder:
     ) -> PackedWriter:
         """Open the folder for writing; several may be."""
         return PackedWriter(self, self._folder)
+
+
+def _places(file: Path) -> Iterator[tuple[int, dict[tuple[str, str, str], None]]]:
+    """Yield the row groups of a file: id, hash and source of the documents in each.
+
+    Raises:
+        LocationError: it is damaged, or something else.
+    """
+    try:
+        opened = _opened(str(file))
+        names = [name for name, _ in _COLUMNS]
+        opened.schema_arrow.empty_table().select(names)
+        for group in range(opened.num_row_groups):
+            table = opened.read_row_group(group, columns=names[:3])
+            columns = (column.to_pylist() for column in table)
+            yield group, dict.fromkeys(zip(*columns, strict=True))
+    except (OSError, ValueError, KeyError) as exc:
+        raise LocationError(
+            f"{file} holds no packed passages ({exc}): move it away, and pack again."
+        ) from exc
 
 
 @lru_cache(maxsize=4)
@@ -203,7 +217,7 @@ class PackedWriter(Writer):
         schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in _COLUMNS])
         if self._file is None:
             number = 1 + max(
-                (int(path.name[:8]) for path in self._folder.glob("????????-*.parquet")), default=0
+                (int(path.name[:8]) for path in self._folder.glob("[0-9]" * 8 + "-*")), default=0
             )
             self._path = self._folder / f"{number:08d}-{uuid4().hex[:8]}.parquet"
             self._file = ParquetWriter(

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 from pyarrow import parquet
 
@@ -81,6 +82,21 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, new_location: Any) -> None
     slice_os.index(slice_os.read(texts), location)
     with pytest.raises(EncoderMismatchError, match="was packed by the encoder"):
         slice_os.load(tmp_path / "packed", location)
+
+
+@pytest.mark.parametrize("other", [b"PAR1 cut off", None])
+def test_a_file_that_is_damaged_or_something_else_is_named(tmp_path: Path, other: Any) -> None:
+    packed = tmp_path / "packed"
+    slice_os.pack([("plan", "The customer wants to cancel.")], packed)
+    file = packed / "survey01-x.parquet"
+    if other is None:
+        parquet.write_table(pyarrow.table({"document": ["plan"]}), file)
+    else:
+        file.write_bytes(other)
+    with pytest.raises(LocationError, match=r"survey01-x\.parquet holds no packed passages"):
+        slice_os.load(packed, tmp_path / "index.slice")
+    with pytest.raises(LocationError, match="move it away"):
+        slice_os.pack([("rain", "It rains.")], packed)
 
 
 def test_a_long_document_is_written_in_parts_and_comes_back_whole(
