@@ -116,10 +116,10 @@ class Copier:
         )
         return report.documents
 
-    def copy(self, documents: Sequence[str] | Mapping[str, str] | None = None) -> int:
+    def copy(self, documents: Mapping[str, str] | None = None) -> int:
         """Copy documents, all or some, and of all delete the others; return how many it did.
 
-        Some are given by their ids, which may be mapped to their sources.
+        Some are given by their ids, with their sources.
         """
         begun: set[str] = set()
         refused: set[str] = set()
@@ -131,12 +131,7 @@ class Copier:
 
         def changed() -> Iterator[tuple[StoredCopy, list[StoredPassage]]]:
             nonlocal looked
-            sources = self._live.sources()
-            if documents is not None:
-                given = (
-                    documents if isinstance(documents, Mapping) else dict.fromkeys(documents, "")
-                )
-                sources = iter(given.items())
+            sources = self._live.sources() if documents is None else iter(documents.items())
             while batch := dict(islice(sources, LOOKED_UP)):
                 held = self._live.stored(list(batch))
                 begun.update(name for name, stored in held.items() if stored.hash is None)

@@ -151,7 +151,7 @@ def _complete(live: Backend, target: Backend, half: Sequence[str], copier: Copie
     there = live.stored(half)
     with target.writer() as writer:
         writer.delete([name for name in half if name not in there])
-    copier.copy(half)
+    copier.copy({name: source for name, source in live.sources() if name in there})
 
 
 def prune_generations(
