@@ -48,9 +48,9 @@ BITS, VECTORS = REFINED, 1 << 40
 
 
 NOTE = (
-    f"The larger index is SciFact and {COPIES - 1} copies, the vectors of each turned by a rotation of "
-    "its own (benchmarks/copies.py). By default the second search of a query, by every vector, "
-    "finds spans that the first has had encoded, so these two do not compare."
+    f"The larger index is SciFact and {COPIES - 1} copies, the vectors of each turned by a "
+    "rotation of its own (benchmarks/copies.py). By default the second search of a query, by every "
+    "vector, finds spans that the first has had encoded, so these two do not compare."
 )
 
 
