@@ -123,7 +123,7 @@ def plan(
     """Return what an index takes, before anything is made.
 
     >>> slice_os.plan(1e9, cluster={"tolerance": 0.9, "dimensions": 192}).shards
-    23
+    26
 
     Args:
         words: How many words there will be; None: those of the corpus.

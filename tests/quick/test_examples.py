@@ -16,7 +16,8 @@ DOCUMENTED = [
     *(getattr(Index, name) for name in (
         "add", "search", "search_many", "mine", "get", "list", "show", "delete", "holds", "status"
     )),
-    slice_os.encoder_info, slice_os.load_encoder, slice_os.read, options.SearchOptions,
+    slice_os.encoder_info, slice_os.load_encoder, slice_os.plan, slice_os.read,
+    options.SearchOptions,
 ]  # fmt: skip
 
 
