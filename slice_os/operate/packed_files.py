@@ -44,7 +44,7 @@ class PackedFolder:
     """
 
     def __init__(self, folder: Path, meta: IndexMeta | None = None) -> None:
-        with needs("Packed passages", "parquet"):
+        with needs("Packing passages", "parquet"):
             import pyarrow.parquet  # noqa: F401
         self.location, self._folder = str(folder), folder
         if meta is not None and not (folder / META).exists():
