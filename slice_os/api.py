@@ -15,14 +15,8 @@ from slice_os.engine import Hits, mine_phrases, search_passages, select
 from slice_os.engine.document_text import get_document, show_document
 from slice_os.engine.phrases import Named, Sought, Texts, gather
 from slice_os.errors import QueryError
-from slice_os.ingest import (
-    LOOKED_UP,
-    IndexReport,
-    Partition,
-    Prune,
-    claim_roots,
-    index_documents,
-)
+from slice_os.ingest import LOOKED_UP, IndexReport, Prune, claim_roots, index_documents
+from slice_os.ingest.partition import Partition
 from slice_os.opened_index import Filters, OpenedIndex, StrPath
 from slice_os.options import MineOptions, SearchOptions, TaughtSearchOptions, takes
 from slice_os.storage import Backend
@@ -83,15 +77,14 @@ class Index(OpenedIndex):
     ) -> IndexReport:
         """Add documents, or replace those of the same id; what has not changed is not encoded.
 
-        They may be texts, pairs of an id and a text, or dicts with a ``text``, too.
-        The files of a `Corpus` (`slice_os.read`) have their ids under the roots that the index
-        remembers. With `prune`, documents that are not among them are deleted, of a `Corpus` those
-        under its paths; if they are more than a third, only with ``prune="all"``, or if `prune` is
-        a function that, called with their number and that of all, agrees. A document that cannot
-        be indexed is handed to `on_reject`, which warns by default, and counted; the others are
-        indexed. `max_rate` is the most passages a second that are encoded and written. With a
-        `partition`, (3, 8) or ``"3/8"``, only the documents whose ids fall to this share, from 0,
-        of so many runs side by side are looked at: each is given the same corpus (docs/scaling.md).
+        They may be texts, pairs of an id and a text, or dicts with a ``text``, too. The files of a
+        `Corpus` (`slice_os.read`) have their ids under the roots that the index remembers. With
+        `prune`, documents that are not among them are deleted, of a `Corpus` those under its paths;
+        if they are more than a third, only with ``prune="all"``, or if `prune` is a function that,
+        called with their number and that of all, agrees. A document that cannot be indexed is
+        handed to `on_reject`, which warns by default, and counted; the others are indexed.
+        `max_rate` is the most passages a second that are encoded and written. A `partition`,
+        (3, 8) or ``"3/8"``, is one of 8 runs side by side (docs/scaling.md).
 
         >>> report = index.add([("call-1", "I would like to cancel my subscription today.")])
         >>> report.documents, report.unchanged
@@ -403,10 +396,6 @@ def index(
     """
     with Index(location, **options) as opened:
         return opened.add(
-            corpus,
-            prune=prune,
-            on_reject=on_reject,
-            on_progress=on_progress,
-            max_rate=max_rate,
+            corpus, prune=prune, on_reject=on_reject, on_progress=on_progress, max_rate=max_rate,
             partition=partition,
-        )
+        )  # fmt: skip
