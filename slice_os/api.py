@@ -34,10 +34,6 @@ TOGETHER = 64
 """Queries that `search_many` asks at once."""
 
 
-def _ignore(_: object) -> None:
-    return None
-
-
 def _warn(reject: Reject) -> None:
     _log.warning("%s was skipped: %s.", reject.place, reject.reason)
 
@@ -71,7 +67,7 @@ class Index(OpenedIndex):
         *,
         prune: Prune = False,
         on_reject: Callable[[Reject], None] = _warn,
-        on_progress: Callable[[IndexReport], None] = _ignore,
+        on_progress: Callable[[IndexReport], None] = lambda report: None,
         max_rate: float | None = None,
         partition: tuple[int, int] | str | None = None,
     ) -> IndexReport:
@@ -225,8 +221,8 @@ class Index(OpenedIndex):
         phrases: str | Named | TaughtPhrase | Mapping[str, Texts | Sought | TaughtPhrase],
         *,
         counter_examples: Mapping[str, Texts] | None = None,
-        on_progress: OnProgress = _ignore,
-        on_unknown: Callable[[str], object] = _ignore,
+        on_progress: OnProgress = lambda report: None,
+        on_unknown: Callable[[str], object] = lambda report: None,
         **options: Any,
     ) -> Iterator[Match]:
         """Yield every match of the phrases; see `slice_os.engine.mine_phrases`.
@@ -385,7 +381,7 @@ def index(
     *,
     prune: Prune = False,
     on_reject: Callable[[Reject], None] = _warn,
-    on_progress: Callable[[IndexReport], None] = _ignore,
+    on_progress: Callable[[IndexReport], None] = lambda report: None,
     max_rate: float | None = None,
     partition: tuple[int, int] | str | None = None,
     **options: Any,
