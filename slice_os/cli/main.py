@@ -110,7 +110,7 @@ class Verbs(LazyGroup):
     def _invoke(self, ctx: click.Context) -> Any:
         try:
             with _terminate_as_interrupt():
-                return super().invoke(ctx)
+                return self._run(ctx)
         except SliceOSError as exc:
             raise click.ClickException(plain(str(exc))) from exc
         except BrokenPipeError:  # the reader of our output, `head` for one, has had enough
@@ -132,6 +132,17 @@ class Verbs(LazyGroup):
                 f"Unexpected {type(exc).__name__}{reason}. This is a bug: set {DEBUG}=1, run the "
                 "command again and report what it prints."
             ) from exc
+
+    def _run(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as exc:
+            cause: BaseException | None = exc
+            while cause is not None and not isinstance(cause, KeyboardInterrupt):
+                cause = cause.__cause__
+            if cause is not None:  # while an extension module was loaded
+                raise cause from None
+            raise
 
 
 @contextmanager

@@ -12,10 +12,13 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
 import slice_os
+from slice_os.cli import main
 from slice_os.cli.output import prometheus_text
+from slice_os.errors import MissingExtraError
 from support.credentials import PASSWORD, SECRETS, USER
 from support.proxy import closed, proxied
 
@@ -245,3 +248,15 @@ def test_no_log_holds_a_secret_or_a_text(what, monkeypatch):
     if what == "bad":
         rejected = Path("i.slice.rejects.jsonl").read_text(encoding="utf-8")
         assert TEXT in rejected  # the reason that the log leaves out
+
+
+def test_an_interrupt_while_a_module_is_loaded_is_one(monkeypatch, tmp_path):
+    failed = ImportError("initialization failed")
+    failed.__cause__ = KeyboardInterrupt()
+
+    def load(*_arguments, **_options):
+        raise MissingExtraError("Encoding", "cpu") from failed
+
+    monkeypatch.setattr(slice_os, "open", load)
+    done = CliRunner().invoke(main, ["search", "rain", "--index", str(tmp_path / "a.slice")])
+    assert (done.exit_code, done.output) == (130, "Interrupted.\n")
