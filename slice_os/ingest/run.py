@@ -121,9 +121,9 @@ def index_documents(
     """
     report = IndexReport()
     given, mine = documents, partition.holds if partition else _covers_all
+    if isinstance(given, Corpus):
+        given.only(mine)
     if partition is not None:
-        if isinstance(documents, Corpus):
-            documents.only(mine)
         documents = (document for document in documents if mine(document.id))
     throttle, effort = Throttle(max_rate), backend.effort
     before, started = effort.so_far(), time.monotonic()
@@ -173,6 +173,8 @@ def index_documents(
                 _prune(writer, report, prune, covers, mine, rejected)
         report.rejected += getattr(given, "rejects", 0)  # a corpus counts its own
     finally:
+        if isinstance(given, Corpus):
+            given.only(_covers_all)
         count_effort()
     return report
 

@@ -65,6 +65,15 @@ def test_a_part_prunes_its_own_documents_alone(corpus: Path, tmp_path: Path) -> 
         assert len(index) == ROWS
 
 
+def test_a_corpus_is_whole_again_after_a_part(corpus: Path, tmp_path: Path) -> None:
+    documents = slice_os.read(corpus)
+    with slice_os.open(tmp_path / "a.slice") as index:
+        index.add(documents, partition=(0, 4))
+        assert len(list(documents)) == FILES + ROWS
+        index.add(documents)
+        assert len(index) == FILES + ROWS
+
+
 def test_documents_of_a_program_are_parted_too(tmp_path: Path) -> None:
     given = [(str(n), f"The text {n}.") for n in range(20)]
     with slice_os.open(tmp_path / "a.slice") as index:
