@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from slice_os.corpus.formats.base import Parsed, Row
+from slice_os.corpus.read_at import ReadAt
 from slice_os.errors import CorpusError, MissingExtraError
 
 MEMORY = 512 << 20
@@ -201,32 +202,14 @@ def _do(job: dict[str, Any], jobs: BinaryIO, results: BinaryIO, nothing: int) ->
     faulthandler.cancel_dump_traceback_later()
 
 
-class _Asked(io.RawIOBase):
+class _Asked(ReadAt):
     """A file of which another process gives what is asked for."""
 
     def __init__(self, ask: Ask, size: int) -> None:
-        self._ask, self._size, self._at = ask, size, 0
+        self._ask, self._size = ask, size
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = max(0, start + offset)
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        wanted = max(0, min(len(buffer), self._size - self._at))
-        if wanted:
-            buffer[:wanted] = self._ask(self._at, wanted)
-            self._at += wanted
-        return wanted
+    def _read_at(self, at: int, size: int) -> bytes:
+        return self._ask(at, size)
 
 
 def _end_with_reader_of(pipe: int) -> None:

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
+from slice_os.corpus.read_at import ReadAt
 from slice_os.corpus.urls import public, scheme_of, without_secrets
 from slice_os.errors import CorpusError, MissingExtraError
 
@@ -172,7 +173,7 @@ def _reaching(url: str) -> Iterator[None]:
         raise CorpusError(f"{url} cannot be read, {_reason(exc)}", hint=hint) from exc
 
 
-class _Ranges(io.RawIOBase):
+class _Ranges(ReadAt):
     """A file of which each read is a request, made again where it may succeed.
 
     That of S3 asks for the version of the first, others are compared when all is read. What a
@@ -180,11 +181,10 @@ class _Ranges(io.RawIOBase):
     """
 
     def __init__(self, file: RemoteFile) -> None:
-        self._file, self._at = file, 0
+        self._file = file
         self.name = file.url
         self._begun = False
         self._stream: Any = None
-        self._size = 0
         self._open()
 
     def _open(self) -> None:
@@ -203,38 +203,16 @@ class _Ranges(io.RawIOBase):
         _tried(copy)
         return stream, stream.tell()
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = max(0, start + offset)
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        wanted = max(0, min(len(buffer), self._size - self._at))
-        if wanted:
-            buffer[:wanted] = self._read(wanted)
-            self._at += wanted
-            self._begun = True
-        return wanted
-
-    def _read(self, size: int) -> bytes:
+    def _read_at(self, at: int, size: int) -> bytes:
         def read() -> bytes:
-            self._stream.seek(self._at)
+            self._stream.seek(at)
             data = cast(bytes, self._stream.read(size))
             if len(data) < size:
                 raise ConnectionError("the connection was cut")
             return data
 
         try:
-            return _tried(read)
+            data = _tried(read)
         except OSError as exc:
             if isinstance(exc.__cause__, ValueError):  # the server does not give ranges
                 self._stream, self._size = self._copy()
@@ -243,7 +221,9 @@ class _Ranges(io.RawIOBase):
                 self._open()
             else:
                 raise
-        return _tried(read)
+            data = _tried(read)
+        self._begun = True
+        return data
 
     def close(self) -> None:
         if not self.closed:
@@ -286,8 +266,8 @@ def _reason(exc: Exception) -> str:
         return "there is no such file"
     if _is_expired(exc):
         return _CHANGED
-    said = " ".join(without_secrets(str(exc)).split()).rstrip(".") or type(exc).__name__
-    return f"access is denied ({said})" if isinstance(exc, PermissionError) else said
+    message = " ".join(without_secrets(str(exc)).split()).rstrip(".") or type(exc).__name__
+    return f"access is denied ({message})" if isinstance(exc, PermissionError) else message
 
 
 def _version(about: Mapping[str, Any]) -> list[Any]:
@@ -296,16 +276,16 @@ def _version(about: Mapping[str, Any]) -> list[Any]:
 
 def _modified(about: Mapping[str, Any]) -> float | None:
     """Return when a file was modified, as its file system says it, in seconds; None if not."""
-    said = next((about[name] for name in _MODIFIED if about.get(name)), None)
+    modified = next((about[name] for name in _MODIFIED if about.get(name)), None)
     try:
-        if isinstance(said, str):
-            said = (
-                parsedate_to_datetime(said)
-                if "," in said
-                else datetime.fromisoformat(said.replace("Z", "+00:00"))
+        if isinstance(modified, str):
+            modified = (
+                parsedate_to_datetime(modified)
+                if "," in modified
+                else datetime.fromisoformat(modified.replace("Z", "+00:00"))
             )
     except ValueError:
         return None
-    if isinstance(said, datetime):
-        return (said if said.tzinfo else said.replace(tzinfo=timezone.utc)).timestamp()
-    return float(said) if isinstance(said, int | float) else None
+    if isinstance(modified, datetime):
+        return (modified if modified.tzinfo else modified.replace(tzinfo=timezone.utc)).timestamp()
+    return float(modified) if isinstance(modified, int | float) else None
