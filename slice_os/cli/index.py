@@ -16,6 +16,7 @@ from slice_os.cli.options import (
     index_options,
     json_option,
     layout_options,
+    partition_option,
     run_options,
 )
 from slice_os.cli.output import (
@@ -27,6 +28,7 @@ from slice_os.cli.output import (
     progress_bar,
     say,
     say_reject,
+    show_done,
 )
 from slice_os.errors import CorpusError
 from slice_os.ingest import IndexReport
@@ -73,12 +75,7 @@ Examples:
     help="Delete documents that the paths no longer hold; asks before it deletes more than a "
     "third, and without a terminal keeps them.",
 )
-@click.option(
-    "--partition",
-    metavar="I/N",
-    help="Only the documents whose ids fall to the share I, from 0, of N runs side by side, which "
-    "are given the same paths.",
-)
+@partition_option
 @click.option("--prune-all", is_flag=True, help="Like --prune, however many they are.")
 @click.option(
     "--rejects",
@@ -256,9 +253,8 @@ class _Rejects:
 
 
 def _advance(run: Run, bar: tqdm[NoReturn], bytes_read: int, now: IndexReport) -> None:
-    """Move the bar to the bytes whose text is in the index: reading is ahead of encoding."""
+    """Note and show how far a run is."""
     run.report = now
     rate = now.encoded_words / now.seconds if now.seconds else 0
     bar.set_description_str(f"{now.encoded_words:,} words, {rate:,.0f} words/s", refresh=False)
-    share = now.characters_done / now.characters_read if now.characters_read else 0
-    bar.update(bytes_read * min(share, 1) - bar.n)
+    show_done(bar, bytes_read, now)

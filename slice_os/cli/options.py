@@ -277,12 +277,27 @@ def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return _CLUSTER(gathered)
 
 
+def passage_words_option(help_text: str) -> Decorator:
+    """Return --passage-words; the help says of what."""
+    return click.option(
+        "--passage-words", type=click.IntRange(5, 1000), help=f"{help_text}  [default: 110]"
+    )
+
+
+partition_option: Decorator = click.option(
+    "--partition",
+    metavar="I/N",
+    help="Only the documents whose ids fall to the share I, from 0, of N runs side by side, which "
+    "are given the same paths.",
+)
+rate_option: Decorator = click.option(
+    "--max-rate",
+    type=POSITIVE,
+    metavar="NUMBER",
+    help="Take at most so many passages a second.  [default: no limit]",
+)
 _LAYOUT = _group(
-    click.option(
-        "--passage-words",
-        type=click.IntRange(5, 1000),
-        help="For a new index: the most words of a passage.  [default: 110]",
-    ),
+    passage_words_option("For a new index: the most words of a passage."),
     click.option(
         "--store",
         metavar="FIELDS",
@@ -318,12 +333,7 @@ log_option: Decorator = click.option(
     help="How warnings and errors are written to stderr; json is one JSON object a line.",
 )
 _RUN = _group(
-    click.option(
-        "--max-rate",
-        type=POSITIVE,
-        metavar="NUMBER",
-        help="Encode and write at most so many passages a second.  [default: no limit]",
-    ),
+    rate_option,
     click.option(
         "--metrics",
         type=click.Path(dir_okay=False, path_type=Path),

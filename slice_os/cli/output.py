@@ -25,6 +25,8 @@ from slice_os.types import Excerpt, Hit, OnProgress, Plain, Reject
 if TYPE_CHECKING:
     from tqdm import tqdm
 
+    from slice_os.ingest import IndexReport
+
 
 REJECTED = 3
 """Exit code when something was skipped: everything else is done."""
@@ -160,6 +162,12 @@ def progress_bar(total: float | None) -> tqdm[NoReturn]:
     form = "{percentage:3.0f}% |{bar:20}| {desc}, {remaining} left"
     hidden = True if is_json() else None  # None: where there is no terminal
     return tqdm(total=total, delay=1, leave=False, disable=hidden, bar_format=form)
+
+
+def show_done(bar: tqdm[NoReturn], bytes_read: int, now: IndexReport) -> None:
+    """Move a bar to the bytes whose text has been taken: reading is ahead of encoding."""
+    share = now.characters_done / now.characters_read if now.characters_read else 0
+    bar.update(bytes_read * min(share, 1) - bar.n)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 import click
 
@@ -15,6 +15,9 @@ from slice_os.cli.options import (
     encoder_option,
     index_option,
     json_option,
+    partition_option,
+    passage_words_option,
+    rate_option,
     threads_option,
 )
 from slice_os.cli.output import (
@@ -25,17 +28,7 @@ from slice_os.cli.output import (
     say,
     say_reject,
     share_bar,
-)
-from slice_os.ingest import IndexReport
-
-if TYPE_CHECKING:
-    from tqdm import tqdm
-
-rate_option = click.option(
-    "--max-rate",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="NUMBER",
-    help="At most so many passages a second.  [default: no limit]",
+    show_done,
 )
 
 
@@ -56,16 +49,8 @@ Examples:
     type=click.Path(file_okay=False, path_type=Path),
     help="The folder of the Parquet files.",
 )
-@click.option(
-    "--partition",
-    metavar="I/N",
-    help="Only the documents whose ids fall to the share I, from 0, of N runs side by side.",
-)
-@click.option(
-    "--passage-words",
-    type=click.IntRange(5, 1000),
-    help="The most words of a passage.  [default: 110]",
-)
+@partition_option
+@passage_words_option("The most words of a passage.")
 @click.option(
     "--ray",
     "address",
@@ -113,7 +98,7 @@ def pack_command(
                 corpus,
                 folder,
                 on_reject=say_reject,
-                on_progress=lambda now: _advance(bar, corpus.bytes_done, now),
+                on_progress=lambda now: show_done(bar, corpus.bytes_done, now),
                 **options,
             )
         except KeyboardInterrupt:
@@ -163,8 +148,3 @@ def load_command(folder: Path, location: str, as_json: bool, **options: Any) -> 
         )
     if report.rejected:
         raise click.exceptions.Exit(REJECTED)
-
-
-def _advance(bar: tqdm[NoReturn], bytes_read: int, now: IndexReport) -> None:
-    share = now.characters_done / now.characters_read if now.characters_read else 0
-    bar.update(bytes_read * min(share, 1) - bar.n)

@@ -12,6 +12,7 @@ from slice_os.cli.options import (
     device_option,
     encoder_option,
     json_option,
+    passage_words_option,
     threads_option,
 )
 from slice_os.cli.output import counted, echo_columns, echo_json, say, say_reject
@@ -44,7 +45,7 @@ Examples:
     show_default=True,
     help="Cores of the data nodes, all together.",
 )
-@click.option("--passage-words", type=click.IntRange(5, 1000), help="The most words of a passage.")
+@passage_words_option("The most words of a passage.")
 @encoder_option
 @device_option
 @threads_option
