@@ -46,8 +46,8 @@ def run(data: Path | None) -> list[str]:
     rows = [f"| set | system | {MEASURE} | ms a query | bytes a word | words/s |"]
     rows.append("|---|---|---:|---:|---:|---:|")
     for name, folder in SETS.items():
-        found = _measured(read_collection(data / "retrieval" / folder))
-        rows += [f"| {name} | {system} | {' | '.join(row)} |" for system, row in found.items()]
+        figures = _measured(read_collection(data / "retrieval" / folder))
+        rows += [f"| {name} | {system} | {' | '.join(row)} |" for system, row in figures.items()]
     return [
         *rows,
         "",
@@ -68,11 +68,11 @@ def _measured(collection: Collection) -> dict[str, list[str]]:
         {q: {d: grade for d, grade in of.items() if d in taken} for q, of in relevance.items()},
     )
     words = sum(len(f"{document.title} {document.text}".split()) for document in documents)
-    found: dict[str, list[str]] = {}
+    figures: dict[str, list[str]] = {}
 
     def note(system: str, run: Run, times: list[float], size: int, seconds: float) -> None:
         score = metrics.measure(run).means[MEASURE]
-        found[system] = [
+        figures[system] = [
             f"{score:.3f}", f"{statistics.median(times) * 1e3:.0f}", f"{size / words:.0f}",
             f"{words / seconds:,.0f}",
         ]  # fmt: skip
@@ -80,8 +80,8 @@ def _measured(collection: Collection) -> dict[str, list[str]]:
     for measure in (_spans, _late):
         for system, measured in measure(queries, documents):
             note(system, *measured)
-            print(f"  {system}: {' | '.join(found[system])}", file=sys.stderr, flush=True)
-    return found
+            print(f"  {system}: {' | '.join(figures[system])}", file=sys.stderr, flush=True)
+    return figures
 
 
 def _taken(collection: Collection, relevant: set[str]) -> list[slice_os.Document]:
@@ -162,8 +162,8 @@ def _late(
     name = "MaxSim of all-MiniLM-L6-v2"
     yield f"{name}, 384 dimensions, all in 16 bits", (run, times, 2 * stacked.size, encoding)
 
-    def projected(some: Any) -> Any:
-        return (some @ axes) / np.linalg.norm(some @ axes, axis=1, keepdims=True)
+    def projected(vectors: Any) -> Any:
+        return (vectors @ axes) / np.linalg.norm(vectors @ axes, axis=1, keepdims=True)
 
     with tempfile.TemporaryDirectory() as folder:
         index = indexes.PLAID(

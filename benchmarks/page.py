@@ -111,7 +111,7 @@ def many(chromium: Browser, url: str) -> dict[str, str]:
     whole = time.perf_counter() - began
     after = moves(page)
     page.evaluate(MOVE, "150")
-    found = page.locator(".mine .note").inner_text()
+    counted = page.locator(".mine .note").inner_text()
     saved = {}
     for kind in ("csv", "jsonl", "parquet"):
         since = time.perf_counter()
@@ -122,7 +122,7 @@ def many(chromium: Browser, url: str) -> dict[str, str]:
     used = heap(page)
     page.close()
     return {
-        f"{found}: the first, all of them": f"{first:.1f} s, {whole:.1f} s",
+        f"{counted}: the first, all of them": f"{first:.1f} s, {whole:.1f} s",
         "a move of the slider while they come: median, longest": spread(during),
         "a move of the slider over all of them: median, longest": spread(after),
         "memory of the page's objects: before, with all": f"{empty:.0f} MB, {used:.0f} MB",

@@ -73,8 +73,8 @@ def run(data: Path | None) -> list[str]:
         rows = ["| nDCG@10, hybrid, --no-rescore | by bits | by every vector |", "|---|---:|---:|"]
         for name, collection in collections.items():
             with slice_os.open(folder / name) as index:
-                found = [_ndcg(index, collection, refined) for refined in (BITS, VECTORS)]
-            rows.append(f"| {name} | {found[0]:.4f} | {found[1]:.4f} |")
+                values = [_ndcg(index, collection, refined) for refined in (BITS, VECTORS)]
+            rows.append(f"| {name} | {values[0]:.4f} | {values[1]:.4f} |")
         for at in (folder / "SciFact", large):
             with slice_os.open(at) as index:
                 rows += ["", *_measured(index, scifact)]
@@ -156,9 +156,9 @@ def _stages(
             lengths = query_lengths(text, 20, False)
             for exact in (True, False):
                 scan = partial(best_cosines, queries=vector[None], lengths=[lengths], exact=exact)
-                found = list(pool.map(scan, segments.values()))
+                cosines = list(pool.map(scan, segments.values()))
                 clock.append(time.perf_counter())
-            best = np.concatenate(found, axis=1)[0]
+            best = np.concatenate(cosines, axis=1)[0]
             clock.append(time.perf_counter())
             Postings(database, places, 1).scores(text, (), 1000)
             clock.append(time.perf_counter())
@@ -168,7 +168,7 @@ def _stages(
             clock.append(time.perf_counter())
             query = SearchQuery(text, vector, lengths, words=words, late=LATE)
             stored = fetch(database, segments, refs[: RANKS["hybrid"]])
-            dense_scores(query, [Ranked(0, one, None, vector, lengths) for one in stored])
+            dense_scores(query, [Ranked(0, passage, None, vector, lengths) for passage in stored])
             clock.append(time.perf_counter())
             for name, part in zip(_STAGES, np.diff(clock).tolist(), strict=True):
                 taken.setdefault(name, []).append(part)
@@ -207,9 +207,9 @@ def _recall(index: slice_os.Index, texts: list[str]) -> list[str]:
     ]
     for mode in ("dense", "hybrid"):
         figures = []
-        for some in sets.values():
+        for queries in sets.values():
             shared = []
-            for text in some:
+            for text in queries:
                 keys = []
                 for refined in (BITS, VECTORS):
                     with _scanning(refined):
@@ -246,10 +246,12 @@ def _one_vector(folder: Path, collection: Collection, large: Path) -> list[str]:
         ranking: dict[str, dict[str, float]] = {}
         for (name, _), vector in zip(queries, asked, strict=True):
             start = time.perf_counter()
-            found = graph.search(vector, 50)
+            nearest = graph.search(vector, 50)
             times.append(time.perf_counter() - start)
             best = ranking.setdefault(name, {})
-            for key, distance in zip(found.keys.tolist(), found.distances.tolist(), strict=True):
+            for key, distance in zip(
+                nearest.keys.tolist(), nearest.distances.tolist(), strict=True
+            ):
                 best[names[key]] = max(1 - distance, best.get(names[key], -1))
         quality = f"{ndcg(ranking, collection.qrels.relevance):.4f}" if at != large else ""
         rows.append(

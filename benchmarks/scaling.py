@@ -68,10 +68,16 @@ def _rows(
                 index.add(held)
                 status = index.status()
             plan = slice_os.plan(status.words, corpus=corpus, cluster=settings)
-            said = ", ".join(f"{key} {value}" for key, value in settings.items() if value)
-            yield status.words, said, "vectors", plan.vectors, status.details["spans"]
-            yield status.words, said, "disk", plan.disk, status.bytes
-            yield status.words, said, "memory beside the heap", plan.off_heap, _searched(url, name)
+            described = ", ".join(f"{key} {value}" for key, value in settings.items() if value)
+            yield status.words, described, "vectors", plan.vectors, status.details["spans"]
+            yield status.words, described, "disk", plan.disk, status.bytes
+            yield (
+                status.words,
+                described,
+                "memory beside the heap",
+                plan.off_heap,
+                _searched(url, name),
+            )
         with tempfile.TemporaryDirectory() as folder:
             with slice_os.open(f"{folder}/a.slice") as index:
                 index.add(held)

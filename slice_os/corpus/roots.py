@@ -118,8 +118,8 @@ def locate(roots: Roots, path: Path | str) -> RootedPath | None:
     A link is what it leads to, if that lies in a root; else it is itself.
     """
     if isinstance(path, str):
-        found = ((prefix, urls.below(path, root)) for prefix, root in roots.items())
-        return next((RootedPath(prefix, at) for prefix, at in found if at is not None), None)
+        places = ((prefix, urls.below(path, root)) for prefix, root in roots.items())
+        return next((RootedPath(prefix, at) for prefix, at in places if at is not None), None)
     path = path.absolute()
     for above in (path, *path.parents):
         real = PurePath(os.path.realpath(above))

@@ -102,8 +102,8 @@ class PackedFolder:
     def stored(self, documents: Sequence[str]) -> dict[str, StoredDocument]:
         """Return what is known of some documents; their passages are not used again."""
         query = "SELECT id, hash FROM known WHERE id IN (SELECT value FROM json_each(?))"
-        found = self._known.execute(query, (json.dumps(documents),))
-        return {id_: StoredDocument(known, Counter()) for id_, known in found}
+        rows = self._known.execute(query, (json.dumps(documents),))
+        return {id_: StoredDocument(known, Counter()) for id_, known in rows}
 
     def passages(self, *, documents: Sequence[str]) -> Iterator[StoredPassage]:
         """Yield the passages of some documents, of each in order."""

@@ -50,7 +50,7 @@ def parquet(body: ColumnsBody) -> bytes:
 
     sink = pyarrow.BufferOutputStream()
     try:
-        table = pyarrow.table({name: column(name, some) for name, some in body.columns.items()})
+        table = pyarrow.table({name: column(name, of) for name, of in body.columns.items()})
     except pyarrow.ArrowException as error:
         raise RequestError(f"The columns are no table: {error}.") from error
     pyarrow.parquet.write_table(table, sink, compression="zstd")

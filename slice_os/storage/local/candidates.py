@@ -92,9 +92,9 @@ def _refined(query: SearchQuery) -> int:
     return 2 * REFINED if query.is_short else REFINED
 
 
-def _exact_degrees(segments: Segments, places: Places, query: SearchQuery, some: Int64) -> Float64:
+def _exact_degrees(segments: Segments, places: Places, query: SearchQuery, at: Int64) -> Float64:
     """Return the degrees of the passages at some places, from their vectors."""
-    parts = [(segments[number], ordinal) for number, ordinal in places.refs(some.tolist())]
+    parts = [(segments[number], ordinal) for number, ordinal in places.refs(at.tolist())]
     return degree(exact_cosines(parts, query.vector, query.lengths)).astype(float)
 
 
@@ -119,10 +119,11 @@ def _ranked(
     by_bits = query.mode != "lexical" and len(degrees) > REFINED
     fusion, weight = get_fusion(query.fusion, query.weight)
     of_one = fusion.of_one if query.mode == "hybrid" else None
-    if by_bits and query.mode == "hybrid" and not of_one:
-        some = np.union1d(_top(degrees, depth + _refined(query)), matching)
+    fuses_rankings = query.mode == "hybrid" and not of_one
+    if by_bits and fuses_rankings:
+        fused_places = np.union1d(_top(degrees, depth + _refined(query)), matching)
         known = np.full(len(degrees), np.nan)
-        known[some] = exact(some)
+        known[fused_places] = exact(fused_places)
         degrees, by_bits = known, False
     top = _top(degrees, depth)
     places = np.union1d(top, matching)
@@ -133,7 +134,7 @@ def _ranked(
         scored = values[postings.rows(places[lacking])]
         bm25[lacking] = np.where(scored > 0, scored, np.nan)
 
-    if query.mode == "hybrid" and not of_one:
+    if fuses_rankings:
         dense = dict(zip(top.tolist(), degrees[top].tolist(), strict=True))
         words = dict(zip(matching.tolist(), values[rows].tolist(), strict=True))
         fused = fusion.fuse(dense, words, weight)
