@@ -30,8 +30,8 @@ if TYPE_CHECKING:  # loaded when it is used
     from slice_os.teaching.session import Session
 
 _log = logging.getLogger(__name__)
-TOGETHER = 64
-"""Queries that `search_many` asks at once."""
+TOGETHER, HITS_TOGETHER = 64, 640
+"""Queries that `search_many` asks at once, at most, and the hits that they ask for in all."""
 
 
 def _warn(reject: Reject) -> None:
@@ -193,6 +193,7 @@ class Index(OpenedIndex):
         """
         chosen = SearchOptions.of(**options)
         parsed = [chosen.parse(query) for query in queries]
+        together = min(TOGETHER, max(1, HITS_TOGETHER // max(1, chosen.size)))
         judge = self.judge if chosen.rescore else None
         turn: Callable[[Float32], Float32] | None = None
         if liked or disliked:
@@ -201,7 +202,7 @@ class Index(OpenedIndex):
         def search(backend: Backend) -> builtins.list[Hits]:
             filters = self._filters(chosen.filters, backend)
             hits: list[Hits] = []
-            while batch := parsed[len(hits) : len(hits) + TOGETHER]:  # more take too much memory
+            while batch := parsed[len(hits) : len(hits) + together]:  # more take too much memory
                 hits += search_passages(
                     backend,
                     lambda: self._standalone,

@@ -107,24 +107,31 @@ class StandaloneVectors:
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
         self._lock = Lock()
-        self._vectors: OrderedDict[str, Float32] = OrderedDict()
+        self._rows: OrderedDict[str, int] = OrderedDict()
+        # One block: arrays of their own would scatter, and the heap keep what lies between them.
+        self._vectors = np.empty((REMEMBERED, encoder.info.dimension), np.float32)
 
     def encode(self, texts: Sequence[str]) -> Float32:
         """Return the unit vectors of texts, float32 ``[n, d]``, whatever their punctuation."""
         words = list(map(plain, texts))
+        places = {text: place for place, text in enumerate(dict.fromkeys(words))}
+        vectors = np.empty((len(places), self.encoder.info.dimension), np.float32)
         with self._lock:
-            known = {text: self._vectors[text] for text in words if text in self._vectors}
-        missing = [text for text in dict.fromkeys(words) if text not in known]
+            rows = {text: self._rows[text] for text in places if text in self._rows}
+            vectors[[places[text] for text in rows]] = self._vectors[[*rows.values()]]
+        missing = [text for text in places if text not in rows]
         if missing:
-            known |= zip(missing, self.encoder.encode(missing), strict=True)
+            vectors[[places[text] for text in missing]] = self.encoder.encode(missing)
             with self._lock:
                 for text in missing:
-                    self._vectors[text] = known[text].copy()  # not a view of all of them
-                while len(self._vectors) > REMEMBERED:
-                    self._vectors.popitem(last=False)
-        if not words:
-            return np.zeros((0, self.encoder.info.dimension), np.float32)
-        return np.stack([known[text] for text in words])
+                    if text in self._rows:  # another thread was first
+                        continue
+                    row = len(self._rows)
+                    if row == REMEMBERED:
+                        _, row = self._rows.popitem(last=False)
+                    self._rows[text] = row
+                    self._vectors[row] = vectors[places[text]]
+        return vectors[[places[text] for text in words]]
 
 
 EncoderLike = Encoder | str | os.PathLike[str] | None

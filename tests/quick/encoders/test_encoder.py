@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slice_os.encoders import load_encoder
+from slice_os.encoders import StandaloneVectors, load_encoder
 from slice_os.encoders.batching import windows, windows_of
 from slice_os.errors import EncoderError
 
@@ -216,7 +216,7 @@ def test_a_dropped_encoder_leaves_no_threads():
 
 
 PROGRAM = """
-from slice_os.encoders import load_encoder
+from slice_os.encoders import StandaloneVectors, load_encoder
 encoder = load_encoder(threads=2)
 words = encoder.encode_words("some words to encode again and again " * 20 for _ in iter(int, 1))
 next(words)
@@ -263,3 +263,26 @@ def test_encoding_reports_nothing_to_anybody(tmp_path):
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("(1, 384)\n", "")
     assert list(tmp_path.rglob("*")) == []
+
+
+def test_texts_that_are_remembered_have_their_own_vectors(encoder, monkeypatch):
+    monkeypatch.setattr("slice_os.encoders.encoder.REMEMBERED", 5)
+    texts = [f"text number {n}" for n in range(9)]
+    vectors = dict(zip(texts, encoder.encode(texts), strict=True))
+    standalone = StandaloneVectors(encoder)
+
+    def asked(seed):
+        drawn = np.random.default_rng(seed).choice(texts, 4).tolist()
+        return drawn, standalone.encode(drawn)
+
+    with ThreadPoolExecutor(4) as pool:
+        for drawn, given_vectors in pool.map(asked, range(60)):
+            np.testing.assert_array_equal(given_vectors, [vectors[text] for text in drawn])
+    assert standalone.encode([]).shape == (0, encoder.info.dimension)
+
+
+def test_a_text_that_is_remembered_is_not_encoded_again(encoder, monkeypatch):
+    standalone = StandaloneVectors(encoder)
+    first = standalone.encode(["wants to cancel", "a refund"])
+    monkeypatch.setattr(encoder, "encode", None)  # it cannot be called
+    np.testing.assert_array_equal(standalone.encode(["a refund.", "a refund"]), first[[1, 1]])
