@@ -212,15 +212,13 @@ def objectives_of(
     )
     objectives: list[Objective] = []
     wanted = recipe.distillation
-    second = None
-    if wanted and wanted.second:
-        second = _teacher(root, wanted.second, device)
+    second = [_teacher(root, name, device) for name in wanted.second] if wanted else []
     ranking = None
     if recipe.ranking:
         folder = folder_of(root, recipe.ranking.teacher or recipe.base)
         ranker = PooledModel(load_checkpoint(folder))
         ranker.model.to(device)
-        ranking = RankingDistillation(recipe.ranking, passages, ranker, second)
+        ranking = RankingDistillation(recipe.ranking, passages, ranker, second[:1])
     if wanted:
         teacher = _teacher(root, wanted.teacher or recipe.base, device)
         objectives.append(SpanDistillation(wanted, passages, teacher, second, ranking))

@@ -94,23 +94,27 @@ def row_loss(student: Tensor, teacher: Tensor, temperature: float = 0.05) -> Ten
     return -(wanted * log.masked_fill(own, 0.0)).sum(dim=1).mean()
 
 
-def similarities(
-    teacher: Encoder, texts: Sequence[str], others: Sequence[str] = (), *, like: Tensor
+def blended(
+    first: Tensor,
+    second: Sequence[Encoder],
+    share: float,
+    texts: Sequence[str],
+    others: Sequence[str] = (),
 ) -> Tensor:
-    """Return the teacher's cosines of `texts` with `others`, or with each other, ``[n, m]``."""
-    vectors = torch.from_numpy(teacher.encode([*texts, *others])).to(like)
-    rows = vectors[: len(texts)]
-    return rows @ (vectors[len(texts) :] if others else rows).T
+    """Return a mean of teachers' cosines of `texts` with `others`, or with each other, ``[n, m]``.
 
-
-def blended(first: Tensor, second: Tensor, share: float) -> Tensor:
-    """Return the mean of two teachers' cosines, `share` of the second.
-
-    Encoders spread their cosines differently: some give no two texts less than 0.4. The second's
-    are rescaled first, so that their mean distance from 1 is the first's.
+    `share` goes to the second teachers in equal parts, the rest to `first`. Encoders spread their
+    cosines differently: some give no two texts less than 0.4. So the second ones' are rescaled,
+    until their mean distance from 1 is that of `first`.
     """
-    stretch = (1 - first.mean()) / (1 - second.mean()).clamp_min(1e-3)
-    return torch.lerp(first, 1 - stretch * (1 - second), share)
+    goal = (1 - share) * first
+    for teacher in second:
+        vectors = torch.from_numpy(teacher.encode([*texts, *others])).to(first)
+        rows = vectors[: len(texts)]
+        distances = 1 - rows @ (vectors[len(texts) :] if others else rows).T
+        stretch = (1 - first.mean()) / distances.mean().clamp_min(1e-3)
+        goal = goal + share / len(second) * (1 - stretch * distances)
+    return goal
 
 
 def _degrees(cosines: Tensor) -> Tensor:

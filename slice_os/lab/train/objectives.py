@@ -24,7 +24,6 @@ from slice_os.lab.train.losses import (
     blended,
     in_batch_loss,
     matrix_loss,
-    similarities,
     slice_loss,
 )
 from slice_os.lab.train.recipe import Distillation, Pairs, Ranking, Slice, Triplets
@@ -65,7 +64,7 @@ class RankingDistillation(Objective):
         settings: Ranking,
         passages: Passages,
         teacher: PooledModel,
-        second: Encoder | None = None,
+        second: Sequence[Encoder] = (),
     ) -> None:
         self._settings = settings
         self._passages = passages
@@ -96,8 +95,7 @@ class RankingDistillation(Objective):
             goal = (1 - wanted.mean) * _scores(asked, own, queries)
             goal = goal + wanted.mean * asked @ functional.normalize(own.vectors.sum(1), dim=-1).T
             if self._second and wanted.second:
-                other = similarities(self._second, queries, passages, like=goal)
-                goal = blended(goal, other, wanted.second)
+                goal = blended(goal, self._second, wanted.second, queries, passages)
         scores = _scores(student.encode(queries), words, queries)
         return {"ranking": wanted.weight * matrix_loss(scores, goal, wanted.temperature)}
 
@@ -126,8 +124,8 @@ def _cut(rng: np.random.Generator, run: Sequence[str]) -> tuple[str, list[str]]:
 class SpanDistillation(Objective):
     """Random spans of running text, in context and alone, learn the teacher's vectors.
 
-    Of a second teacher, whose vector space is another, only similarities are learnt: the target is
-    a blend of both teachers' cosines, and for its share a span in context is drawn to the
+    Of second teachers, whose vector spaces are others, only similarities are learnt: the target is
+    a blend of all teachers' cosines, and for their share a span in context is drawn to the
     student's own vector of the words alone.
     """
 
@@ -136,10 +134,10 @@ class SpanDistillation(Objective):
         settings: Distillation,
         passages: Passages,
         teacher: Encoder,
-        second: Encoder | None = None,
+        second: Sequence[Encoder] = (),
         ranking: RankingDistillation | None = None,
     ) -> None:
-        """Take a teacher of the student's space, and a second of any space.
+        """Take a teacher of the student's space, and second ones of any space.
 
         The passages of `ranking`, once encoded, serve both objectives.
         """
@@ -171,7 +169,7 @@ class SpanDistillation(Objective):
         goal, mix = teacher @ teacher.T, 0.0
         if self._second:
             mix = wanted.mix
-            goal = blended(goal, similarities(self._second, texts_alone, like=inside), mix)
+            goal = blended(goal, self._second, mix, texts_alone)
         away = (1 - mix) * (1 - (inside * teacher).sum(dim=1)).mean()
         chosen = rng.permutation(len(texts_alone))[: wanted.alone].tolist()
         if chosen:

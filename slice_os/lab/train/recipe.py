@@ -36,7 +36,7 @@ class Distillation(Part, frozen=True):
     """Span distillation: spans in context are drawn to the teacher's spans alone."""
 
     teacher: str = ""
-    second: str = ""
+    second: tuple[str, ...] = ()
     mix: Share = 0.5
     passages: Positive = 24
     spans: Positive = 8
@@ -192,7 +192,7 @@ class Recipe(Part, frozen=True):
         """Yield the folders of the base and the teachers."""
         yield self.base
         if self.distillation:
-            yield from filter(None, (self.distillation.teacher, self.distillation.second))
+            yield from filter(None, (self.distillation.teacher, *self.distillation.second))
         if self.ranking and self.ranking.teacher:
             yield self.ranking.teacher
 
@@ -239,7 +239,7 @@ def folder_of(root: Path, name: str) -> Path:
 def _problem(recipe: Recipe) -> str:
     """Return what is wrong with tables that are each right, "" if nothing is."""
     others = any((recipe.distillation, recipe.ranking, recipe.slice, recipe.triplets, recipe.pairs))
-    second = recipe.distillation.second if recipe.distillation else ""
+    second = recipe.distillation.second if recipe.distillation else ()
     low, high = recipe.passage_words
     problems = {
         "has nothing to learn from: give it a table [distillation], [ranking], [slice], "

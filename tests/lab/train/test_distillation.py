@@ -17,7 +17,7 @@ from slice_os.lab.train.student import Student
 
 def test_a_second_teacher_of_another_space_gives_relations(room, checkpoint, losses_of, tmp_path):
     (tmp_path / "other").symlink_to(checkpoint("mpnet"))
-    second = 'second = "other"\nmix = 0.9\nanchor = 0.1\npull = 0.1'
+    second = 'second = ["other"]\nmix = 0.9\nanchor = 0.1\npull = 0.1'
     ranking = "[ranking]\ntexts = 3\nsecond = 0.4\n"
     recipe = room(ranking, steps=40, save_every=40, rate=1e-3, distillation=second)
     slice_os.train(recipe, tmp_path / "run")
@@ -26,17 +26,27 @@ def test_a_second_teacher_of_another_space_gives_relations(room, checkpoint, los
         Distillation(passages=32, mix=1.0),
         passages,
         slice_os.load_encoder(tmp_path / "base"),
-        slice_os.load_encoder(tmp_path / "other"),
+        [slice_os.load_encoder(tmp_path / "other")],
     )
     before, after = losses_of(objective)
     assert after["degrees"] < 0.9 * before["degrees"]
     assert after["matrix"] < before["matrix"]
 
 
-def test_two_teachers_agree_on_what_is_far():
+class Vectors:
+    """A teacher of two texts, whose cosine it is told."""
+
+    def __init__(self, cosine):
+        self.rows = np.array([[1, 0], [cosine, np.sqrt(1 - cosine**2)]], np.float32)
+
+    def encode(self, texts):
+        return self.rows[: len(texts)]
+
+
+def test_teachers_agree_on_what_is_far():
     first = torch.tensor([[1.0, 0.2], [0.2, 1.0]])
-    second = torch.tensor([[1.0, 0.6], [0.6, 1.0]])  # the same likeness, spread over less
-    torch.testing.assert_close(blended(first, second, 0.4), first)
+    second = [Vectors(0.6), Vectors(0.9)]  # the same likeness, spread over less
+    torch.testing.assert_close(blended(first, second, 0.4, ["a", "b"]), first)
 
 
 def test_the_base_ranks_as_itself(room, tmp_path):
