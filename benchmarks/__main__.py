@@ -41,6 +41,8 @@ NAMES = (
         "late",
         "columnar",
         "scaling",
+        "ray_workers",
+        "gpu",
     ),
 )
 
@@ -69,7 +71,8 @@ def main(data: Path | None, only: tuple[str, ...], output: Path) -> None:
         click.echo(f"… {name}", err=True)
         lines = module.run(data)
         if not lines:
-            click.echo(f"{name}: left out, it needs --data", err=True)
+            needed = getattr(module, "NEEDS", "--data")
+            click.echo(f"{name}: left out, it needs {needed}", err=True)
             continue
         today = datetime.datetime.now(tz=datetime.timezone.utc).date()
         section = "\n".join(
