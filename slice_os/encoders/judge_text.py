@@ -112,8 +112,8 @@ def _values(text: str) -> list[tuple[int, str]]:
     return values
 
 
-def _known(text: str) -> set[str]:
-    """Return the values of a text, "a day" and "one day" among them."""
+def values(text: str) -> set[str]:
+    """Return a normal text's numbers, weekdays and months, "a day" and "one day" among them."""
     counted = _ONE_UNIT.sub("1 ", text)
     return {value for _, value in _values(counted)}
 
@@ -121,7 +121,7 @@ def _known(text: str) -> set[str]:
 def marked(query: str, span: str, before: str = "", after: str = "") -> tuple[str, str, str, str]:
     """Return query, span, and what stands around it, as a judge reads them."""
     question, answer, ahead, behind = map(normal, (query, span, before, after))
-    here, there = _known(question), _known(f"{ahead} {answer} {behind}")
+    here, there = values(question), values(f"{ahead} {answer} {behind}")
     in_question = [at for at, value in _values(question) if value not in there]
     in_answer = [at for at, value in _values(answer) if value not in here]
     if in_question and (in_answer or there - here):

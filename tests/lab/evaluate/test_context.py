@@ -397,5 +397,4 @@ def test_a_passage_that_points_nowhere_has_the_least_score(tmp_path):
     rows += [f"art,wall,the wall {'art ' * n},{n}" for n in range(1, 5)]
     (tmp_path / "pairs.csv").write_text("\n".join(rows))
     report = evaluate_context(tmp_path / "pairs.csv", encoder=tmp_path / "glove.txt")
-    for one in report.scorers:
-        assert np.isfinite(one.scores).all(), one.name
+    assert all(np.isfinite(scorer.scores).all() for scorer in report.scorers)
