@@ -49,9 +49,8 @@ _HINTS = {
     "number": "number",
     "modal": "must",
     "role": "turn",
-    "": "same",
 }
-"""By which word a judge is told what rules have against a pair."""
+"""By which word a judge is told what rules have against a pair, if anything."""
 MOST_KNOWN = 1000
 """Pairs whose reading is kept, so that a reason is not read for twice."""
 
@@ -117,8 +116,8 @@ class Calibration:
     level: float = 0.6
     doubt: float = 0.4
     sure: float = 0.7
-    seen: float = 3.0
-    unseen: float = 5.0
+    seen: float = 4.0
+    unseen: float = 6.0
 
     def degrees(self, verified: Floats, odds: Floats, strength: Floats) -> Float32:
         """Return judged degrees from verified ones, the model's log odds, and rules' strength."""
@@ -263,7 +262,8 @@ def joined(
 
     The shorter of the two texts comes first, so that a judge says the same both ways round. What
     stands around the span has type 1, and so have, before all, the hints: what rules by words
-    have against the pair, which the judge may believe or not; where `hinted` is false none.
+    have against the pair, if anything, which the judge may believe or not; where `hinted` is false
+    none.
     """
     texts = [text for query, placed in pairs for text in marked(query, *placed)]
     split = [tokenized.ids for tokenized in tokenizer.whole([*texts, *_HINTS.values()])]
@@ -283,7 +283,7 @@ def joined(
             texts_as_read = placed.span, query
         ids, types = [tokenizer.prefix], [np.zeros_like(tokenizer.prefix)]
         if hinted is None or hinted[n]:
-            for kind in opposition(*texts_as_read, placed.before).kinds or ("",):
+            for kind in opposition(*texts_as_read, placed.before).kinds:
                 ids.append(words[kind])
                 types.append(np.ones_like(words[kind]))
         for part, kinds in parts:
