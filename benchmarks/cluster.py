@@ -103,7 +103,7 @@ def _bulk_alone(
     encoded = encoder.encode_words(passage.text for passage in passages)
     for number, (passage, words) in enumerate(zip(passages, encoded, strict=True)):
         packed = PackedPassage.pack(words, like.meta.max_words, passage)
-        vectors = made.vector_fields(packed, layout, passage)
+        vectors = made.vector_fields(packed, layout, other.cluster.dialect, passage)
         body = {**made.fields(passage, {}, "", {}), **vectors}
         operations.append(Operation("", "", made.index_operation(str(number), body)))
     ask = other.cluster

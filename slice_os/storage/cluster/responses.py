@@ -78,7 +78,7 @@ class Span(TypedDict):
 
     start: int
     end: int
-    vector: list[Score]
+    vector: list[Score] | str
 
 
 class _Stored(DocumentSource, total=False):
