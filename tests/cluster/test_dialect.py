@@ -66,6 +66,41 @@ def test_a_dialect_from_outside_is_a_row(location, monkeypatch):
     assert asked[-1] == "search"
 
 
+@pytest.mark.parametrize(
+    ("mode", "kept", "size", "k"),
+    [
+        ("hybrid", 384, 30, 250),
+        ("hybrid", 192, 30, 500),
+        ("dense", 384, 50, 250),
+        ("dense", 192, 100, 250),
+    ],
+)
+def test_fewer_dimensions_ask_for_more(location, monkeypatch, mode, kept, size, k):
+    bodies = []
+    monkeypatch.setattr(Dialect, "adapt", lambda self, body: bodies.append(body) or body)
+    fill(location, cluster={"replicas": 0, "dimensions": kept})
+    with slice_os.open(location) as index:
+        bodies.clear()
+        assert index.search("I want to end the plan that I pay for", mode=mode)
+    (body,) = bodies
+    assert body["size"] == size
+    assert f"'k': {k}" in str(body["query"])
+
+
+def test_a_codec_is_kept_by_the_next_generation(location, cluster):
+    fill(location, cluster={"codec": "best_compression", "replicas": 0})
+    slice_os.reindex(location)
+    name = location.rpartition("/")[2]
+    with OpenSearch(cluster.url) as client:
+        settings = client.indices.get_settings(index=f"{name}-*")
+    assert {one["settings"]["index"]["codec"] for one in settings.values()} == {"best_compression"}
+    assert len(settings) == 2
+    with pytest.raises(LocationError, match="has codec best_compression, default was asked"):
+        slice_os.open(location, cluster={"codec": "default"})
+    with slice_os.open(location) as index:
+        assert index.search(TEXTS[0])[0].degree == 1
+
+
 def test_a_server_of_no_known_kind_is_one_sentence(location, monkeypatch):
     class Other(Dialect):
         @classmethod

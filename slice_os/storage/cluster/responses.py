@@ -253,6 +253,7 @@ class IndexSettings(TypedDict, total=False):
     refresh_interval: str
     verified_before_close: str
     blocks: dict[str, str | None]
+    codec: str
     dense_vector: dict[str, Any]
 
 
