@@ -22,6 +22,7 @@ from slice_os.spans import PackedPassage
 from slice_os.storage.cluster import passages as made
 from slice_os.storage.cluster.backend import ClusterBackend
 from slice_os.storage.cluster.bulk import BulkSender, Operation
+from slice_os.storage.cluster.requests import WRITTEN
 from slice_os.text import split
 from tests.cluster.elasticsearch import ELASTICSEARCH
 from tests.cluster.launcher import start_cluster
@@ -127,6 +128,7 @@ def _bulk_alone(
         operations.append(Operation("", "", made.index_operation(str(number), body)))
     ask = other.cluster
     ask.put_settings({"refresh_interval": "-1"})
+    ask.change_alias("add", WRITTEN.format(ask.index))
 
     def send() -> None:
         sender = BulkSender(ask, lambda reject: None)
