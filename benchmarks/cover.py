@@ -82,7 +82,8 @@ def run(data: Path | None) -> list[str]:
         scores = _scores(cluster.url, passages, list(queries.values()))
     usual = sizes["default"]
     held = [*FILES.values(), "BM25 and the other fields", "all"]
-    relevance = collection.qrels.relevance
+    judged = collection.qrels.relevance
+    relevance = {query: judged[query] for query in queries if query in judged}
     return [
         f"SciFact: {len(corpus):,} documents, {scores.words:,} words, {len(queries)} queries, the "
         f"encoder inside, byte vectors, at most {MOST_SPANS} spans a passage. Bytes are those of "
