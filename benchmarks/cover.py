@@ -43,8 +43,9 @@ from tests.cluster.launcher import start_cluster
 TITLE = "OpenSearch: what to store"
 ALL = 384
 SETTINGS = (
-    *((0.9, ALL), (0.8, ALL), (0.7, ALL), (0.9, 256), (0.8, 256), (0.7, 256)),
-    *((0.9, 192), (0.8, 192), (0.8, 128)),
+    *((0.9, ALL), (0.8, ALL), (0.7, ALL), (0.6, ALL)),
+    *((0.9, 256), (0.8, 256), (0.7, 256), (0.6, 256)),
+    *((0.9, 192), (0.8, 192), (0.6, 192), (0.8, 128)),
 )
 """Tolerances and dimensions of the stored spans."""
 FILES = {"vec": "span vectors", "vex": "their graph", "fdt": "`_source`: words, text, offsets"}
