@@ -1,8 +1,8 @@
 """Searching and mining a million words in a real node.
 
-Needs `--data FOLDER` with retrieval/scifact. Loads it into a node of its own, measures searches
-before and after its segments are merged (some forty minutes), or uses the index that
-SLICE_OS_BENCH_INDEX names, which holds it already.
+Needs `--data FOLDER` with retrieval/scifact. Loads it, or SLICE_OS_BENCH_DOCUMENTS of it (judged
+ones first), into a node of its own, measures searches before and after its segments are merged
+(some forty minutes), or uses the index that SLICE_OS_BENCH_INDEX names, which holds it already.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from unittest.mock import patch
 import slice_os
 from benchmarks.mining import mining
 from benchmarks.recall import recall_at_10
+from benchmarks.servers import some
 from benchmarks.stages import stages
 from benchmarks.timing import seconds
 from slice_os.encoders import load_encoder
@@ -38,7 +39,8 @@ def run(data: Path | None) -> list[str]:
         return []
     collection = read_collection(data / "retrieval" / "scifact")
     queries = collection.queries
-    with _index(collection.documents()) as index, load_encoder() as encoder:
+    count = int(os.environ.get("SLICE_OS_BENCH_DOCUMENTS", "10000"))
+    with _index(some(collection, count)) as index, load_encoder() as encoder:
         backend = index._backend
         assert isinstance(backend, ClusterBackend)
         status = index.status()

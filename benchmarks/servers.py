@@ -42,7 +42,7 @@ def run(data: Path | None) -> list[str]:
     rows = []
     with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
         own = str(Path(temporary) / "own.slice")
-        held = slice_os.index(_some(collection, count), own).documents
+        held = slice_os.index(some(collection, count), own).documents
         places = {}
         for server in (OPENSEARCH, ELASTICSEARCH):
             node = stack.enter_context(start_cluster(heap="1g", server=server, measured=True))
@@ -78,7 +78,8 @@ def run(data: Path | None) -> list[str]:
     ]
 
 
-def _some(collection: Collection, count: int) -> Iterator[slice_os.Document]:
+def some(collection: Collection, count: int) -> Iterator[slice_os.Document]:
+    """Yield so many documents of a collection: those that are judged, and the first others."""
     judged = {name for some in collection.qrels.relevance.values() for name in some}
     others = count - len(judged)
     for document in collection.documents():

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -25,14 +24,14 @@ from slice_os.engine.rerank import RANKS, Ranked, dense_scores, ranked_passages
 from slice_os.options import SearchOptions
 from slice_os.query import hybrid_query, lexical_query, span_query
 from slice_os.storage.cluster.backend import ClusterBackend
-from slice_os.storage.cluster.candidates import COVERED, NEAREST, STORED, stored_passage
+from slice_os.storage.cluster.candidates import NEAREST, STORED, stored_passage
 from slice_os.storage.cluster.responses import decoded
 from slice_os.storage.contract import SearchQuery
 from slice_os.storage.fusion import LATE
 
 SIZE = 10
 WARM_UP = 60
-CANDIDATES = ceil(RANKS["hybrid"] / COVERED)
+CANDIDATES = RANKS["hybrid"]
 """That a hybrid search of a cluster reranks."""
 
 

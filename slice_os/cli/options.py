@@ -231,7 +231,7 @@ _CLUSTER = _group(
     click.option(
         "--tolerance",
         type=click.FloatRange(0, 1, min_open=True),
-        help="The least cosine of a span with the stored span that stands for it.  [default: 0.9]",
+        help="The least cosine of a span with the stored span that stands for it.  [default: 0.8]",
     ),
     click.option(
         "--vector-type",
@@ -248,6 +248,12 @@ _CLUSTER = _group(
         type=click.Choice(list(filter(None, get_args(get_type_hints(ClusterSettings)["engine"])))),
         help="What searches the span vectors: lucene or faiss of a knn_vector, the others of a "
         "dense_vector.  [default: lucene, hnsw]",
+    ),
+    click.option(
+        "--codec",
+        metavar="NAME",
+        help="How the server compresses texts and words: best_compression is smaller and slower to "
+        "read.  [default: default]",
     ),
     click.option(
         "--analyzer", metavar="NAME", help="The analyzer of the text, for BM25.  [default: english]"

@@ -56,7 +56,8 @@ class Constants:
     """What was measured: `python -m benchmarks --only scaling` compares, docs/scaling.md says how.
 
     Of a word `packed_bytes` are stored beside the codes of its vector. On the disk of OpenSearch
-    3.6 lie so many bytes for each that is packed and for each of the text; to a stored vector
+    3.6 lie so many bytes for each that is packed (`cluster_compressed` with the codec
+    best_compression) and for each of the text; to a stored vector
     belong `graph_bytes`, which a search reads, and `span_bytes`. Of an embedded index `local_text`
     lie there for each byte of the text. A core of a node takes so many seconds to load a vector
     and each byte of it, and to merge one. `building_bytes` of heap are a vector's while a graph is
@@ -65,6 +66,7 @@ class Constants:
 
     packed_bytes: float = 95.0
     cluster_packed: float = 4 / 3
+    cluster_compressed: float = 0.98
     cluster_text: float = 2.8
     graph_bytes: float = 28.0
     span_bytes: float = 18.0
@@ -153,6 +155,8 @@ def plan(
         )
     if layout.engine not in ("", "lucene", "hnsw"):
         raise QueryError(f"What the engine {layout.engine} takes was not measured: leave it out.")
+    if layout.codec not in ("default", "best_compression"):
+        raise QueryError(f"What the codec {layout.codec} takes was not measured: leave it out.")
     most, text = passage_words or DEFAULT_MAX_WORDS, Text()
     cores = cores or os.cpu_count() or 1
     if corpus is not None:
@@ -179,10 +183,13 @@ def _planned(
     size = dimensions * (BYTE if layout.vector_type == "byte" else FLOAT)
     searched = vectors * (size + known.graph_bytes)
     packed = dimension + known.packed_bytes
+    stored = (
+        known.cluster_compressed if layout.codec == "best_compression" else known.cluster_packed
+    )
     disk = (
         searched
         + vectors * known.span_bytes
-        + words * (known.cluster_text * text.text_bytes + known.cluster_packed * packed)
+        + words * (known.cluster_text * text.text_bytes + stored * packed)
     )
     passages = words / text.passage_words
     shards = max(

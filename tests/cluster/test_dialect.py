@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 
+import numpy as np
+import orjson
 import pytest
 from opensearchpy import OpenSearch
 
@@ -14,6 +17,7 @@ from slice_os.storage.cluster import dialect as dialects
 from slice_os.storage.cluster.elasticsearch import Elasticsearch
 from slice_os.storage.cluster.opensearch import OpenSearch as Dialect
 from slice_os.storage.cluster.queries import BM25_BOOST
+from slice_os.storage.cluster.settings import Layout
 from slice_os.text.filters import Filter
 
 TEXTS = ["Please cancel my subscription today.", "The ship sank in the night."]
@@ -62,6 +66,41 @@ def test_a_dialect_from_outside_is_a_row(location, monkeypatch):
     assert asked[-1] == "search"
 
 
+@pytest.mark.parametrize(
+    ("mode", "kept", "size", "k"),
+    [
+        ("hybrid", 384, 30, 250),
+        ("hybrid", 192, 30, 500),
+        ("dense", 384, 50, 250),
+        ("dense", 192, 100, 250),
+    ],
+)
+def test_fewer_dimensions_ask_for_more(location, monkeypatch, mode, kept, size, k):
+    bodies = []
+    monkeypatch.setattr(Dialect, "adapt", lambda self, body: bodies.append(body) or body)
+    fill(location, cluster={"replicas": 0, "dimensions": kept})
+    with slice_os.open(location) as index:
+        bodies.clear()
+        assert index.search("I want to end the plan that I pay for", mode=mode)
+    (body,) = bodies
+    assert body["size"] == size
+    assert f"'k': {k}" in str(body["query"])
+
+
+def test_a_codec_is_kept_by_the_next_generation(location, cluster):
+    fill(location, cluster={"codec": "best_compression", "replicas": 0})
+    slice_os.reindex(location)
+    name = location.rpartition("/")[2]
+    with OpenSearch(cluster.url) as client:
+        settings = client.indices.get_settings(index=f"{name}-*")
+    assert {one["settings"]["index"]["codec"] for one in settings.values()} == {"best_compression"}
+    assert len(settings) == 2
+    with pytest.raises(LocationError, match="has codec best_compression, default was asked"):
+        slice_os.open(location, cluster={"codec": "default"})
+    with slice_os.open(location) as index:
+        assert index.search(TEXTS[0])[0].degree == 1
+
+
 def test_a_server_of_no_known_kind_is_one_sentence(location, monkeypatch):
     class Other(Dialect):
         @classmethod
@@ -107,6 +146,36 @@ def test_given_credentials_are_used_instead_of_the_environments(location, monkey
 def test_vectors_are_asked_for_where_the_source_may_lack_them(version, asked):
     assert bool(Elasticsearch(version).whole_source) == asked
     assert Dialect(version).whole_source == {}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sent"),
+    [
+        (Dialect((3, 6)), [[1, 0], [-128, 2]]),
+        (Dialect(None), [[1, 0], [-128, 2]]),
+        (Dialect((3, 8)), ["AQA=", "gAI="]),
+        (Elasticsearch((9, 3)), [[1, 0], [-128, 2]]),
+        (Elasticsearch(None), [[1, 0], [-128, 2]]),
+        (Elasticsearch((9, 4)), ["AQA=", "gAI="]),
+    ],
+)
+def test_vectors_are_sent_as_the_version_takes_them(dialect, sent):
+    vectors = np.array([[1, 0], [-128, 2]], np.int8)
+    packed = dialect.packed_vectors(vectors)
+    assert json.loads(orjson.dumps(packed, option=orjson.OPT_SERIALIZE_NUMPY)) == sent
+    for stored in (packed, vectors.tolist()):  # a server may give back either
+        assert (dialect.unpacked_vectors(stored, Layout()) == vectors).all()
+    with pytest.raises(ValueError):  # noqa: PT011
+        dialect.unpacked_vectors(["AQA=", "*"], Layout())
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sent"), [(Dialect((3, 8)), "AACAPw=="), (Elasticsearch((9, 4)), "P4AAAA==")]
+)
+def test_floats_have_the_order_of_bytes_that_the_server_wants(dialect, sent):
+    vectors = np.array([[1.0]], np.float32)
+    assert dialect.packed_vectors(vectors) == [sent]
+    assert (dialect.unpacked_vectors([sent], Layout(vector_type="float")) == vectors).all()
 
 
 def test_bm25_counts_the_same_where_it_is_not_lucenes():

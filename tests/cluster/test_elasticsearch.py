@@ -22,7 +22,7 @@ from slice_os.storage.cluster import candidates as retrieve
 from slice_os.storage.cluster.dialect import dialect_of
 from slice_os.storage.cluster.elasticsearch import Elasticsearch
 from slice_os.storage.cluster.mining_scan import Scan
-from slice_os.storage.cluster.settings import Layout
+from slice_os.storage.cluster.settings import ClusterSettings, Layout
 from slice_os.storage.contract import SearchQuery
 from support.proxy import proxied
 from support.verbs import request, run
@@ -191,6 +191,36 @@ def test_updates_and_merges_leave_vectors_alone(copied, monkeypatch):
     sound(location, before, monkeypatch)
     with slice_os.open(location) as opened:
         assert {hit.title for hit in opened.search("thank you")} == {"other"}
+
+
+@pytest.mark.parametrize("kind", ["byte", "float"])
+@pytest.mark.parametrize("kept", [True, False], ids=["kept in _source", "left out of it"])
+def test_vectors_that_came_as_base64_are_what_arrays_make(cluster, folder, kind, kept, monkeypatch):
+    places = []
+    for packed in (True, False):
+        place = new(cluster)
+        name = place.rpartition("/")[2]
+        settings: ClusterSettings = {"tolerance": 0.6, "replicas": 0, "vector_type": kind}
+        body = slice_os.show_template("elasticsearch/passages", alias=name, cluster=settings)
+        if kept:
+            body["template"]["settings"]["index"]["mapping"]["exclude_source_vectors"] = False
+        request("PUT", f"{cluster.url}/_index_template/{name}", body)
+        with monkeypatch.context() as patch:
+            if not packed:
+                patch.setattr(Elasticsearch, "packed_vectors", lambda self, vectors: list(vectors))
+            slice_os.reindex(folder, to=place)
+        places.append(place)
+        found = slice_os.doctor(place, deep=True)
+        assert any("spans that were looked at are those" in one.what for one in found.findings)
+        with slice_os.open(place) as index:
+            whole = {"query": {"match_all": {}}, **index._backend.cluster.dialect.whole_source}
+            hits = index._backend.cluster.search({**whole, "size": 1}, list[dict])
+            ((vector, *_),) = ([span["vector"] for span in one["_source"]["spans"]] for one in hits)
+            assert isinstance(vector, str) == (packed and kept)
+    query = span_query(np.ones(384), vector_type=kind, source=["document"], dialect="elasticsearch")
+    first, second = (request("POST", f"{place}/_search", query)["hits"]["hits"] for place in places)
+    assert [one["_score"] for one in first] == [one["_score"] for one in second]
+    run("doctor", "--repair", "--index", places[0])
 
 
 @pytest.mark.parametrize("node", ["older"], indirect=True)

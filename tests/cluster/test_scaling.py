@@ -12,7 +12,7 @@ import slice_os
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SIZES = {
     1: {"tolerance": 0.9},
-    2: {"tolerance": 0.8, "dimensions": 192},
+    2: {"tolerance": 0.8, "dimensions": 192, "codec": "best_compression"},
     4: {"vector_type": "float"},
 }
 

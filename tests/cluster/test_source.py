@@ -20,6 +20,7 @@ from slice_os.storage.cluster import check
 from slice_os.storage.cluster import passages as documents
 from slice_os.storage.cluster.backend import ClusterBackend
 from slice_os.storage.cluster.mining_scan import Scan
+from slice_os.storage.cluster.opensearch import OpenSearch as Dialect
 from slice_os.storage.cluster.passages import packed_passage
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.contract import MiningQuery
@@ -74,7 +75,7 @@ def sound(client, before, index=NAME, **params):
     """Every vector is what it was, and what it has to be."""
     now = sources(client, index, **params)
     assert {name: one["spans"] for name, one in now.items() if name in before} == before
-    assert {check.complaint(one, SETTINGS) for one in now.values()} == {""}
+    assert {check.complaint(one, SETTINGS, Dialect()) for one in now.values()} == {""}
     # Not only what is said to be stored: what is searched.
     for name, one in now.items():
         knn = {"knn": {"spans.vector": {"vector": one["spans"][-1]["vector"], "k": 50}}}

@@ -31,13 +31,11 @@ from slice_os.text import MAX_TERMS
 from slice_os.text.filters import flat_metadata
 from slice_os.types import Passage, content_hash
 
-NEAREST = 200
+NEAREST = 250
 """Passages that the graph is asked for: with the ranks that are reranked, the fewest that find
-98 % of the exact ten best. Of 100 nearest, a fused search misses passages whose words match but
-whose degree nobody computed."""
-COVERED = 0.75
-"""The exactness of the order by at most 149 stored spans: a hybrid search reranks 40 passages
-instead of 30, and recall of the exact ten best is then 0.98 as well."""
+98 % of the exact ten best (benchmarks/cover.py). Of 100 nearest, a fused search misses passages
+whose words match but whose degree nobody computed: what makes the graph's order coarser, fewer
+dimensions, needs more of them, and not more ranks that are reranked."""
 SHORT_NEAREST = 800
 """The same for short queries, to which many passages are near."""
 RERANKED = 50
@@ -94,9 +92,8 @@ class Retriever:
         self._kept = (layout.dimensions or meta.dimension) / meta.dimension
 
     def exactness(self, query: SearchQuery) -> float:
-        """See `Backend.exactness`: fewer dimensions, and fewer spans than all, order coarsely."""
-        covered = query.mode == "hybrid" and not query.is_short
-        return self._kept * (COVERED if covered else 1)
+        """See `Backend.exactness`: fewer dimensions order the dense list coarsely."""
+        return self._kept if query.mode == "dense" or query.is_short else 1
 
     def candidates(self, query: SearchQuery) -> list[Candidate]:
         """Return the ranks that a query asks for, best first."""
@@ -111,6 +108,8 @@ class Retriever:
             return self._fused(query)
         # One number for a page: which passages get their true degree in the cluster depends on it.
         nearest = SHORT_NEAREST if query.is_short else NEAREST
+        if query.mode == "hybrid" and not query.is_short:
+            nearest = min(ceil(nearest / self._kept), WINDOW)
         options: dict[str, Any] = {
             "k": next(n for n in (nearest, DEEP, WINDOW) if query.reach <= n),
             "filters": query.filters,

@@ -19,6 +19,7 @@ from slice_os.spans import PackedPassage
 from slice_os.storage.cluster import passages as stored
 from slice_os.storage.cluster.candidates import WINDOW, stored_text
 from slice_os.storage.cluster.cluster_errors import WRITE_RETRY_TIMEOUT, blocked_error, reason_of
+from slice_os.storage.cluster.dialect import Dialect
 from slice_os.storage.cluster.hold import await_block
 from slice_os.storage.cluster.requests import WRITTEN, Cluster
 from slice_os.storage.cluster.responses import DocumentHit, PassageHit, PassageSource, RevisedHit
@@ -68,7 +69,7 @@ def check_documents(
         for what in dict.fromkeys(_wrong(sources)):
             wrong.setdefault(what, []).append(name)
         complaints.update(
-            complaint(source, layout)
+            complaint(source, layout, cluster.dialect)
             for source in sources
             # Of more the k-NN plugin derives a wrong _source.
             if len(source.get("spans", ())) <= stored.MOST_SPANS
@@ -157,7 +158,7 @@ def not_crowded() -> dict[str, Any]:
     return {"bool": {"filter": [OURS], "must_not": [crowded()]}}
 
 
-def complaint(source: PassageSource, layout: Layout) -> str:
+def complaint(source: PassageSource, layout: Layout, dialect: Dialect) -> str:
     """Return what is wrong with a passage's `_source`, whole: a word of these, or nothing.
 
     "words" cannot be read; "spans" are not theirs; "filters" are not those of the metadata.
@@ -175,7 +176,7 @@ def complaint(source: PassageSource, layout: Layout) -> str:
     if spans:
         expected = stored.span_vectors(words.vectors, np.array(spans, np.int32), layout)
         try:
-            vectors = np.array([span["vector"] for span in stored_spans], expected.dtype)
+            vectors = dialect.unpacked_vectors([span["vector"] for span in stored_spans], layout)
         except (ValueError, OverflowError):
             return "spans"
         if vectors.shape != expected.shape or not np.allclose(vectors, expected, atol=1e-6):
@@ -193,7 +194,7 @@ def survey(cluster: Cluster, layout: Layout) -> Counter[str]:
     drawn = {"function_score": {"query": not_crowded(), **at_random}}
     body = {"query": drawn, "size": PAGE, **cluster.dialect.whole_source}
     hits = cluster.search(body, list[PassageHit])
-    return Counter(complaint(hit["_source"], layout) for hit in hits)
+    return Counter(complaint(hit["_source"], layout, cluster.dialect) for hit in hits)
 
 
 def add_complaints(cluster: Cluster, diagnosis: Diagnosis, complaints: Counter[str]) -> None:
@@ -249,7 +250,11 @@ def repair_spans(cluster: Cluster, layout: Layout) -> int:
         written += _rewrite(cluster, layout, page)
     whole = cluster.dialect.whole_source
     for page in cluster.pages({"query": not_crowded(), **whole, **options}, RevisedHit, PAGE):
-        wrong = [hit for hit in page if complaint(hit["_source"], layout) in ("spans", "filters")]
+        wrong = [
+            hit
+            for hit in page
+            if complaint(hit["_source"], layout, cluster.dialect) in ("spans", "filters")
+        ]
         written += _rewrite(cluster, layout, wrong)
     cluster.refresh(WRITE_RETRY_TIMEOUT)
     return written
@@ -261,7 +266,7 @@ def _rewrite(cluster: Cluster, layout: Layout, hits: list[RevisedHit]) -> int:
         source = {name: value for name, value in hit["_source"].items() if name != "fields"}
         metadata = stored.stored_metadata(source)
         vectors = stored.vector_fields(
-            stored.packed_passage(hit["_source"].get("words", "")), layout
+            stored.packed_passage(hit["_source"].get("words", "")), layout, cluster.dialect
         )
         source |= {name: vectors[name] for name in ("spans", "tolerance")}
         source["filters"] = filter_tokens(metadata)

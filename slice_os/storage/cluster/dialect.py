@@ -6,9 +6,13 @@ A dialect is a module beside this one and a row of `DIALECTS`; the server says w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pybase64
 
 from slice_os.errors import (
     BlockedError,
@@ -48,6 +52,8 @@ class Dialect(ABC):
         pit_path: Where points in time are opened and closed.
         pit_field: The field of the answer that holds the id of a new one.
         whole_source: The part of a body that asks for all that is stored, vectors included.
+        float_order: The order of a float's bytes in a vector that is sent as base64, as numpy says
+            it; empty if this version takes arrays only.
         windows: How many passages of a shard a search for all near ones names at most, and how many
             it is asked for when that was too few.
     """
@@ -69,6 +75,7 @@ class Dialect(ABC):
         """Take the version that the server has; None if it does not say."""
         self.version = version
         self.whole_source: Mapping[str, Any] = {}
+        self.float_order: Literal["", "<", ">"] = ""
 
     @classmethod
     @abstractmethod
@@ -101,6 +108,32 @@ class Dialect(ABC):
     @abstractmethod
     def has_hybrid(self, client: Client) -> bool:
         """Tell whether every node can fuse two rankings itself, as `hybrid_query` says."""
+
+    def packed_vectors(self, vectors: npt.NDArray[Any]) -> Sequence[Any]:
+        """Return vectors ``[K, d]`` as this version reads them quickest: arrays or base64."""
+        if not self.float_order:
+            return list(vectors)
+        kind = "i1" if vectors.dtype == np.int8 else f"{self.float_order}f4"
+        return [pybase64.b64encode_as_string(vector.tobytes()) for vector in vectors.astype(kind)]
+
+    def unpacked_vectors(
+        self, stored: Sequence[Any], layout: Layout
+    ) -> npt.NDArray[np.int8] | npt.NDArray[np.float32]:
+        """Return vectors ``[K, d]``, int8 or float32, from what `_source` has: either of the two.
+
+        Raises:
+            ValueError: it is something else.
+            OverflowError: a number is too large for its type.
+        """
+        kind = np.dtype(np.int8 if layout.vector_type == "byte" else np.float32)
+        sent = kind.newbyteorder(self.float_order or "=")
+        rows = [
+            np.frombuffer(pybase64.b64decode(row, validate=True), sent)
+            if isinstance(row, str)
+            else row
+            for row in stored
+        ]
+        return np.array(rows, kind)
 
     def keeps_degrees(self, layout: Layout) -> bool:
         """Tell whether a search compares the stored vectors, not shorter codes of them."""

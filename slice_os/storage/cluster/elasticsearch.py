@@ -25,6 +25,8 @@ PATIENT = (9, 2)
 then misses many of the 200 nearest passages, for some queries nearly half (seen on 9.5.3)."""
 EXCLUDING = (8, 19), (9, 1)
 """From these on vectors can be left out of `_source`, and are unless they are asked for."""
+PACKED = (9, 4)
+"""Vectors are taken as base64, bytes too."""
 NEWEST = (99,)
 """A server that does not say its version is taken for the newest."""
 _EARLY = "hnsw_enable_early_termination"
@@ -47,6 +49,8 @@ class Elasticsearch(Dialect):
         self._version = version or NEWEST
         if EXCLUDING[0] <= self._version < (9,) or self._version >= EXCLUDING[1]:
             self.whole_source = {"_source": {"exclude_vectors": False}}
+        if version is not None and version >= PACKED:
+            self.float_order = ">"
 
     @classmethod
     def matches(cls, version: Mapping[str, Any]) -> bool:

@@ -143,6 +143,8 @@ def render_template(
     index = body["template"]["settings"]["index"]
     index["number_of_shards"], index["number_of_replicas"] = settings.shards, settings.replicas
     index.update(dialect.settings())
+    if settings.codec != "default":
+        index["codec"] = settings.codec
     mappings = body["template"]["mappings"]
     mappings["_meta"]["slice_os"] = _describe(meta, settings)
     properties = mappings["properties"]
@@ -237,6 +239,7 @@ def read_meta(
             vector.type,
             None if vector.dimension == meta.dimension else vector.dimension,
             engine,
+            settings.get("codec", "default"),
             mappings["properties"]["text"].get("analyzer", "standard"),
             int(settings["number_of_shards"]),
             int({**settings, **notes.loading}["number_of_replicas"]),

@@ -7,7 +7,7 @@ from typing import Any
 
 from slice_os.errors import ClusterError, LocationError
 from slice_os.storage.cluster.client import Client
-from slice_os.storage.cluster.dialect import Asker, Dialect, dotted, rewritten
+from slice_os.storage.cluster.dialect import Asker, Dialect, Version, dotted, rewritten
 from slice_os.storage.cluster.queries import BM25_BOOST, TEXT
 from slice_os.storage.cluster.responses import NodePlugins, PluginRow, nested
 from slice_os.storage.cluster.settings import Engine, Layout
@@ -17,6 +17,8 @@ KNN, HYBRID = "opensearch-knn", "opensearch-neural-search"
 """The plugin that searches vectors, and the one that fuses queries."""
 PAGED = (3, 3)
 """Pages of everything are sorted by `_shard_doc`."""
+PACKED = (3, 8)
+"""Vectors are taken as base64."""
 LUCENE_SCORES = (3,)
 """BM25 is Lucene's; before, scores are k1 + 1 times that, as Elasticsearch's still are."""
 
@@ -33,6 +35,11 @@ class OpenSearch(Dialect):
     bodies, is_saturating = "opensearch", True
     pit_path, pit_field = "_search/point_in_time", "pit_id"
     windows = (10_000,)
+
+    def __init__(self, version: Version | None = None) -> None:
+        super().__init__(version)
+        if version is not None and version >= PACKED:
+            self.float_order = "<"
 
     @classmethod
     def matches(cls, version: Mapping[str, Any]) -> bool:

@@ -14,6 +14,7 @@ import orjson
 import pybase64
 
 from slice_os.spans import PackedPassage, bounded_cover, prefix_sums
+from slice_os.storage.cluster.dialect import Dialect
 from slice_os.storage.cluster.settings import Layout
 from slice_os.storage.cluster.vectors import field_vectors
 from slice_os.storage.contract import StoredDocument
@@ -122,7 +123,7 @@ def _split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
 
 
 def vector_fields(
-    packed: PackedPassage, layout: Layout, passage: Passage | None = None
+    packed: PackedPassage, layout: Layout, dialect: Dialect, passage: Passage | None = None
 ) -> dict[str, Any]:
     """Return the fields `words`, `spans`, `tolerance`, and `word_count`.
 
@@ -131,6 +132,7 @@ def vector_fields(
     words = packed.vectors
     spans, tolerance = bounded_cover(words, layout.tolerance, MOST_SPANS, packed.max_words)
     vectors = span_vectors(words, spans, layout)
+    spans, vectors = (part[vectors.any(axis=1)] for part in (spans, vectors))  # near to something
     starts = packed.starts[spans[:, 0]].tolist()
     ends = packed.ends[spans[:, 1] - 1].tolist()
     return {
@@ -139,8 +141,9 @@ def vector_fields(
         "tolerance": tolerance,
         "spans": [
             {"start": start, "end": end, "vector": vector}
-            for start, end, vector in zip(starts, ends, vectors, strict=True)
-            if vector.any()  # a span that points nowhere is near nothing
+            for start, end, vector in zip(
+                starts, ends, dialect.packed_vectors(vectors), strict=True
+            )
         ],
     }
 

@@ -78,7 +78,7 @@ class Span(TypedDict):
 
     start: int
     end: int
-    vector: list[Score]
+    vector: list[Score] | str
 
 
 class _Stored(DocumentSource, total=False):
@@ -253,6 +253,7 @@ class IndexSettings(TypedDict, total=False):
     refresh_interval: str
     verified_before_close: str
     blocks: dict[str, str | None]
+    codec: str
     dense_vector: dict[str, Any]
 
 

@@ -112,6 +112,7 @@ class ClusterSettings(TypedDict, total=False):
     vector_type: VectorType
     dimensions: int | None
     engine: Engine
+    codec: str
     analyzer: str
     shards: int
     replicas: int
@@ -127,13 +128,16 @@ class Layout:
             (`spans.cover`).
         engine: What searches the span vectors; empty for what the kind of server usually has
             (`dialect.Dialect.engines`).
+        codec: How the server compresses what it stores of a passage besides the span vectors
+            (``index.codec``).
         dimensions: Of the stored span vectors, the first of the encoder's; None for all.
     """
 
-    tolerance: float = 0.9
+    tolerance: float = 0.8
     vector_type: VectorType = "byte"
     dimensions: int | None = None
     engine: Engine = ""
+    codec: str = "default"
     analyzer: str = "english"
     shards: int = 1
     replicas: int = 1

@@ -157,7 +157,7 @@ class ClusterWriter(Writer):
     def _send(
         self, passage: Passage, id_: str, body: dict[str, Any], packed: PackedPassage
     ) -> None:
-        vectors = passages.vector_fields(packed, self._layout, passage)
+        vectors = passages.vector_fields(packed, self._layout, self._cluster.dialect, passage)
         self._cluster.client.effort.add(spans=len(vectors["spans"]))
         place = f"{passage.document}#{passage.number}"
         operation = passages.index_operation(id_, {**body, **vectors})
