@@ -32,9 +32,9 @@ TITLE = "Serving"
 LONE = int(os.environ.get("BENCHMARK_LONE", "300"))
 CLIENTS = 32
 SECONDS = float(os.environ.get("BENCHMARK_SECONDS", "60"))
-STEADY = float(os.environ.get("BENCHMARK_STEADY", "200"))
+STEADY = float(os.environ.get("BENCHMARK_STEADY", "420"))
 """Seconds in which clients ask nothing twice, while the server's memory is looked at."""
-LOOKS = 8
+LOOKS = 12
 TURNS = 4
 """Parts of the time in which clients ask, before and after each of which the library does."""
 QUERIES = 300
