@@ -85,8 +85,9 @@ def pack(
     if isinstance(corpus, Corpus):
         packed.remember(claim_roots(corpus, packed) or packed.roots())
         parts = [{"corpus": pickle.dumps(part)} for part in corpus.parts(PARTS)]
+        # With the CPUs of a packer, Ray would make one stage of both, which is handed BATCH files.
         documents = ray.data.from_items(parts).map_batches(
-            _read, batch_size=1, batch_format="pyarrow"
+            _read, batch_size=1, batch_format="pyarrow", num_cpus=0, concurrency=workers
         )
     encoded = documents.map_batches(
         _Packer,
