@@ -126,22 +126,20 @@ def _row(
     stored = [f"{size['without spans'] + each * spans:,.0f}" for size in sizes.values()]
     degrees = degree(scores.stored[tolerance, kept])
     nearest = ceil(NEAREST * ALL / kept)
-    fusion, weight = get_fusion("saturation", None)
-    assert fusion.of_one is not None
     known = np.where(_are_best(degrees, nearest), degrees, np.where(scores.bm25 > 0, 0.5, 0))
     figures = []
     for first, exact, block in (
         (degrees, scores.dense, ceil(RANKS["dense"] * ALL / kept)),
         (
-            fusion.of_one(known, scores.bm25, weight),
-            fusion.of_one(scores.dense, scores.bm25, weight),
+            _fused(known, scores.bm25),
+            _fused(scores.dense, scores.bm25),
             RANKS["hybrid"],
         ),
     ):
-        found = np.where(_are_best(first, block), exact, first - 4)
-        best = _are_best(found, 10) & _are_best(exact, 10)
+        ranked = np.where(_are_best(first, block), exact, first - 4)
+        best = _are_best(ranked, 10) & _are_best(exact, 10)
         figures += [f"{best.sum(axis=0).mean() / 10:.3f}"]
-        figures += [f"{ndcg(_rankings(found, names, queries), relevance):.4f}"]
+        figures += [f"{ndcg(_rankings(ranked, names, queries), relevance):.4f}"]
     figures = [*stored, str(nearest), *figures]
     return f"| {tolerance} | {kept} | {spans:.2f} | {' | '.join(figures)} |"
 
@@ -149,11 +147,17 @@ def _row(
 def _exactly(
     scores: Scores, relevance: Relevance, names: Sequence[str], queries: dict[str, str]
 ) -> str:
-    fusion, weight = get_fusion("saturation", None)
-    assert fusion.of_one is not None
-    both = (scores.dense, fusion.of_one(scores.dense, scores.bm25, weight))
+    both = (scores.dense, _fused(scores.dense, scores.bm25))
     dense, hybrid = (ndcg(_rankings(exact, names, queries), relevance) for exact in both)
     return f"| | | | | | | 1 | {dense:.4f} | 1 | {hybrid:.4f} |"
+
+
+def _fused(degrees: npt.NDArray[Any], bm25: Floats) -> npt.NDArray[Any]:
+    """Return the scores of a hybrid search."""
+    fusion, weight = get_fusion("saturation", None)
+    assert fusion.of_one is not None
+    scores: npt.NDArray[Any] = fusion.of_one(degrees, bm25, weight)
+    return scores
 
 
 def _are_best(scores: npt.NDArray[Any], count: int) -> npt.NDArray[np.bool_]:
@@ -197,8 +201,8 @@ def _scores(url: str, passages: list[slice_os.Passage], queries: list[str]) -> S
                     if setting[0] == tolerance:
                         near = _unit(field_vectors(cover, "byte", setting[1]))
                         stored[setting].append((near @ sides[setting[1]].T).max(axis=0))
-    found = {setting: np.stack(part) for setting, part in stored.items()}
-    return Scores(np.stack(dense), bm25, found, spans, words)
+    cosines = {setting: np.stack(part) for setting, part in stored.items()}
+    return Scores(np.stack(dense), bm25, cosines, spans, words)
 
 
 def _cover_vectors(words: Floats, tolerance: float) -> Floats:

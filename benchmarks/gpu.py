@@ -69,20 +69,21 @@ def run(data: Path | None) -> list[str]:
     if DEVICE == "cuda" and not torch.cuda.is_available():
         return []
     began = time.monotonic()
+    runs_exports = DEVICE == "cpu" or "CUDAExecutionProvider" in ort.get_available_providers()
     rows: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "checkpoint").symlink_to(minilm())
         texts = passages(WORDS)
         words = sum(len(text.split()) for text in texts)
-        if DEVICE == "cpu" or "CUDAExecutionProvider" in ort.get_available_providers():
+        if runs_exports:
             rows |= _exports(folder, texts, words)
         rows |= _training(folder, began, data)
     card = torch.cuda.get_device_name() if DEVICE == "cuda" else "the processor, for a trial"
     return [
         f"{card}, torch {torch.__version__}, onnxruntime {ort.__version__}; all-MiniLM-L6-v2, "
         f"{words:,} words of examples/; medians of {ROUNDS} by turns.",
-        "" if len(rows) > 3 else "\nExports were not run: this onnxruntime has no CUDA.\n",
+        "" if runs_exports else "\nExports were not run: this onnxruntime has no CUDA.\n",
         "| what | |",
         "|---|---:|",
         *(f"| {name} | {value} |" for name, value in rows.items()),
@@ -101,8 +102,8 @@ def _exports(folder: Path, texts: list[str], words: int) -> dict[str, str]:
         "int8": (load_encoder(None, DEVICE), load_encoder(None, "cpu"))
     }
     if FP16:
-        torch_encoder = load_encoder(folder / "checkpoint", DEVICE)
-        compared["fp16"] = load_encoder(FP16, DEVICE), torch_encoder
+        checkpoint = load_encoder(folder / "checkpoint", DEVICE)
+        compared["fp16"] = load_encoder(FP16, DEVICE), checkpoint
     for precision, (encoder, other) in compared.items():
         cosines = (_spans(encoder, texts) * _spans(other, texts)).sum(axis=1)
         against = "torch in fp32" if precision == "fp16" else "int8 on the processor"
@@ -143,7 +144,6 @@ def _training(folder: Path, began: float, data: Path | None) -> dict[str, str]:
     texts = data / "text" if data else EXAMPLES / "conversations"
     (folder / "text").symlink_to(texts.absolute())
     rows = {}
-    pace = 1.0
     for precision in ("fp32", "bf16"):
         recipe = folder / f"{precision}.toml"
         recipe.write_text(RECIPE.format(steps=STEPS, precision=precision), encoding="utf-8")

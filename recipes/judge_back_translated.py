@@ -41,8 +41,8 @@ TAKEN = {
     "cannot-facts": 0.7,
 }
 """How often a source's pairs are taken, if not once."""
-FEWEST, MOST = 3, 14
-"""Words of a text that is translated."""
+FEWEST = 3
+"""Words of a text that is translated; a pair's have few anyway."""
 
 
 @click.command()
@@ -87,8 +87,9 @@ def _drawn(rows: list[dict[str, Any]], count: int, rng: random.Random) -> list[s
     """Return texts to translate, as many of each source."""
     by_source: dict[str, dict[str, None]] = defaultdict(dict)
     for row in rows:
-        if FEWEST <= len(row["query"].split()) <= MOST and not row["source"].startswith("intents"):
-            by_source[row["source"].split()[0]][row["query"]] = None
+        source = row["source"].split()[0]
+        if len(row["query"].split()) >= FEWEST and source != "intents":
+            by_source[source][row["query"]] = None
     each = count // len(by_source)
     drawn: dict[str, None] = {}
     for texts in by_source.values():
@@ -104,9 +105,9 @@ def _usable(back: dict[str, str]) -> dict[str, str]:
 
     usable = {}
     for (text, translated), degree in zip(back.items(), degrees.tolist(), strict=True):
-        words, *said = _read(text)
-        other_words, *other_said = _read(translated)
-        if degree >= ALIKE and words != other_words and said == other_said:
+        words, *claims = _read(text)
+        other_words, *other_claims = _read(translated)
+        if degree >= ALIKE and words != other_words and claims == other_claims:
             usable[text] = translated
     return usable
 

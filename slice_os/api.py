@@ -193,7 +193,7 @@ class Index(OpenedIndex):
         """
         chosen = SearchOptions.of(**options)
         parsed = [chosen.parse(query) for query in queries]
-        together = min(TOGETHER, max(1, HITS_TOGETHER // max(1, chosen.size)))
+        together = min(TOGETHER, max(1, HITS_TOGETHER // chosen.size))
         judge = self.judge if chosen.rescore else None
         turn: Callable[[Float32], Float32] | None = None
         if liked or disliked:

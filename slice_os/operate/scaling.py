@@ -57,10 +57,10 @@ class Constants:
 
     Of a word `packed_bytes` are stored beside the codes of its vector. On the disk of OpenSearch
     3.6 lie so many bytes for each that is packed (`cluster_compressed` with the codec
-    best_compression) and for each of the text; to a stored vector
-    belong `graph_bytes`, which a search reads, and `span_bytes`. Of an embedded index `local_text`
-    lie there for each byte of the text. A core of a node takes so many seconds to load a vector
-    and each byte of it, and to merge one. `building_bytes` of heap are a vector's while a graph is
+    best_compression) and for each of the text; to a stored vector belong `graph_bytes`, which a
+    search reads, and `span_bytes`. Of an embedded index `local_text` lie there for each byte of the
+    text. A core of a node takes so many seconds to load a vector and each byte of it, and to merge
+    one. `building_bytes` of heap are a vector's while a graph is
     built, by Lucene's data structures; `least_heap` starts a node.
     """
 
@@ -183,13 +183,13 @@ def _planned(
     size = dimensions * (BYTE if layout.vector_type == "byte" else FLOAT)
     searched = vectors * (size + known.graph_bytes)
     packed = dimension + known.packed_bytes
-    stored = (
+    per_packed = (
         known.cluster_compressed if layout.codec == "best_compression" else known.cluster_packed
     )
     disk = (
         searched
         + vectors * known.span_bytes
-        + words * (known.cluster_text * text.text_bytes + stored * packed)
+        + words * (known.cluster_text * text.text_bytes + per_packed * packed)
     )
     passages = words / text.passage_words
     shards = max(

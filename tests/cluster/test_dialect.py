@@ -93,8 +93,8 @@ def test_a_codec_is_kept_by_the_next_generation(location, cluster):
     name = location.rpartition("/")[2]
     with OpenSearch(cluster.url) as client:
         settings = client.indices.get_settings(index=f"{name}-*")
-    assert {one["settings"]["index"]["codec"] for one in settings.values()} == {"best_compression"}
-    assert len(settings) == 2
+    codecs = [about["settings"]["index"]["codec"] for about in settings.values()]
+    assert codecs == ["best_compression"] * 2
     with pytest.raises(LocationError, match="has codec best_compression, default was asked"):
         slice_os.open(location, cluster={"codec": "default"})
     with slice_os.open(location) as index:

@@ -210,16 +210,17 @@ def test_vectors_that_came_as_base64_are_what_arrays_make(cluster, folder, kind,
                 patch.setattr(Elasticsearch, "packed_vectors", lambda self, vectors: list(vectors))
             slice_os.reindex(folder, to=place)
         places.append(place)
-        found = slice_os.doctor(place, deep=True)
-        assert any("spans that were looked at are those" in one.what for one in found.findings)
+        findings = slice_os.doctor(place, deep=True).findings
+        assert any("spans that were looked at are those" in finding.what for finding in findings)
         with slice_os.open(place) as index:
             whole = {"query": {"match_all": {}}, **index._backend.cluster.dialect.whole_source}
             hits = index._backend.cluster.search({**whole, "size": 1}, list[dict])
-            ((vector, *_),) = ([span["vector"] for span in one["_source"]["spans"]] for one in hits)
+            (hit,) = hits
+            vector = hit["_source"]["spans"][0]["vector"]
             assert isinstance(vector, str) == (packed and kept)
     query = span_query(np.ones(384), vector_type=kind, source=["document"], dialect="elasticsearch")
     first, second = (request("POST", f"{place}/_search", query)["hits"]["hits"] for place in places)
-    assert [one["_score"] for one in first] == [one["_score"] for one in second]
+    assert [hit["_score"] for hit in first] == [hit["_score"] for hit in second]
     run("doctor", "--repair", "--index", places[0])
 
 

@@ -132,7 +132,8 @@ def vector_fields(
     words = packed.vectors
     spans, tolerance = bounded_cover(words, layout.tolerance, MOST_SPANS, packed.max_words)
     vectors = span_vectors(words, spans, layout)
-    spans, vectors = (part[vectors.any(axis=1)] for part in (spans, vectors))  # near to something
+    points_somewhere = vectors.any(axis=1)  # what does not is near nothing
+    spans, vectors = spans[points_somewhere], vectors[points_somewhere]
     starts = packed.starts[spans[:, 0]].tolist()
     ends = packed.ends[spans[:, 1] - 1].tolist()
     return {

@@ -216,7 +216,7 @@ def test_a_dropped_encoder_leaves_no_threads():
 
 
 PROGRAM = """
-from slice_os.encoders import StandaloneVectors, load_encoder
+from slice_os.encoders import load_encoder
 encoder = load_encoder(threads=2)
 words = encoder.encode_words("some words to encode again and again " * 20 for _ in iter(int, 1))
 next(words)
