@@ -218,9 +218,10 @@ def main(context: click.Context) -> None:
     read_settings()
     is_asked = sys.stdin is not None and sys.stdin.isatty()
     module_for("https://", "credentials").ask_with(_ask if is_asked else None)
-    # Remarks on styles and small defects of files, which are read all the same.
+    # Remarks on styles and small defects of files, which are read all the same, and on buckets.
     warnings.filterwarnings("ignore", module=r"(openpyxl|pypdf)\b")
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL + 1)
+    for library in ("pypdf", "gcsfs"):
+        logging.getLogger(library).setLevel(logging.CRITICAL + 1)
     context.color = wanted_color()
     for stream in (sys.stdout, sys.stderr):  # an argument may be no UTF-8, as a path may
         if isinstance(stream, TextIOWrapper):

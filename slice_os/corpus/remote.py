@@ -39,7 +39,8 @@ _CREDENTIALS = {
     "or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; for a public bucket set FSSPEC_S3_ANON=true, "
     "for another server AWS_ENDPOINT_URL.",
     "gcsfs": "set GOOGLE_APPLICATION_CREDENTIALS.",
-    "adlfs": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY.",
+    "adlfs": "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and "
+    "AZURE_STORAGE_ACCOUNT_KEY.",
 }
 _CHANGED = "has changed while it was read: run this again"
 _FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, ImportError, ValueError, TypeError)
@@ -152,7 +153,8 @@ def at(url: str) -> RemoteFile:
             f"Reading {scheme_of(url)}:// addresses", "remote", package
         ) from exc
     except Exception as exc:  # each file system has its own
-        raise CorpusError(f"{public(url)} cannot be read: {_reason(exc)}.") from exc
+        hint = _CREDENTIALS.get(package, "")
+        raise CorpusError(f"{public(url)} cannot be read, {_reason(exc)}", hint=hint) from exc
     system.invalidate_cache()
     return RemoteFile(public(url), system, path)
 
@@ -168,7 +170,7 @@ def _reaching(url: str) -> Iterator[None]:
                 raise
             exc = why  # which need not be that there is no file
         hint = ""
-        if isinstance(exc, PermissionError) or "Credentials" in type(exc).__name__:
+        if _is_denied(exc) or "Credentials" in type(exc).__name__:
             hint = _CREDENTIALS.get(_PACKAGES.get(scheme_of(url), ""), "check the credentials.")
         raise CorpusError(f"{url} cannot be read, {_reason(exc)}", hint=hint) from exc
 
@@ -247,14 +249,23 @@ def _tried(request: Callable[[], T]) -> T:
 
 
 def _may_pass(exc: BaseException) -> bool:
-    status = getattr(exc, "status", None)
-    if isinstance(status, int):
+    if status := _status(exc):
         return status in (408, 429) or status >= 500
     return (
         isinstance(exc, Exception)
         and not isinstance(exc, _FINAL)
         and type(exc).__name__ not in _FINAL_NAMES
     )
+
+
+def _status(exc: BaseException) -> int | None:
+    """Return the HTTP status that a file system's error names."""
+    named = (getattr(exc, name, None) for name in ("status", "status_code", "code"))
+    return next((status for status in named if isinstance(status, int)), None)
+
+
+def _is_denied(exc: BaseException) -> bool:
+    return isinstance(exc, PermissionError) or _status(exc) in (401, 403)
 
 
 def _is_expired(exc: BaseException | None) -> bool:
@@ -267,7 +278,7 @@ def _reason(exc: Exception) -> str:
     if _is_expired(exc):
         return _CHANGED
     message = " ".join(without_secrets(str(exc)).split()).rstrip(".") or type(exc).__name__
-    return f"access is denied ({message})" if isinstance(exc, PermissionError) else message
+    return f"access is denied ({message})" if _is_denied(exc) else message
 
 
 def _version(about: Mapping[str, Any]) -> list[Any]:
