@@ -80,8 +80,7 @@ def mine_command(
     """Find every span that says one of the phrases; of those that overlap, the best.
 
     A file is what 'teach' has written, or holds a phrase a line, or is a .csv with the columns name
-    and phrase, optionally not; what is no file and has several words is a phrase, and so is all
-    else where several are given. Rows of one name
+    and phrase, optionally not; what is no file, nor called like one, is a phrase. Rows of one name
     are phrases of which any matches; the column not holds counter-examples. A phrase @FILE stands
     for a taught phrase, of which --min-probability decides, and not --min-degree. A phrase may hold
     "exact words" and -word, as a query of 'search' does. - is stdin. Counts come last. A phrase of
@@ -100,7 +99,7 @@ def mine_command(
         named[name] = Sought(known.phrases + texts.phrases, examples)
 
     for file in files:
-        if is_phrase(file) or (len(files) > 1 and not file.suffix and not file.exists()):
+        if is_phrase(file):
             phrases = (*phrases, str(file))
             continue
         of_file, taught_of_file = read_mixed(file, read_phrases)
@@ -155,8 +154,10 @@ def mine_command(
 
 
 def is_phrase(file: Path) -> bool:
-    """Tell whether what was given for a file is a phrase: several words, and no such file."""
-    return " " in str(file).strip() and not os.path.lexists(file)  # of any length
+    """Tell whether what was given for a file is a phrase: no such file, nor called like one."""
+    words = str(file).split()
+    called_like_a_file = file.suffix or file.name != str(file) or words == ["-"]
+    return not os.path.lexists(file) and (len(words) > 1 or not called_like_a_file)
 
 
 def _counter_example(example: str, named: Mapping[str, Sought]) -> tuple[str, str]:

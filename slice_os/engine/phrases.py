@@ -78,7 +78,8 @@ def read_phrases(file: Path) -> dict[str, Sought]:
             return _named(_rows(stream) if file.suffix.lower() == ".csv" else _lines(stream))
     except OSError as exc:
         raise CorpusError(
-            f"The phrases file {file} cannot be read ({exc.strerror}): check the path."
+            f"The phrases file {file} cannot be read ({exc.strerror}): check the path, or give a "
+            "phrase by --phrase."
         ) from exc
     except CorpusError as exc:
         raise CorpusError(f"The phrases file {file} is to be corrected: {exc}.") from exc

@@ -145,6 +145,13 @@ def test_a_phrase_may_stand_where_the_file_is_named(location):
                  "--nl").stdout  # fmt: skip
     assert plain == option
     assert plain
+    word = run("mine", "bill", "--index", location, "--min-degree", 0.6, "--nl").stdout
+    assert (
+        word == run("mine", "--phrase", "bill", "-i", location, "--threshold", 0.6, "--nl").stdout
+    )
+    assert "bill" in word
+    for name in ("phrases.csv", "folder/bill"):
+        assert "give a phrase by --phrase" in run("mine", name, "-i", location, ok=1).stderr
     longer = "the customer wants to cancel " * 20  # longer than a file's name may be
     assert run("mine", longer, "--index", location).exit_code == 0
 
