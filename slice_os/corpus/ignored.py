@@ -12,7 +12,8 @@ from pathspec import GitIgnoreSpec
 class Ignored:
     """Tells what the .gitignore files of a folder leave out, and those above it in its repository.
 
-    They hold where there is no repository, too; what the user names is never left out.
+    They hold where there is no repository, too; what the user names is never left out, and of a
+    folder that those above leave out only its own hold.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -20,6 +21,8 @@ class Ignored:
         above = (real, *real.parents)
         self._top = next((folder for folder in above if (folder / ".git").exists()), real)
         self._specs: dict[Path, GitIgnoreSpec] = {}
+        if self.leaves_out(real, is_folder=True):
+            self._top = real
 
     def leaves_out(self, path: Path, *, is_folder: bool) -> bool:
         """Tell whether a file or folder is left out, of a folder that is not."""

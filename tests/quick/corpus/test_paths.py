@@ -323,6 +323,10 @@ def test_gitignore_and_patterns_leave_out_and_are_counted(folder: Path) -> None:
     assert [d.text for d in read(folder / "a/draft.txt")] == ["a/draft.txt"]  # it is named
     (folder / ".git").mkdir(exist_ok=True)
     assert {d.id for d in read(folder / "a", root=folder.parent)} == kept - {"talks/b.txt"}
+    assert [d.text for d in read(folder / "build")] == ["build/x.txt"]
+    (folder / "build/draft").mkdir()
+    (folder / "build/draft/draft.txt").write_text("in a folder of it")
+    assert [d.text for d in read(folder / "build/draft")] == ["in a folder of it"]
     only = read(folder, include=["*.md", "b.txt"], exclude=["a/b.*"])
     assert [d.id for d in only] == ["talks/b.txt", "talks/a/c.md"]
     assert {d.id for d in read(folder, exclude=["a"])} == {"talks/b.txt"}
