@@ -17,7 +17,7 @@ from slice_os.integrations.ray import pack
 from slice_os.types import Passage
 
 TITLE = "Encoding on Ray"
-WORDS = int(os.environ.get("BENCHMARK_RAY_WORDS", "500000"))
+WORDS = int(os.environ.get("BENCHMARK_RAY_WORDS", "2000000"))
 FILES = 20
 
 
