@@ -187,7 +187,10 @@ def _say_left_out(corpus: Any) -> None:
         often = sorted(corpus.types.items(), key=lambda pair: -pair[1])[:TYPES]
         types = ", ".join(f"{count:,} {name}" for name, count in often)
         more = ", ..." if len(corpus.types) > TYPES else ""
-        say(f"{counted(corpus.ignored, 'file')} of unknown format ignored: {types}{more}.")
+        say(
+            f"{counted(corpus.ignored, 'file')} of unknown format ignored: {types}{more}. Text is "
+            "read of those that are named."
+        )
     if corpus.left_out:
         say(
             f"{counted(corpus.left_out, 'file or folder', 'files or folders')} left out by "

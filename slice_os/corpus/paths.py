@@ -141,10 +141,7 @@ def _add_argument(made: Plan, argument: str) -> None:
         _walk(made, made.given[-1])
     elif argument and path.exists():
         made.given.append(Given(path, path.parent))
-        if format_of(path.name) is None:
-            made.sources.append(_unknown(path))
-        else:
-            _add(made, path, named=True)
+        _add(made, path, named=True)
     elif glob.has_magic(argument):
         plain, pattern = _parted(path.parts)
         base = Path(*plain)
@@ -153,10 +150,6 @@ def _add_argument(made: Plan, argument: str) -> None:
             raise CorpusError(f"The pattern {argument!r} matches no file.")
     else:
         raise CorpusError(f"There is no file or folder {argument!r}.")
-
-
-def _unknown(path: Path | RemoteFile) -> Source:
-    return Source(path, problem=f"unknown format {path.suffix or path.name!r}")
 
 
 def _parted(parts: Sequence[str]) -> tuple[Sequence[str], tuple[str, ...]]:
@@ -185,8 +178,7 @@ def _add_url(made: Plan, argument: str) -> None:
                 f"{file.url!r} is given twice: what differs behind a question mark is no part of "
                 "ids, so index those files in runs of their own, each with --id-prefix."
             )
-        is_known = format_of(file.name) is not None
-        made.sources.append(Source(file, file.size) if is_known else _unknown(file))
+        made.sources.append(Source(file, file.size))
         return
     plain, pattern = _parted(place.url.split("/"))
     folder = remote.at("/".join(plain) + "/")

@@ -203,18 +203,18 @@ class Corpus:
             except OSError as exc:
                 self._reject(place, exc.strerror or exc)
             except (CorpusError, MissingExtraError, RecursionError) as exc:
-                self._reject(place, exc)
+                self._reject(place, exc if format_of(place) else f"unknown format: {exc}")
 
     def _opened(
         self, file: BinaryIO, modified: float | None, place: str, identity: str, prefix: str
     ) -> Iterator[Document]:
         stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_compressed(place) else file
-        kind = format_of(place)
+        kind = format_of(place) or FORMATS[".txt"]  # of a file that is named
         if isinstance(kind, Whole):
             about = about_file(identity, modified)
             document = self._whole(identity, read_all(stream, kind.largest), kind, place)
             yield replace(document, metadata={**about, **document.metadata})
-        elif kind is not None:
+        else:
             before = self.bytes_done
             for within, rows in groupby(
                 self._rows(kind, stream, is_compressed(place)), lambda row: row.within

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -89,13 +90,15 @@ def test_an_empty_folder_has_no_documents(tmp_path: Path) -> None:
     assert (corpus.documents, corpus.rejects, corpus.bytes_total) == (0, 0, 0)
 
 
-def test_a_named_file_of_unknown_format_is_a_reject_and_others_go_on(folder: Path) -> None:
+def test_a_named_file_of_unknown_format_is_read_if_it_is_text(folder: Path) -> None:
+    (folder / "z.log.gz").write_bytes(gzip.compress(b"a packed log"))
+    (folder / "x.bin").write_bytes(bytes(range(256)))
     rejects: list[Reject] = []
-    corpus = read(folder / "z.log", folder / "b.txt", on_reject=rejects.append)
-    assert rejects == []
-    assert [d.id for d in corpus] == ["b.txt"]
-    assert rejects == [Reject(str(folder / "z.log"), "unknown format '.log'")]
-    assert corpus.rejects == 1
+    names = ("z.log", "z.log.gz", "x.bin", "b.txt")
+    corpus = read(*(folder / name for name in names), on_reject=rejects.append)
+    assert {d.id: d.text for d in corpus}["z.log.gz"] == "a packed log"
+    assert rejects == [Reject(str(folder / "x.bin"), "unknown format: looks binary")]
+    assert (corpus.documents, corpus.rejects) == (3, 1)
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
