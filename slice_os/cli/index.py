@@ -188,8 +188,8 @@ def _say_left_out(corpus: Any) -> None:
         types = ", ".join(f"{count:,} {name}" for name, count in often)
         more = ", ..." if len(corpus.types) > TYPES else ""
         say(
-            f"{counted(corpus.ignored, 'file')} of unknown format ignored: {types}{more}. Text is "
-            "read of those that are named."
+            f"{counted(corpus.ignored, 'file')} of unknown format ignored: {types}{more} (name "
+            "them to read them as text)."
         )
     if corpus.left_out:
         say(
