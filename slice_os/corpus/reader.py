@@ -18,7 +18,7 @@ from typing import BinaryIO, cast
 
 from slice_os.corpus.encodings import as_utf8, check_encoding, guess_note, open_as
 from slice_os.corpus.file_metadata import about_file, modified_at
-from slice_os.corpus.formats import FORMATS, Row, Rows, Whole, format_of, is_compressed
+from slice_os.corpus.formats import FORMATS, Row, Rows, Whole, format_by, format_of, is_compressed
 from slice_os.corpus.limits import PACKED_BYTES, check_text, read_all
 from slice_os.corpus.parse_process import parse_apart, rows_apart
 from slice_os.corpus.paths import STDIN, Plan, Source, plan
@@ -209,10 +209,11 @@ class Corpus:
         self, file: BinaryIO, modified: float | None, place: str, identity: str, prefix: str
     ) -> Iterator[Document]:
         stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_compressed(place) else file
-        kind = format_of(place) or FORMATS[".txt"]  # of a file that is named
-        if isinstance(kind, Whole):
+        kind = format_of(place)
+        if not isinstance(kind, Rows):
+            data = read_all(stream, kind.largest) if kind else read_all(stream)
             about = about_file(identity, modified)
-            document = self._whole(identity, read_all(stream, kind.largest), kind, place)
+            document = self._whole(identity, data, kind or format_by(data), place)
             yield replace(document, metadata={**about, **document.metadata})
         else:
             before = self.bytes_done

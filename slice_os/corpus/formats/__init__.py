@@ -5,7 +5,9 @@ Another one is added from outside: ``FORMATS[".ext"] = Whole(parse)`` or ``Rows(
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
+from typing import cast
 
 from slice_os.corpus.formats import (
     columnar,
@@ -24,7 +26,17 @@ from slice_os.corpus.formats import (
 from slice_os.corpus.formats.base import Format, Parsed, Row, Rows, Whole
 from slice_os.corpus.limits import PACKED_BYTES
 
-__all__ = ["FORMATS", "Format", "Parsed", "Row", "Rows", "Whole", "format_of", "is_compressed"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "Parsed",
+    "Row",
+    "Rows",
+    "Whole",
+    "format_by",
+    "format_of",
+    "is_compressed",
+]
 
 _FORMATS: list[tuple[str, Format]] = [
     (".txt", Whole(text.parse_plain, encoded=True)),
@@ -64,6 +76,12 @@ def format_of(name: str) -> Format | None:
     """Return the format that a file's name tells, with or without ``.gz``, or None."""
     path = PurePath(name.lower())
     return FORMATS.get(PurePath(path.stem).suffix if is_compressed(name) else path.suffix)
+
+
+def format_by(data: bytes) -> Whole:
+    """Return the format of a file whose name tells none: a page that begins as one, or text."""
+    is_page = re.match(rb"(\xef\xbb\xbf)?\s*<(!doctype\s+html|html)\b", data, re.IGNORECASE)
+    return cast(Whole, FORMATS[".html" if is_page else ".txt"])
 
 
 def is_compressed(name: str) -> bool:

@@ -92,13 +92,15 @@ def test_an_empty_folder_has_no_documents(tmp_path: Path) -> None:
 
 def test_a_named_file_of_unknown_format_is_read_if_it_is_text(folder: Path) -> None:
     (folder / "z.log.gz").write_bytes(gzip.compress(b"a packed log"))
+    (folder / "page").write_text("\n<!DOCTYPE html><title>A page</title><p>Some <b>text</b>")
     (folder / "x.bin").write_bytes(bytes(range(256)))
     rejects: list[Reject] = []
-    names = ("z.log", "z.log.gz", "x.bin", "b.txt")
+    names = ("z.log", "z.log.gz", "page", "x.bin", "b.txt")
     corpus = read(*(folder / name for name in names), on_reject=rejects.append)
-    assert {d.id: d.text for d in corpus}["z.log.gz"] == "a packed log"
+    texts = {document.id: document.text for document in corpus}
+    assert (texts["z.log.gz"], texts["page"]) == ("a packed log", "Some text")
     assert rejects == [Reject(str(folder / "x.bin"), "unknown format: looks binary")]
-    assert (corpus.documents, corpus.rejects) == (3, 1)
+    assert (corpus.documents, corpus.rejects) == (4, 1)
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
