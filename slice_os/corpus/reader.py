@@ -363,10 +363,11 @@ def read(
     front matter of a .md. Of web pages navigation and cookie banners are left out unless
     `whole_page` is true. `encoding` is that of all texts that do not tell theirs.
 
-    What cannot be read is handed to `on_reject` when it is met. Of folders and globs, `exclude`
-    leaves out files, folders and patterns as in a .gitignore, and `include` all that fit none of
-    its patterns; what .gitignore names is left out unless `gitignore` is false, links out of the
-    folder unless `follow` is true, and what slice-os wrote always.
+    What cannot be read is handed to `on_reject` when it is met. A file of unknown format is read as
+    text if it is named, and left out of folders and globs. Of these, `exclude` leaves out files,
+    folders and patterns as in a .gitignore, and `include` all that fit none of its patterns; what
+    .gitignore names is left out unless `gitignore` is false, links out of the folder unless
+    `follow` is true, and what slice-os wrote always.
 
     Raises:
         CorpusError: a path does not exist or lies outside of the root.
