@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 
+import hypothesis
 import pytest
 
 # A shell's background job ignores Ctrl-C, and so would every process that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Two threads of torch wait for each other on a busy machine, many times longer than one needs.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
+hypothesis.settings.load_profile("untimed")
 pytest_plugins = ["support.checkpoints", "support.cluster", "support.encoding"]
 collect_ignore = ["integrations"]  # they have an environment of their own
 OURS = ("SLICE_OS_KILLS", "SLICE_OS_TEST_CACHE")

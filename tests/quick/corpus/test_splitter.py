@@ -22,7 +22,7 @@ texts = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(texts, st.integers(1, 30))
 def test_every_character_is_in_a_passage_and_few_are_in_two(text: str, max_words: int) -> None:
     passages = list(split(Document("d", text, "a title"), max_words))
@@ -42,7 +42,7 @@ def test_every_character_is_in_a_passage_and_few_are_in_two(text: str, max_words
     assert after == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.text(alphabet="abc.,", min_size=1, max_size=12), min_size=1, max_size=120))
 def test_no_passage_of_plain_words_is_too_long(words: list[str]) -> None:
     passages = list(split(Document("d", " ".join(words)), 10))
@@ -152,7 +152,7 @@ long_sentences = st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(long_sentences, st.integers(40, 130))
 def test_every_span_of_20_words_of_a_sentence_is_whole_in_a_passage(text: str, most: int) -> None:
     passages = list(split(Document("d", text), most))

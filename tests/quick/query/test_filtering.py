@@ -69,7 +69,7 @@ def agree(meta, one):
     assert holds(clause, filter_tokens(meta)) is expected, (meta, str(one))
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(metadata, names, st.sampled_from(list(OPERATORS)), texts | numbers.map(str))
 @example({"a": True}, "a", ">", "TRUE")
 @example({"a": "true"}, "a", ">", "TRUE")

@@ -58,7 +58,7 @@ plain = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(passages, st.integers(1, 24))
 def test_norms_and_cosines_are_those_of_the_naive_span_vectors(vectors, max_words):
     n, d = vectors.shape
@@ -87,7 +87,7 @@ def test_norms_and_cosines_are_those_of_the_naive_span_vectors(vectors, max_word
     assert (cosines[~seen] == -np.inf).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(plain)
 def test_stored_precision_keeps_every_degree_within_two_thousandths(vectors):
     n, d = vectors.shape

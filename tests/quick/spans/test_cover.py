@@ -47,7 +47,7 @@ def check(vectors, tolerance, max_words=20):
     return kept
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.integers(0, 10**5),
     st.integers(1, 50),
@@ -60,7 +60,7 @@ def test_every_span_has_a_kept_one_that_overlaps_it(seed, n, d, topic, tolerance
     check(text_like(seed, n, d, topic), tolerance, max_words)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**5), st.integers(2, 40), st.sampled_from([0.0, 1e-7, 1e-5, 1e-3]))
 def test_words_that_cancel_are_covered_too(seed, n, noise):
     rng = np.random.default_rng(seed)

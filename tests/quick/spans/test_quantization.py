@@ -8,7 +8,7 @@ from slice_os import spans
 HALF = 2.0**-13 * (1 + 2.0**-9)  # half a step, and the rounding of the inverse to float32
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**5), st.integers(0, 30), st.integers(0, 40), st.integers(-30, 30))
 def test_quantized_words_move_by_at_most_half_a_scale(seed, n, d, magnitude):
     rng = np.random.default_rng(seed)
@@ -39,7 +39,7 @@ def test_extreme_words_are_quantized():
     assert not back[[0, 3]].any()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 10**5), st.integers(-100, 100), st.floats(0.01, 13.9))
 def test_inverse_norms_keep_thirteen_bits(seed, power, octaves):
     rng = np.random.default_rng(seed)
