@@ -37,26 +37,24 @@ FEWER = (256, 192, 128)
 def run(data: Path | None) -> list[str]:
     """Load real text into a node of each kind."""
     texts = list(documents(WORDS))
-    with load_encoder() as encoder:
-        with _apart(OPENSEARCH) as cluster:
-            location = f"{cluster.url}/bench"
-            with slice_os.open(location, cluster=slice_os.ClusterSettings(replicas=0)) as index:
-                index.add(texts[:5])
-                backend = index._backend
-                assert isinstance(backend, ClusterBackend)
-                encoding = _encoding_alone(encoder, texts)
-                _bulk_alone(cluster.url, backend, encoder, texts)  # its first minute is slower
-                report = index.add(texts)
-                bulk, _ = _bulk_alone(cluster.url, backend, encoder, texts)
-                fewer = {
-                    kept: _bulk_alone(cluster.url, backend, encoder, texts, kept)[0]
-                    for kept in FEWER
-                }
-                status = index.status()
-        with _apart(ELASTICSEARCH) as other:
-            _bulk_alone(other.url, backend, encoder, texts)
-            arrays, array_bytes = _bulk_alone(other.url, backend, encoder, texts, packed=False)
-            base64, base64_bytes = _bulk_alone(other.url, backend, encoder, texts)
+    with _apart(OPENSEARCH) as cluster, load_encoder() as encoder:
+        location = f"{cluster.url}/bench"
+        with slice_os.open(location, cluster=slice_os.ClusterSettings(replicas=0)) as index:
+            index.add(texts[:5])
+            backend = index._backend
+            assert isinstance(backend, ClusterBackend)
+            encoding = _encoding_alone(encoder, texts)
+            _bulk_alone(cluster.url, backend, encoder, texts)  # its first minute is slower
+            report = index.add(texts)
+            bulk, _ = _bulk_alone(cluster.url, backend, encoder, texts)
+            fewer = {
+                kept: _bulk_alone(cluster.url, backend, encoder, texts, kept)[0] for kept in FEWER
+            }
+            status = index.status()
+    with _apart(ELASTICSEARCH) as other, load_encoder() as encoder:
+        _bulk_alone(other.url, backend, encoder, texts)
+        arrays, array_bytes = _bulk_alone(other.url, backend, encoder, texts, packed=False)
+        base64, base64_bytes = _bulk_alone(other.url, backend, encoder, texts)
     words, whole = report.words, report.seconds
     return [
         f"{words:,} words of examples/ in {status.passages:,} passages, "
@@ -113,7 +111,7 @@ def _bulk_alone(
 
     Their vectors are made before. Unless `packed` they are sent as arrays.
     """
-    layout = replace(like.layout, dimensions=dimensions)
+    layout = replace(like.layout, dimensions=dimensions, engine="")  # each server its usual one
     other = ClusterBackend.create(f"{url}/bulk", like.meta, settings=asdict(layout))
     passages = [passage for document in texts for passage in split(document)]
     dialect = other.cluster.dialect
