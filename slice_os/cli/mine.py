@@ -155,9 +155,9 @@ def mine_command(
 
 def is_phrase(file: Path) -> bool:
     """Tell whether what was given for a file is a phrase: no such file, nor called like one."""
-    words = str(file).split()
-    called_like_a_file = file.suffix or file.name != str(file) or words == ["-"]
-    return not os.path.lexists(file) and (len(words) > 1 or not called_like_a_file)
+    text = str(file)
+    is_word = file.name == text != "-" and not file.suffix
+    return (is_word or len(text.split()) > 1) and not os.path.lexists(file)
 
 
 def _counter_example(example: str, named: Mapping[str, Sought]) -> tuple[str, str]:

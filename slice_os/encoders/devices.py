@@ -90,10 +90,7 @@ def open_session(path: Path, device: str, quantized: bool) -> tuple[Any, str]:
                 raise
     try:
         session = ort.InferenceSession(
-            str(path),
-            options,
-            providers=["CPUExecutionProvider"],
-            disabled_optimizers=_SLOWER,
+            str(path), options, providers=["CPUExecutionProvider"], disabled_optimizers=_SLOWER
         )
     except Exception as exc:  # onnxruntime has one class an error code, all private
         raise EncoderError(
