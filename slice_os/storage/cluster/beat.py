@@ -19,8 +19,10 @@ def repeated(work: Callable[[], object], seconds: float) -> Iterator[None]:
             with suppress(ClusterError):
                 work()
 
-    Thread(target=run, name="slice-os-beat", daemon=True).start()
+    beat = Thread(target=run, name="slice-os-beat", daemon=True)
+    beat.start()
     try:
         yield
     finally:
         ended.set()
+        beat.join(1)  # what is under way is over before the block's end, unless the cluster is away
