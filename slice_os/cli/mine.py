@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -42,7 +41,7 @@ Examples:
   slice-os mine phrases.csv --per-document --top 20 --sort degree --index demo.slice
 """,
 )
-@click.argument("files", nargs=-1, metavar="[FILE_OR_PHRASE]...", type=click.Path(path_type=Path))
+@click.argument("given", nargs=-1, metavar="[FILE_OR_PHRASE]...")
 @index_options
 @click.option("--phrase", "phrases", multiple=True, help="A phrase; may be repeated.")
 @click.option(
@@ -64,7 +63,7 @@ Examples:
 @json_option
 @lines_option
 def mine_command(
-    files: tuple[Path, ...],
+    given: tuple[str, ...],
     location: str,
     encoder: str | None,
     device: str,
@@ -87,7 +86,7 @@ def mine_command(
     which the encoder knows no word is left out, with a warning; the exit code is then 3.
     """
     from slice_os import open as open_index
-    from slice_os.engine.phrases import gather, read_phrases
+    from slice_os.engine.phrases import gather, is_phrase, read_phrases
     from slice_os.teaching.retrieval import read_mixed
 
     named: dict[str, Sought] = {}
@@ -98,11 +97,11 @@ def mine_command(
         examples = known.counter_examples + texts.counter_examples
         named[name] = Sought(known.phrases + texts.phrases, examples)
 
-    for file in files:
-        if is_phrase(file):
-            phrases = (*phrases, str(file))
+    for text in given:
+        if is_phrase(text):
+            phrases = (*phrases, text)
             continue
-        of_file, taught_of_file = read_mixed(file, read_phrases)
+        of_file, taught_of_file = read_mixed(Path(text), read_phrases)
         for name, texts in of_file.items():
             add(name, texts)
         taught |= taught_of_file
@@ -151,13 +150,6 @@ def mine_command(
             err=True,
         )
         raise click.exceptions.Exit(REJECTED)
-
-
-def is_phrase(file: Path) -> bool:
-    """Tell whether what was given for a file is a phrase: no such file, nor called like one."""
-    text = str(file)
-    is_word = file.name == text != "-" and not file.suffix
-    return (is_word or len(text.split()) > 1) and not os.path.lexists(file)
 
 
 def _counter_example(example: str, named: Mapping[str, Sought]) -> tuple[str, str]:

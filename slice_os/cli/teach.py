@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -130,9 +129,9 @@ def teach_command(
 
 def _phrases(given: Sequence[str], name: str | None) -> tuple[list[str], str | None]:
     """Return the phrases that are given, in words or by files, and what they are called."""
-    from slice_os.engine.phrases import gather, read_phrases
+    from slice_os.engine.phrases import gather, is_phrase, read_phrases
 
-    files = [text for text in given if os.path.lexists(text)]
+    files = [text for text in given if not is_phrase(text)]
     texts = [text for text in given if text not in files]
     named = {
         called: sought.phrases

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,12 @@ def gather(
 
 def _texts(texts: Texts) -> tuple[str, ...]:
     return (texts,) if isinstance(texts, str) else tuple(dict.fromkeys(texts))
+
+
+def is_phrase(text: str) -> bool:
+    """Tell whether what was given for a file is a phrase: no such file, nor called like one."""
+    is_word = Path(text).name == text != "-" and not Path(text).suffix
+    return (is_word or len(text.split()) > 1) and not os.path.lexists(text)
 
 
 def read_phrases(file: Path) -> dict[str, Sought]:

@@ -106,6 +106,8 @@ def test_a_phrases_file_teaches_the_phrases_of_one_name(run, labels, tmp_path):
     phrases.write_text(f"name,phrase\nleaves,{PHRASE}\n")
     run(*begin[:-1], tmp_path / "only.json")
     assert read_taught(tmp_path / "only.json").name == "leaves"
+    phrases.unlink()
+    assert "topics.csv cannot be read" in run(*begin[:-1], tmp_path / "none.json", ok=1).output
 
 
 def test_teach_anew_from_stored_labels(run, labels, tmp_path):
