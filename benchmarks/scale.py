@@ -36,7 +36,7 @@ from slice_os.storage.fusion import LATE
 from slice_os.storage.local import LocalBackend, candidates
 from slice_os.storage.local.candidates import REFINED, fetch
 from slice_os.storage.local.postings import Places, Postings
-from slice_os.storage.local.scan import best_cosines, exact_cosines
+from slice_os.storage.local.scan import best_cosines, exact_cosines, grouped
 
 TITLE = "The embedded index at ten million words"
 COPIES = 9
@@ -156,7 +156,7 @@ def _stages(
             lengths = query_lengths(text, 20, False)
             for exact in (True, False):
                 scan = partial(best_cosines, queries=vector[None], lengths=[lengths], exact=exact)
-                cosines = list(pool.map(scan, segments.values()))
+                cosines = list(pool.map(scan, grouped(segments.values())))
                 clock.append(time.perf_counter())
             best = np.concatenate(cosines, axis=1)[0]
             clock.append(time.perf_counter())

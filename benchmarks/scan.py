@@ -57,7 +57,7 @@ def run(data: Path | None) -> list[str]:
                     _median(
                         lambda: list(
                             pool.map(
-                                lambda s: best_cosines(s, query[None], [lengths], exact=True),
+                                lambda s: best_cosines([s], query[None], [lengths], exact=True),
                                 segments,
                             )
                         )

@@ -4,6 +4,7 @@ SLICE is search with localized, informative context embeddings. Word indices are
 ``i < j``; tables of spans are ``[lengths, N]``, by length and start.
 """
 
+from slice_os.spans.bits import PLANES as PLANES
 from slice_os.spans.bits import query_planes as query_planes
 from slice_os.spans.bits import word_bits as word_bits
 from slice_os.spans.cosines import MAX_WORDS as MAX_WORDS

@@ -309,14 +309,18 @@ def rebase(codes: npt.NDArray[Any], exponent: int, to: int) -> Uint16:
     return np.where(codes > 0, np.minimum(moved, (1 << 16) - 1), 0).astype(np.uint16)
 
 
-def unpack_inverse_norms(codes: Uint16, exponent: int | npt.NDArray[np.int64]) -> Float32:
+def unpack_inverse_norms(
+    codes: Uint16, exponent: int | npt.NDArray[np.int64], out: Float32 | None = None
+) -> Float32:
     """Return the inverse norms, float32 of the shape of `codes`, that `pack_norms` stored.
 
-    The exponent may be another one for each column. Code 0 gives ``2^exponent``: not 0, but far
-    below the inverse of any norm, unless some saturate. One conversion, one shift and one addition,
-    because numpy converts uint16 to uint32 ten times as fast as float16 to float32.
+    They are written to `out`, if it is given. The exponent may be another one for each column. Code
+    0 gives ``2^exponent``: not 0, but far below the inverse of any norm, unless some saturate. One
+    conversion, one shift and one addition, because numpy converts uint16 to uint32 ten times as
+    fast as float16 to float32.
     """
-    bits = codes.astype(np.uint32)
+    bits = np.empty(codes.shape, np.uint32) if out is None else out.view(np.uint32)
+    bits[...] = codes
     bits <<= np.uint32(_SHIFT)
     bits += np.asarray((exponent + _BIAS) << 23, np.uint32)
     return bits.view(np.float32)

@@ -23,7 +23,7 @@ from slice_os.storage.local.postings import (
     Segments,
     wording_clause,
 )
-from slice_os.storage.local.scan import best_cosines, exact_cosines
+from slice_os.storage.local.scan import best_cosines, exact_cosines, grouped
 from slice_os.text.filters import Condition
 from slice_os.types import Float32, Passage
 
@@ -49,8 +49,8 @@ def candidates(
         rows = {n: row for row, n in enumerate(dense)}
         exact = len(places) <= REFINED
         scans = [
-            pool.submit(best_cosines, segments[number], vectors, lengths, exact=exact)
-            for number in places.numbers.tolist()
+            pool.submit(best_cosines, group, vectors, lengths, exact=exact)
+            for group in grouped(segments[number] for number in places.numbers.tolist())
         ]
     postings = Postings(database, places, len(queries))
     lexical = [  # while the pool scans

@@ -127,7 +127,8 @@ class Postings:
             scores[~self._meeting(tuple(filters))] = 0
         rows = np.flatnonzero(scores)
         if len(rows) > depth:
-            rows = rows[scores[rows] >= np.partition(scores, -depth)[-depth]]
+            found = scores[rows]
+            rows = rows[found >= np.partition(found, -depth)[-depth]]
         return rows[np.argsort(-scores[rows], kind="stable")][:depth], scores
 
     def _postings(self, term: str) -> tuple[Int64, Float64]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import pairwise
+from math import prod
+from threading import local
 
 import numkong
 import numpy as np
 import numpy.typing as npt
 
 from slice_os.spans import (
+    PLANES,
     best_span,
     fit_window,
     quantize,
@@ -27,17 +31,48 @@ TOGETHER = 64
 """Queries for which the vectors are read once."""
 BLOCK = 4096
 """Words in one product: it stays in the processor's cache until each query has its row of it."""
-BIT_BLOCK = 8192
-"""Words whose bits are compared in one product: what it makes is too little for memory of its own,
-which would be cleared first each time."""
+BIT_BLOCK = 16_384
+"""Words whose bits are compared in one product, for the same reason."""
+GROUP = 1 << 18
+"""Words of the segments that a thread scans together. With fewer, threads take longer: each
+operation on an array ends at the GIL, where they meet."""
 FEW = 3
 """Up to so many queries are compared with bits one by one; with more, vectors are quicker."""
 InverseNorms = Callable[["slice | Int64", int], Float32]
 """Returns 1 / norm of the spans that begin with some words, of a length."""
 
 
+class _Memory(local):
+    """Arrays that a thread uses again: one that it allocates is cleared first, page by page."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Float32] = {}
+
+    def array(self, name: str, *shape: int) -> Float32:
+        """Return the array of a name, float32 of a shape, whatever is in it."""
+        size = prod(shape)
+        if name not in self._kept or self._kept[name].size < size:
+            self._kept[name] = np.empty(size, np.float32)
+        return self._kept[name][:size].reshape(shape)
+
+
+_memory = _Memory()
+
+
+def grouped(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
+    """Yield the segments in groups of some `GROUP` words."""
+    group: list[Segment] = []
+    for segment in segments:
+        if group and sum(map(len, group)) + len(segment) > GROUP:
+            yield group
+            group = []
+        group.append(segment)
+    if group:
+        yield group
+
+
 def best_cosines(
-    segment: Segment, queries: Float32, lengths: Sequence[range], *, exact: bool
+    segments: Sequence[Segment], queries: Float32, lengths: Sequence[range], *, exact: bool
 ) -> Float32:
     """Return the best span's cosine of every passage for each query, float32 ``[m, passages]``.
 
@@ -47,14 +82,11 @@ def best_cosines(
     What is not `exact` is about the same: a few queries are compared with the words' bits, and of
     the longer lengths some are left out, as a span has nearly the cosine of one a little shorter.
     """
-    by_words = _by_vectors if exact or len(queries) > FEW else _by_bits
-    inverse: InverseNorms = segment.inverse_norms
-    if len(lengths) > 1:
-        inverse = _remembering(inverse)
-    best = np.empty((len(lengths), len(segment.bounds) - 1), np.float32)
-    for row, (scores, window) in enumerate(zip(by_words(segment, queries), lengths, strict=True)):
-        best[row] = _best_of_passages(segment.bounds, scores, inverse, window, exact=exact)
-    return best
+    if exact or len(queries) > FEW:
+        parts = [_by_vectors(segment, queries, lengths, exact=exact) for segment in segments]
+        return np.concatenate(parts, axis=1)
+    asked = zip(queries, lengths, strict=True)
+    return np.stack([_by_bits(segments, query, window) for query, window in asked])
 
 
 def exact_cosines(places: Sequence[tuple[Segment, int]], query: Float32, lengths: range) -> Float32:
@@ -78,14 +110,24 @@ def exact_cosines(places: Sequence[tuple[Segment, int]], query: Float32, lengths
     return _best_of_passages(np.cumsum([0, *counts]), scores, inverse, lengths, exact=True)
 
 
-def _by_vectors(segment: Segment, queries: Float32) -> Iterator[Float32]:
-    """Yield the cosines' numerators of all words, float32 ``[N]``, for each query."""
+def _by_vectors(
+    segment: Segment, queries: Float32, lengths: Sequence[range], *, exact: bool
+) -> Float32:
+    """Return what `best_cosines` does, of one segment."""
+    inverse: InverseNorms = segment.inverse_norms
+    if len(lengths) > 1:
+        inverse = _remembering(inverse)
+    best = np.empty((len(lengths), len(segment.bounds) - 1), np.float32)
     for first in range(0, len(queries), TOGETHER):
         codes, scales = quantize(queries[first : first + TOGETHER])
-        for products, scale in zip(_products(codes, segment.vectors), scales, strict=True):
-            products *= segment.scales
-            products *= scale
-            yield products
+        for row, scores in enumerate(_products(codes, segment.vectors)):
+            scores *= segment.scales
+            scores *= scales[row]
+            window = lengths[first + row]
+            best[first + row] = _best_of_passages(
+                segment.bounds, scores, inverse, window, exact=exact
+            )
+    return best
 
 
 def _products(queries: npt.NDArray[np.int8], words: npt.NDArray[np.int8]) -> Float32:
@@ -101,20 +143,54 @@ def _products(queries: npt.NDArray[np.int8], words: npt.NDArray[np.int8]) -> Flo
     return products
 
 
-def _by_bits(segment: Segment, queries: Float32) -> Iterator[Float32]:
-    """Yield about what `_by_vectors` does."""
-    for query in queries:
-        planes, weights, constant = query_planes(query)
-        packed = numkong.dots_pack(planes, dtype="uint1")
-        scores = np.empty(len(segment), np.float32)
-        for first in range(0, len(scores), BIT_BLOCK):
-            block = slice(first, first + BIT_BLOCK)
-            common = np.asarray(numkong.dots_packed(segment.bits[block], packed))
-            np.matmul(common.astype(np.float32), weights, out=scores[block])
-        scores += constant
-        scores *= segment.ratios
-        scores *= segment.scales
-        yield scores
+def _by_bits(segments: Sequence[Segment], query: Float32, lengths: range) -> Float32:
+    """Return about what `best_cosines` does for one query."""
+    starts = np.cumsum([0, *map(len, segments)])
+    parts = [slice(*edges) for edges in pairwise(starts.tolist())]
+    scores, inverse_norms = (_memory.array(name, int(starts[-1])) for name in ("scores", "norms"))
+    planes, weights, constant = query_planes(query)
+    packed = numkong.dots_pack(planes, dtype="uint1")
+    for segment, part in zip(segments, parts, strict=True):
+        _likely_scores(segment, packed, weights, constant, scores[part])
+
+    def inverse(words: slice | Int64, length: int) -> Float32:
+        if isinstance(words, slice):
+            for segment, part in zip(segments, parts, strict=True):
+                codes, exponent = segment.norms[length - 1], int(segment.exponent[0])
+                unpack_inverse_norms(codes, exponent, out=inverse_norms[part])
+            return inverse_norms[words]
+        split = np.split(words, np.searchsorted(words, starts[1:-1]))
+        return np.concatenate(
+            [
+                segment.inverse_norms(some - part.start, length)
+                for segment, part, some in zip(segments, parts, split, strict=True)
+            ]
+        )
+
+    bounds = [s.bounds[:-1] + part.start for s, part in zip(segments, parts, strict=True)]
+    joined = np.concatenate([*bounds, starts[-1:]])
+    return _best_of_passages(joined, scores, inverse, lengths, exact=False)
+
+
+def _likely_scores(
+    segment: Segment,
+    planes: numkong.PackedMatrix,
+    weights: Float32,
+    constant: np.float32,
+    out: Float32,
+) -> None:
+    """Write about the numerators of all words' cosines with a query to `out`, float32 ``[N]``."""
+    for first in range(0, len(out), BIT_BLOCK):
+        block = slice(first, first + BIT_BLOCK)
+        bits = segment.bits[block]
+        common, numbers = (_memory.array(name, len(bits), PLANES) for name in ("common", "numbers"))
+        counts = common.view(np.uint32)
+        numkong.dots_packed(bits, planes, out=numkong.from_dlpack(counts))
+        numbers[...] = common.view(np.int32)  # which numpy converts twice as fast as uint32
+        np.matmul(numbers, weights, out=out[block])
+    out += constant
+    out *= segment.ratios
+    out *= segment.scales
 
 
 def _remembering(inverse: InverseNorms) -> InverseNorms:
@@ -126,15 +202,11 @@ def _remembering(inverse: InverseNorms) -> InverseNorms:
 def _best_of_passages(
     bounds: Int64, scores: Float32, inverse: InverseNorms, lengths: range, *, exact: bool
 ) -> Float32:
-    """Return the best span's cosine of every passage, ``[passages]``, of its words' scores.
-
-    Long arrays, made once: two threads that allocate, or that meet at the GIL, for every
-    operation on a small block take longer together than one of them alone.
-    """
+    """Return the best span's cosine of every passage, ``[passages]``, of its words' scores."""
     starts, counts = bounds[:-1], np.diff(bounds)
     compared = lengths if exact else _thinned(lengths)
-    best = np.full(len(scores), -np.inf, dtype=np.float32)
-    sums, cosines = scores.copy(), np.empty_like(best)
+    best, sums, cosines = (_memory.array(name, len(scores)) for name in ("best", "sums", "cosines"))
+    best[...], sums[...] = -np.inf, scores
     for length in range(1, min(lengths.stop, len(scores) + 1)):
         first = len(scores) - length + 1
         sums = sums[:first]

@@ -72,14 +72,45 @@ def test_a_filter_that_nothing_meets_leaves_nothing(large, asked):
 def test_cosines_by_bits_are_near_the_exact_ones(large, folder, queries, lengths):
     vectors = np.stack([unit(4 + n) for n in range(queries)])
     (segment,) = segments(folder)
-    exact = scan.best_cosines(segment, vectors, [lengths] * queries, exact=True)
-    likely = scan.best_cosines(segment, vectors, [lengths] * queries, exact=False)
+    exact = scan.best_cosines([segment], vectors, [lengths] * queries, exact=True)
+    likely = scan.best_cosines([segment], vectors, [lengths] * queries, exact=False)
     near = exact[0] > 0.6
     assert near.sum() > 15
     assert np.abs(likely[0] - exact[0])[near].mean() < 0.1  # 32 dimensions; 384 are 3 times better
     some = [(segment, place) for place in (1199, 0, 7)]
     again = scan.exact_cosines(some, vectors[0], lengths)
     assert again == pytest.approx(exact[0, [1199, 0, 7]], abs=1e-5)
+
+
+@pytest.mark.parametrize("lengths", [range(1, 5), range(15, 21)])
+def test_segments_scanned_together_are_what_each_is_alone(index, folder, lengths):
+    for n, factor in enumerate((1, 64, 1 / 64)):
+        with index.writer() as out:
+            for words in (3, 40, 1, 17):
+                text = " ".join([*" ".join(SENTENCES).split()] * 4)
+                text = " ".join(text.split()[n : n + words])
+                known, passage = encode(text), Passage(f"d{n}-{words}", 0, 0, len(text), text)
+                out.begin(Document(passage.document, text))
+                moved = Words(known.starts, known.ends, known.vectors * np.float32(factor))
+                out.put(passage, PackedPassage.pack(moved, 20, passage))
+                out.finish()
+    parts = segments(folder)
+    assert len({int(part.exponent[0]) for part in parts}) == 3
+    alone = [scan.best_cosines([part], unit(4)[None], [lengths], exact=False) for part in parts]
+    together = scan.best_cosines(parts, unit(4)[None], [lengths], exact=False)
+    likely = [np.maximum(best, scan.DOUBTFUL) for best in (together, np.concatenate(alone, axis=1))]
+    assert likely[0].tolist() == likely[1].tolist()
+    assert likely[0].max() > 0.2
+
+
+def test_groups_hold_every_segment_once_and_few_words(monkeypatch):
+    monkeypatch.setattr(scan, "GROUP", 10)
+    groups = [
+        [len(part) for part in group]
+        for group in scan.grouped("a" * n for n in (4, 6, 1, 99, 9, 1))
+    ]
+    assert groups == [[4, 6], [1], [99], [9, 1]]
+    assert [*scan.grouped([])] == []
 
 
 def test_lengths_are_thinned_and_none_of_the_shortest_is_left_out():
