@@ -357,7 +357,8 @@ class Index(OpenedIndex):
         >>> index.holds(["call-1", "call-9"])
         {'call-1'}
         """
-        backend, ids = self._existing(), iter(documents)
+        backend = self._existing()
+        ids = iter([documents] if isinstance(documents, str) else documents)
         held: set[str] = set()
         while batch := list(islice(ids, LOOKED_UP)):
             stored = backend.stored(batch)

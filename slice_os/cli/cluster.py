@@ -1,4 +1,4 @@
-"""The verbs for clusters: templates and query."""
+"""The verbs for clusters: templates, query and connector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs index, status and delete."""
+"""The verb index."""
 
 from __future__ import annotations
 
@@ -123,6 +123,8 @@ def index_command(
     if "id" in reading and "-" not in paths:
         raise click.UsageError("--id is the id of - (stdin): give - among the paths.")
     share = f".{options['partition'].replace('/', '-')}" if options["partition"] else ""
+    if rejects and not _may_be_replaced(rejects):
+        raise click.UsageError(f"{rejects} holds something else than rejects: give another path.")
     file = rejects or Path(f"{_local_name(location)}{share}.rejects.jsonl")
     with _Rejects(file, ours=rejects is None) as rejected:
         # Beside an index inside its own corpus, the file would be read while it is written.
@@ -214,6 +216,16 @@ def _local_name(location: str) -> str:
     """Return what files beside an index are called after: those of a cluster's lie here."""
     location = location.rstrip("/")
     return location.rpartition("/")[2] if "://" in location else str(Path(location).expanduser())
+
+
+def _may_be_replaced(file: Path) -> bool:
+    """Tell whether a file is not there, empty, or holds the rejects of an earlier run."""
+    begins = b'{"place": '
+    try:
+        with file.open("rb") as stream:
+            return stream.read(len(begins)) in (b"", begins)
+    except OSError:  # what keeps it from being written is said then
+        return True
 
 
 class _Rejects:

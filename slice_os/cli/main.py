@@ -176,7 +176,7 @@ def read_settings(file: Path = Path("slice-os.toml")) -> None:
         return
     try:
         settings = msgspec.toml.decode(file.read_bytes(), type=Settings)
-    except msgspec.DecodeError as exc:
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise click.UsageError(f"{file} cannot be used: {exc}.") from exc
     for name, value in msgspec.structs.asdict(settings).items():
         if value:

@@ -80,14 +80,14 @@ def mine_command(
 
     A file is what 'teach' has written, or holds a phrase a line, or is a .csv with the columns name
     and phrase, optionally not; what is no file, nor called like one, is a phrase. Rows of one name
-    are phrases of which any matches; the column not holds counter-examples. A phrase @FILE stands
-    for a taught phrase, of which --min-probability decides, and not --min-degree. A phrase may hold
-    "exact words" and -word, as a query of 'search' does. - is stdin. Counts come last. A phrase of
-    which the encoder knows no word is left out, with a warning; the exit code is then 3.
+    are phrases of which any matches; the column not holds counter-examples. In a phrases file
+    @FILE is a taught phrase, of which --min-probability decides, and not --min-degree. A phrase may
+    hold "exact words" and -word, as a query of 'search' does. - is stdin. Counts come last. A
+    phrase of which the encoder knows no word is left out, with a warning; the exit code is then 3.
     """
     from slice_os import open as open_index
     from slice_os.engine.phrases import gather, is_phrase, read_phrases
-    from slice_os.teaching.retrieval import read_mixed
+    from slice_os.teaching.retrieval import add_taught, read_mixed
 
     named: dict[str, Sought] = {}
     taught: dict[str, Any] = {}
@@ -102,9 +102,11 @@ def mine_command(
             phrases = (*phrases, text)
             continue
         of_file, taught_of_file = read_mixed(Path(text), read_phrases)
+        if output and output.exists() and text != "-" and output.samefile(text):
+            raise QueryError(f"{output} is what is mined for: write the matches to another file.")
         for name, texts in of_file.items():
             add(name, texts)
-        taught |= taught_of_file
+        add_taught(taught, taught_of_file)
     for text in phrases:
         add(text, Sought((text,)))
     if not named and not taught:
@@ -112,6 +114,11 @@ def mine_command(
     for example in counter_examples:
         name, text = _counter_example(example, named)
         named = gather(named, {name: text})
+    if both := taught.keys() & named.keys():
+        raise QueryError(
+            f"A phrase and a taught phrase are called {both.pop()!r}: mine for them one by one, or "
+            "give them names in a phrases file."
+        )
     counts: Counter[str] = Counter(dict.fromkeys([*taught, *named], 0))
     collected: list[dict[str, Any]] = []
     unknown: list[str] = []

@@ -225,7 +225,11 @@ def _walk(made: Plan, given: Given) -> int:
         given.path, onerror=made.unreadable, followlinks=made.follow
     ):
         here = Path(root)
-        status = here.stat()
+        try:
+            status = here.stat()
+        except OSError as exc:  # it has gone meanwhile
+            made.unreadable(exc)
+            continue
         if (status.st_dev, status.st_ino) in seen or _is_index([*folders, *files]):
             folders.clear()
             continue

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from slice_os.corpus.encodings import BROKEN, open_text
+from slice_os.corpus.formats import format_of
 from slice_os.corpus.formats.delimited import parse_csv
 from slice_os.errors import CorpusError, QueryError
 
@@ -37,7 +38,7 @@ def gather(
     """Return what is sought by name; counter-examples are added to those a `Sought` has.
 
     Raises:
-        QueryError: a counter-example's name has no phrase.
+        QueryError: There is no phrase, or none of a counter-example's name.
     """
     if not isinstance(phrases, Mapping):
         phrases = {text: text for text in _texts(phrases)}
@@ -45,6 +46,8 @@ def gather(
         name: texts if isinstance(texts, Sought) else Sought(_texts(texts))
         for name, texts in phrases.items()
     }
+    if not named:
+        raise QueryError("Nothing to mine for: give at least one phrase.")
     for name, texts in (counter_examples or {}).items():
         if name not in named:
             raise QueryError(
@@ -64,8 +67,9 @@ def _texts(texts: Texts) -> tuple[str, ...]:
 
 def is_phrase(text: str) -> bool:
     """Tell whether what was given for a file is a phrase: no such file, nor called like one."""
-    is_word = Path(text).name == text != "-" and not Path(text).suffix
-    return (is_word or len(text.split()) > 1) and not os.path.lexists(text)
+    is_path = Path(text).name != text and len(text.split()) == 1
+    is_name = is_path or text == "-" or format_of(text) is not None
+    return not is_name and not os.path.lexists(text)
 
 
 def read_phrases(file: Path) -> dict[str, Sought]:

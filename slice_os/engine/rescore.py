@@ -74,7 +74,7 @@ def _speaker(stored: StoredPassage, at: int) -> str:
     speakers = stored.metadata.get("speakers")
     if not speakers:
         return ""
-    speakers = [speakers] if isinstance(speakers, str) else speakers
+    speakers = speakers if isinstance(speakers, list) else [speakers]
     text = f"\n{stored.passage.text[:at]}"
     return max(("", *map(str, speakers)), key=lambda name: text.rfind(f"\n{name}: "))
 

@@ -42,8 +42,11 @@ def read_labels(path: str | Path, name: str | None = None) -> list[Label]:
     by_name: dict[str, list[Label]] = {}
     for line, row in _rows(path):
         where = f"{path}, line {line}"
-        for called, label in _labels(row, where):
-            by_name.setdefault(called, []).append(label)
+        try:
+            for called, label in _labels(row, where):
+                by_name.setdefault(called, []).append(label)
+        except (TypeError, ValueError, AttributeError, KeyError) as exc:
+            raise TeachingError(f"{where}, holds no labels that can be read ({exc}).") from exc
     unnamed = by_name.pop("", [])
     if name is None and len(by_name) > 1:
         raise TeachingError(

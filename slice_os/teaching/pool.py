@@ -73,7 +73,7 @@ class Pool:
             key = stored.passage.document, stored.passage.number
             if key in self.rows:
                 self.found[self.rows[key]] |= found
-            elif len(stored.packed):
+            elif stored.packed.norms.any():  # else no word of it is known
                 self.rows[key] = len(self.stored)
                 self.stored.append(stored)
                 self.found.append(found)

@@ -192,7 +192,7 @@ def read_taught(path: str | Path) -> TaughtPhrase:
         made = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as exc:
         raise TeachingError(f"{path} cannot be read ({exc.strerror}): check the path.") from exc
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise TeachingError(
             f"{path} is no whole JSON ({exc}): it was cut short or edited; take a copy of it, or "
             "teach anew."
@@ -208,7 +208,7 @@ def read_taught(path: str | Path) -> TaughtPhrase:
         )
     try:
         return replace(_read(made), file=str(path))
-    except (KeyError, TypeError, ValueError, msgspec.ValidationError) as exc:
+    except (KeyError, TypeError, ValueError, OverflowError, msgspec.ValidationError) as exc:
         raise TeachingError(
             f"{path} holds a taught phrase that is damaged ({exc}): its labels are still in it; "
             f"teach anew with 'slice-os teach --from {path}'."
@@ -230,7 +230,7 @@ def read_labels_of(path: str | Path) -> tuple[tuple[str, ...], tuple[Label, ...]
         name = str(made["name"])
     except OSError as exc:
         raise TeachingError(f"{path} cannot be read ({exc.strerror}): check the path.") from exc
-    except (ValueError, KeyError, TypeError, msgspec.ValidationError) as exc:
+    except (ValueError, KeyError, TypeError, RecursionError, msgspec.ValidationError) as exc:
         raise TeachingError(
             f"{path} holds no labels that can be read ({exc}): give a file that 'slice-os teach "
             "--output' has written."

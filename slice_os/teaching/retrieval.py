@@ -245,8 +245,19 @@ def read_mixed(
                 f"{name!r} in {file} has a taught phrase and others: give them names of their own."
             )
         taught = read_taught(file.parent / marked[0][len(MARK) :])
-        taught_by_name[taught.name if name == marked[0] else name] = taught
+        add_taught(taught_by_name, {taught.name if name == marked[0] else name: taught})
     return plain, taught_by_name
+
+
+def add_taught(to: dict[str, TaughtPhrase], more: Mapping[str, TaughtPhrase]) -> None:
+    """Add taught phrases by name; TeachingError if two have one, as matches are told by it."""
+    for name, taught in more.items():
+        if name in to:
+            raise TeachingError(
+                f"Two taught phrases are called {name!r}: give one another name, with 'slice-os "
+                f"teach --from {taught.file} --name NAME', or in a phrases file."
+            )
+        to[name] = taught
 
 
 def without_taught(

@@ -106,7 +106,8 @@ class Session:
         self.stale: list[str] = []
         self._backend, self._encoder, self._filters = backend, encoder, filters
         self._output = None if output is None else Path(output)
-        self._labels: list[Label] = list(dict.fromkeys(labels))
+        self._labels: dict[Label, int | None] = dict.fromkeys(labels)
+        """Each with the row of its passage; None of those whose words are gone."""
         self._rounds = 0
         vectors = encode_queries(encoder, self.phrases)
         mean = vectors.mean(axis=0)
@@ -124,7 +125,7 @@ class Session:
                     f"{backend.location} holds no passage{left}: index some documents first."
                 )
             pool.total = max(count, len(pool))
-            taken = self._take(pool, self._labels)
+            taken = self._take(pool)
             if self._labels and not taken:
                 raise TeachingError(
                     f"None of the {len(self._labels)} labels is of words that {backend.location} "
@@ -148,22 +149,22 @@ class Session:
         (nearest,) = self._backend.candidates([query])
         pool.add(candidate.stored for candidate in nearest)
 
-    def _take(self, pool: Pool, labels: Sequence[Label]) -> list[Answer]:
+    def _take(self, pool: Pool) -> list[Answer]:
         """Put the passages of labels into a pool and return the answers that they are."""
-        documents = list(dict.fromkeys(label.document for label in labels))
+        documents = list(dict.fromkeys(label.document for label in self._labels))
         held: dict[str, list[StoredPassage]] = {}
         if documents:
             for stored in self._backend.passages(documents=documents):
                 held.setdefault(stored.passage.document, []).append(stored)
         answers: dict[int, Answer] = {}
-        for label in labels:
+        for label in self._labels:
             place, why = _place(label, held.get(label.document, []))
             if place is None:
                 self.stale.append(why)
                 continue
             stored, start, end = place
             pool.add([stored])
-            row = pool.rows[stored.passage.document, stored.passage.number]
+            self._labels[label] = row = pool.rows[stored.passage.document, stored.passage.number]
             answer = Answer(row, label.right, pool.at(row, start, end) if label.right else None)
             if row not in answers or label.right or not answers[row].right:
                 answers[row] = answer  # of a passage with yes and no, that which is right is known
@@ -224,22 +225,14 @@ class Session:
             )
         text = passage.text[start - passage.start : end - passage.start]
         label = Label(question.document, start, end, right, text, words is not None)
-        self._forget(question)
-        self._labels.append(label)
+        self._forget(row)
+        self._labels[label] = row
         self.teacher.answers.append(Answer(row, right, span if right else None))
         self.save()
 
-    def _forget(self, question: Question) -> None:
-        row = self.teacher.pool.rows[question.document, question.passage]
-        passage = self.teacher.pool.stored[row].passage
+    def _forget(self, row: int) -> None:
         self.teacher.answers = [answer for answer in self.teacher.answers if answer.row != row]
-        self._labels = [
-            label
-            for label in self._labels
-            if label.document != question.document
-            or label.end <= passage.start
-            or passage.end <= label.start
-        ]
+        self._labels = {label: at for label, at in self._labels.items() if at != row}
 
     def skip(self, question: Question) -> None:
         """Leave a passage out: it is not asked of again."""
@@ -247,8 +240,9 @@ class Session:
 
     def back(self, question: Question) -> None:
         """Take the answer of a passage back, or that it was skipped."""
-        self._forget(question)
-        self.teacher.skipped.discard(self.teacher.pool.rows[question.document, question.passage])
+        row = self.teacher.pool.rows[question.document, question.passage]
+        self._forget(row)
+        self.teacher.skipped.discard(row)
         self.save()
 
     def learn(self) -> Estimate | None:
@@ -301,8 +295,12 @@ def _place(
             None,
             f"The document {label.document!r} of a label is not in the index: it is left out.",
         )
+
+    def cut(stored: StoredPassage) -> bool:
+        return label.start < stored.passage.start or label.end > stored.passage.end
+
     for moved in (False, True):
-        for stored in passages:
+        for stored in sorted(passages, key=cut):
             start, end = label.start - stored.passage.start, label.end - stored.passage.start
             if moved:
                 start = stored.passage.text.find(label.text) if label.text else -1
@@ -313,7 +311,8 @@ def _place(
                 continue
             start, end = max(start, 0), min(end, len(stored.passage.text))
             same = not label.text or stored.passage.text[start:end] in label.text
-            if start < end and same and (stored.packed.ends > start).any():
+            known = (stored.packed.ends > start).any() and stored.packed.norms.any()
+            if start < end and same and known:
                 return (stored, start, end), ""
     return None, (
         f"The document {label.document!r} has changed: characters {label.start} to {label.end} are "

@@ -131,7 +131,7 @@ def test_any_phrase_of_a_name_matches_unless_a_counter_example_is_nearer(said, r
 def test_a_match_names_who_says_it(new_location):
     turns = "Ann: my card was stolen\nBob: sorry\nand thank you for calling\nAnn: thank you"
     talk = slice_os.Document("talk", turns, metadata={"speakers": ["Bob", "Ann"]})
-    other = slice_os.Document("other", "Ann: thank you for the card")
+    other = slice_os.Document("other", "Ann: thank you for the card", metadata={"speakers": 3})
     location = new_location()
     slice_os.index([talk, other], location)
     with slice_os.open(location) as index:

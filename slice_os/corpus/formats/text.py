@@ -105,10 +105,13 @@ def _front_matter(text: str) -> tuple[dict[str, Any], int]:
     end = re.compile(rf"^{re.escape(begin[1])}[ \t]*$", re.M)
     closing = end.search(text, begin.end(), _LONGEST_FRONT)
     parse = _yaml if begin[1] == "---" else _toml
-    about = parse(text[begin.end() : closing.start()]) if closing else None
-    if not closing or not isinstance(about, dict) or not about:  # else two lines around a text
+    try:
+        about = parse(text[begin.end() : closing.start()]) if closing else None
+        plain = json.loads(json.dumps(about, default=_as_text, skipkeys=True))
+    except Exception:  # PyYAML raises whatever Python does of "!!int" without a number
         return {}, 0
-    plain = json.loads(json.dumps(about, default=_as_text, skipkeys=True))
+    if not closing or not isinstance(plain, dict) or not plain:  # else two lines around a text
+        return {}, 0
     return {clean(name): clean_value(value) for name, value in plain.items()}, closing.end()
 
 
@@ -119,17 +122,11 @@ def _as_text(value: Any) -> str:
 def _yaml(source: str) -> Any:
     import yaml
 
-    try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(source)):
-            return None  # which may stand for any size
-        return yaml.safe_load(source)
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return None
+    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(source)):
+        return None  # which may stand for any size
+    return yaml.safe_load(source)
 
 
 def _toml(source: str) -> Any:
     toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    try:
-        return toml.loads(source)
-    except (ValueError, RecursionError):
-        return None
+    return toml.loads(source)

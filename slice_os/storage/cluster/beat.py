@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from threading import Event, Thread
+from threading import Event, Thread, current_thread
 
 from slice_os.errors import ClusterError
 
@@ -25,4 +25,5 @@ def repeated(work: Callable[[], object], seconds: float) -> Iterator[None]:
         yield
     finally:
         ended.set()
-        beat.join(1)  # what is under way is over before the block's end, unless the cluster is away
+        if current_thread() is not beat:  # in which an abandoned generator may be collected
+            beat.join(1)  # what is under way is over then, unless the cluster is away

@@ -59,6 +59,11 @@ class _Memory(local):
 _memory = _Memory()
 
 
+def reads_bits(queries: int, *, exact: bool) -> bool:
+    """Tell whether a number of queries are compared with the words' bits."""
+    return not exact and queries <= FEW
+
+
 def grouped(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
     """Yield the segments in groups of some `GROUP` words."""
     group: list[Segment] = []
@@ -82,7 +87,7 @@ def best_cosines(
     What is not `exact` is about the same: a few queries are compared with the words' bits, and of
     the longer lengths some are left out, as a span has nearly the cosine of one a little shorter.
     """
-    if exact or len(queries) > FEW:
+    if not reads_bits(len(queries), exact=exact):
         parts = [_by_vectors(segment, queries, lengths, exact=exact) for segment in segments]
         return np.concatenate(parts, axis=1)
     asked = zip(queries, lengths, strict=True)

@@ -34,6 +34,18 @@ def test_index_says_what_it_did_and_does_it_once(corpus, tmp_path):
     assert "1 document indexed (1 replaced)" in again.stdout
 
 
+def test_rejects_take_the_place_of_rejects_alone(tmp_path):
+    (tmp_path / "bad.jsonl").write_text('{"text": "fine words"}\nno json\n')
+    other = tmp_path / "keep.jsonl"
+    other.write_text('{"text": "kept words"}\n')
+    arguments = ["index", tmp_path / "bad.jsonl", "--index", tmp_path / "i.slice", "--rejects"]
+    assert "holds something else than rejects" in run(*arguments, other, ok=2).output
+    assert other.read_text() == '{"text": "kept words"}\n'
+    for _ in range(2):
+        run(*arguments, tmp_path / "rejects.jsonl", ok=3)
+    assert len((tmp_path / "rejects.jsonl").read_text().splitlines()) == 1
+
+
 def test_what_is_rejected_is_written_counted_and_told_by_the_exit_code(tmp_path):
     (tmp_path / "bad.jsonl").write_text('{"text": "fine words"}\n{"text": \nno json\n')
     (tmp_path / "image.txt").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from slice_os.engine.phrases import Sought, read_phrases
+from slice_os.engine.phrases import Sought, is_phrase, read_phrases
 from support.verbs import run
 
 from .conftest import TEXTS
@@ -21,6 +21,25 @@ def test_phrases_over_two_lines_of_a_csv(tmp_path):
     file = tmp_path / "p.csv"
     file.write_text('name,phrase\na,"wants\nto cancel"\n')
     assert read_phrases(file) == {"a": Sought(("wants\nto cancel",))}
+
+
+def test_matches_do_not_take_the_place_of_phrases(location, tmp_path):
+    phrases = tmp_path / "phrases.csv"
+    phrases.write_text("name,phrase\nleave,wants to cancel\n")
+    arguments = ["mine", phrases, "--index", location, "--output"]
+    assert "another file" in run(*arguments, phrases, ok=1).output
+    run(*arguments, tmp_path / "m.csv")
+    assert read_phrases(phrases) == {"leave": Sought(("wants to cancel",))}
+
+
+@pytest.mark.parametrize("text", ["refund", "wants to cancel", "Node.js", "e.g.", "24/7 help", ""])
+def test_what_is_no_file_nor_called_like_one_is_a_phrase(text):
+    assert is_phrase(text)
+
+
+@pytest.mark.parametrize("text", ["a.csv", "my phrases.txt", "my dir/a.json", "a/b", "-", __file__])
+def test_what_is_called_like_a_file_is_one(text):
+    assert not is_phrase(text)
 
 
 def test_mine_to_files_and_to_the_terminal(location, tmp_path):

@@ -307,6 +307,10 @@ def test_front_matter_is_metadata_and_pictures_are_no_words(tmp_path: Path) -> N
     for name, text in {
         "rule.md": "---\nA text between two rules.\n---\nmore",
         "bomb.md": "---\na: &a [x]\nb: [*a, *a]\n---\nmore",
+        "bool.md": "---\na: !!bool maybe\n---\nmore",
+        "int.md": '---\na: !!int ""\n---\nmore',
+        "time.md": "---\na: !!timestamp x\n---\nmore",
+        "hex.md": f"+++\na = 0x{'f' * 5000}\n+++\nmore",
     }.items():
         assert read_one(tmp_path, name, text).text == text
     toml = read_one(tmp_path, "b.md", "+++\ntitle = 'T'\ndraft = true\n+++\nText.")

@@ -101,6 +101,21 @@ def test_of_several_names_one_is_to_be_said(tmp_path):
         ("a.jsonl", "[3]\n", "is list, not an object"),
         ("a.json", "[3]", "holds what is no record"),
         ("a.json", "[3", "is no JSON that can be read"),
+        (
+            "a.json",
+            '[{"document": "a", "text": "b", "spans": [{"start": null, "end": 1}]}]',
+            "can be read",
+        ),
+        (
+            "a.json",
+            '[{"document": "a", "annotations": [{"result": null}]}]',
+            "line 1, holds no labels",
+        ),
+        (
+            "a.json",
+            '[{"document": "a", "document_start": "b", "spans": []}]',
+            "line 1, holds no labels",
+        ),
         ("a.jsonl", "", "has no label"),
         ("a.docx", "", "not read by its name"),
     ],

@@ -156,6 +156,60 @@ def test_labels_of_what_changed_or_is_gone_are_named_and_kept(index, tmp_path):
     assert set(read_taught(file).labels) == {kept, moved, changed, gone}
 
 
+@pytest.fixture
+def overlapping(tmp_path, encoder):
+    """An index of a document of 400 words in one sentence, whose passages share 19 words."""
+    words = ["customer", "wants", "cancel", "refund", "card", "late", "parcel", "today"]
+    long = " ".join(np.random.default_rng(0).choice(words, 400))
+    others = [slice_os.Document("other", "Something else."), slice_os.Document("third", "A ship.")]
+    with slice_os.open(tmp_path / "long.slice", encoder=encoder) as index:
+        index.add([slice_os.Document("long", long), *others])
+        yield index
+
+
+def test_an_answer_keeps_those_of_passages_that_share_words(overlapping, tmp_path):
+    session = overlapping.teach("customer wants cancel", output=tmp_path / "a.json")
+    answered = 0
+    while questions := session.ask(5):
+        for question in questions:
+            session.answer(question, answered % 2 == 0)
+            answered += 1
+    assert answered > 4
+    assert len(session.labels) == len(session.teacher.answers) == answered
+    assert len(read_taught(tmp_path / "a.json").labels) == answered
+    session.answer(question, True)
+    assert len(session.labels) == answered
+    session.back(question)
+    assert len(session.labels) == len(session.teacher.answers) == answered - 1
+
+
+def test_a_label_past_the_end_of_a_passage_is_learnt_whole(overlapping):
+    first, second = [stored.passage for stored in overlapping.passages()][:2]
+    text, start = first.text, first.text.rindex(" ", 0, -10) + 1
+    label = Label("long", start, first.end + 20, True, marked=True)
+    assert second.start < start < first.end < label.end < second.end
+    session = overlapping.teach("customer", labels=[label, Label("other", 0, 9, False)])
+    (answer,) = [answer for answer in session.teacher.answers if answer.right]
+    assert session.teacher.pool.text(answer.span).split()[:2] == text[start:].split()[:2]
+    assert session.teacher.pool.stored[answer.row].passage.number == second.number
+
+
+def test_passages_of_unknown_words_alone_are_not_asked_of(tmp_path):
+    vectors = tmp_path / "glove.txt"
+    vectors.write_text("customer 1 0 0\nwants 0 1 0\ncancel 0 0 1\nrefund 1 1 0\n")
+    documents = [slice_os.Document(f"d{n}", f"xyz{n} qqq{n}") for n in range(40)]
+    documents += [slice_os.Document("k1", "customer wants cancel")]
+    documents += [slice_os.Document("k2", "customer wants refund")]
+    with slice_os.open(tmp_path / "g.slice", encoder=str(vectors)) as index:
+        index.add(documents)
+        session = index.teach("wants cancel")
+        questions = session.ask(5)
+        assert {question.document for question in questions} == {"k1", "k2"}
+        for question in questions:
+            session.answer(question, question.document == "k1")
+        assert session.learn().labels == 2
+
+
 def test_all_answers_no_leave_the_phrase(index, encoder):
     session = index.teach(PHRASE)
     for one in session.ask(6):

@@ -106,8 +106,23 @@ def test_a_phrases_file_teaches_the_phrases_of_one_name(run, labels, tmp_path):
     phrases.write_text(f"name,phrase\nleaves,{PHRASE}\n")
     run(*begin[:-1], tmp_path / "only.json")
     assert read_taught(tmp_path / "only.json").name == "leaves"
-    phrases.unlink()
+    (tmp_path / "my files").mkdir()
+    phrases.rename(tmp_path / "my files" / "topics.csv")
+    run("teach", tmp_path / "my files" / "no.csv", *begin[2:-1], tmp_path / "none.json", ok=1)
+    assert not (tmp_path / "none.json").exists()
     assert "topics.csv cannot be read" in run(*begin[:-1], tmp_path / "none.json", ok=1).output
+
+
+def test_two_taught_phrases_of_one_name_are_told(run, labels, tmp_path):
+    first, second, named = (tmp_path / name for name in ("a.json", "b.json", "c.json"))
+    for file in (first, second):
+        run("teach", PHRASE, "--labels", labels, "--output", file)
+    run("teach", "--from", second, "--name", "other", "--output", named)
+    run("mine", first, named)
+    assert "Two taught phrases are called" in run("mine", first, second, ok=1).output
+    assert "A phrase and a taught phrase" in run("mine", first, PHRASE, ok=1).output
+    (tmp_path / "both.txt").write_text("@a.json\n@b.json\n")
+    assert "--name" in run("mine", tmp_path / "both.txt", ok=1).output
 
 
 def test_teach_anew_from_stored_labels(run, labels, tmp_path):
