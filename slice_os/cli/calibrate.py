@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from slice_os.calibration.gold import LEAST
+from slice_os.cli.log import share_bar
 from slice_os.cli.options import Decorator, an_index, encoder_option, json_option
-from slice_os.cli.output import counted, echo_columns, echo_json, share_bar
+from slice_os.cli.output import counted, echo_columns, echo_json
 from slice_os.errors import EvaluationError
 
 degree_option: Decorator = click.option(

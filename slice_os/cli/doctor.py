@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from slice_os.cli.log import share_bar
 from slice_os.cli.options import encoder_option, index_option, json_option
-from slice_os.cli.output import echo_json, echo_table, plain, share_bar
+from slice_os.cli.output import echo_json, echo_table, plain
 
 if TYPE_CHECKING:
     from slice_os.storage.findings import Diagnosis

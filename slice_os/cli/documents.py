@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from slice_os.answers import document_list
+from slice_os.cli.log import say
 from slice_os.cli.options import (
     context_option,
     filter_option,
@@ -21,7 +22,6 @@ from slice_os.cli.output import (
     echo_table,
     mark_in,
     plain,
-    say,
     shorten,
 )
 

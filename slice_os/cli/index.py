@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from slice_os.cli.log import Run, is_json, progress_bar, say, say_reject, show_done
 from slice_os.cli.options import (
     corpus_options,
     index_options,
@@ -19,17 +20,7 @@ from slice_os.cli.options import (
     partition_option,
     run_options,
 )
-from slice_os.cli.output import (
-    REJECTED,
-    Run,
-    counted,
-    echo_json,
-    is_json,
-    progress_bar,
-    say,
-    say_reject,
-    show_done,
-)
+from slice_os.cli.output import REJECTED, counted, echo_json
 from slice_os.errors import CorpusError
 from slice_os.ingest import IndexReport
 from slice_os.types import Reject

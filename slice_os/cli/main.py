@@ -21,7 +21,8 @@ import click
 import msgspec
 
 from slice_os import __version__
-from slice_os.cli.output import is_json, plain, say
+from slice_os.cli.log import is_json, say
+from slice_os.cli.output import plain
 from slice_os.errors import ClusterError, SliceOSError
 
 VERBS = {

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from slice_os.answers import mining_report
+from slice_os.cli.log import progress_bar
 from slice_os.cli.options import (
     index_options,
     json_option,
@@ -21,7 +22,7 @@ from slice_os.cli.options import (
     lines_option,
     record_options,
 )
-from slice_os.cli.output import REJECTED, as_cell, counted, echo_json, plain, progress_bar, shorten
+from slice_os.cli.output import REJECTED, as_cell, counted, echo_json, plain, shorten
 from slice_os.encoders.judge import ENGLISH
 from slice_os.engine.phrases import Sought
 from slice_os.errors import QueryError, SliceOSError

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from slice_os.cli.log import Run, is_json, say, share_bar
 from slice_os.cli.options import (
     an_index,
     corpus_options,
@@ -20,16 +21,7 @@ from slice_os.cli.options import (
     run_options,
     threads_option,
 )
-from slice_os.cli.output import (
-    Run,
-    counted,
-    echo_columns,
-    echo_json,
-    is_json,
-    plain,
-    say,
-    share_bar,
-)
+from slice_os.cli.output import counted, echo_columns, echo_json, plain
 from slice_os.errors import WritesLostError
 from slice_os.types import OnProgress, Reject
 

@@ -11,7 +11,7 @@ import click
 from msgspec.inspect import BoolType, Field, FloatType, IntType, LiteralType, StrType
 
 from slice_os import ClusterSettings
-from slice_os.cli.output import Run, json_log
+from slice_os.cli.log import Run, json_log
 from slice_os.encoders.devices import DEVICES
 from slice_os.options import MOST, Options, WordingOptions, bare, described, fields, flag
 

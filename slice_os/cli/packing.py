@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from slice_os.cli.log import progress_bar, say, say_reject, share_bar, show_done
 from slice_os.cli.options import (
     cluster_options,
     corpus_options,
@@ -20,16 +21,7 @@ from slice_os.cli.options import (
     rate_option,
     threads_option,
 )
-from slice_os.cli.output import (
-    REJECTED,
-    counted,
-    echo_json,
-    progress_bar,
-    say,
-    say_reject,
-    share_bar,
-    show_done,
-)
+from slice_os.cli.output import REJECTED, counted, echo_json
 
 
 @click.command(

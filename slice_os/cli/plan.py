@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from slice_os.cli.log import say, say_reject
 from slice_os.cli.options import (
     cluster_options,
     corpus_options,
@@ -15,7 +16,7 @@ from slice_os.cli.options import (
     passage_words_option,
     threads_option,
 )
-from slice_os.cli.output import counted, echo_columns, echo_json, say, say_reject
+from slice_os.cli.output import counted, echo_columns, echo_json
 
 
 @click.command(

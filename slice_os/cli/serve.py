@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
+from slice_os.cli.log import say, server_log
 from slice_os.cli.options import an_index, log_option, model_options, record_options
-from slice_os.cli.output import plain, say, server_log
+from slice_os.cli.output import plain
 from slice_os.encoders.judge import ENGLISH
 from slice_os.errors import QueryError
 from slice_os.options import ServeOptions

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from slice_os.cli.log import text_bar
 from slice_os.cli.options import POSITIVE, json_option
-from slice_os.cli.output import REJECTED, counted, echo_json, text_bar
+from slice_os.cli.output import REJECTED, counted, echo_json
 from slice_os.lab.cli import PATH, count_option, path_option
 
 if TYPE_CHECKING:

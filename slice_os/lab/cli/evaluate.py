@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from slice_os.cli.log import text_bar
 from slice_os.cli.main import LazyGroup
 from slice_os.cli.options import POSITIVE, device_option, encoder_option, json_option, judge_option
-from slice_os.cli.output import counted, echo_columns, echo_json, text_bar
+from slice_os.cli.output import counted, echo_columns, echo_json
 from slice_os.lab.cli import (
     COMPARED,
     SIGNIFICANT,

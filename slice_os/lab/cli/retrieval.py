@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slice_os.cli.calibrate import degree_option, rescore_option, warn_of_missing
+from slice_os.cli.log import share_bar, text_bar
 from slice_os.cli.options import (
     device_option,
     encoder_option,
@@ -15,7 +16,7 @@ from slice_os.cli.options import (
     json_option,
     threads_option,
 )
-from slice_os.cli.output import counted, echo_columns, echo_json, share_bar, text_bar
+from slice_os.cli.output import counted, echo_columns, echo_json
 from slice_os.lab.cli import SIGNIFICANT, decimals, file_argument, folder_argument, path_option
 
 if TYPE_CHECKING:

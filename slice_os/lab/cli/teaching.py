@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from slice_os.cli.log import text_bar
 from slice_os.cli.options import index_options, json_option
-from slice_os.cli.output import counted, echo_columns, echo_json, text_bar
+from slice_os.cli.output import counted, echo_columns, echo_json
 
 
 @click.command(

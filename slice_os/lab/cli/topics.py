@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from slice_os.cli.log import say, text_bar
 from slice_os.cli.options import (
     corpus_options,
     device_option,
@@ -16,7 +17,7 @@ from slice_os.cli.options import (
     json_option,
     threads_option,
 )
-from slice_os.cli.output import REJECTED, counted, echo_columns, echo_json, say, shorten, text_bar
+from slice_os.cli.output import REJECTED, counted, echo_columns, echo_json, shorten
 from slice_os.errors import CorpusError
 from slice_os.lab.cli import count_option, path_option
 from slice_os.types import Reject

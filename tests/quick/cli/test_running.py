@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import slice_os
 from slice_os.cli import main
-from slice_os.cli.output import prometheus_text
+from slice_os.cli.log import prometheus_text
 from slice_os.errors import MissingExtraError
 from support.credentials import PASSWORD, SECRETS, USER
 from support.proxy import closed, proxied
@@ -170,7 +170,7 @@ def test_every_line_is_an_object():
     """Python's warnings, other libraries' and ours; what would not be shown as text is not."""
     code = """
 import logging, warnings
-from slice_os.cli.output import json_log, say
+from slice_os.cli.log import json_log, say
 with json_log():
     warnings.warn("an old way")
     logging.getLogger("other").warning("of %s", "another")
