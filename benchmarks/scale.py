@@ -156,7 +156,7 @@ def _stages(
             lengths = query_lengths(text, 20, False)
             for exact in (True, False):
                 scan = partial(best_cosines, queries=vector[None], lengths=[lengths], exact=exact)
-                cosines = list(pool.map(scan, grouped(segments.values())))
+                cosines = list(pool.map(scan, grouped(segments.values(), 1, exact=exact)))
                 clock.append(time.perf_counter())
             best = np.concatenate(cosines, axis=1)[0]
             clock.append(time.perf_counter())

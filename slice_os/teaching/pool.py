@@ -73,7 +73,7 @@ class Pool:
             key = stored.passage.document, stored.passage.number
             if key in self.rows:
                 self.found[self.rows[key]] |= found
-            elif stored.packed.norms.any():  # else no word of it is known
+            elif has_known_words(stored):
                 self.rows[key] = len(self.stored)
                 self.stored.append(stored)
                 self.found.append(found)
@@ -178,6 +178,11 @@ class Pool:
         """Return the words of a span as they stand in the passage."""
         row, i, j = span
         return span_text(self.stored[row], i, j)[2]
+
+
+def has_known_words(stored: StoredPassage) -> bool:
+    """Tell whether a passage has a span that points anywhere: a pool takes no other."""
+    return bool(stored.packed.norms.any())
 
 
 def _inverse(stored: StoredPassage) -> Float32:

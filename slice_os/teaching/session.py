@@ -24,7 +24,15 @@ from slice_os.host import one_blas_thread
 from slice_os.spans import SpanTables, top_spans
 from slice_os.storage.contract import Backend, SearchQuery, StoredPassage
 from slice_os.teaching.model import Answer, Learning
-from slice_os.teaching.pool import BEST, FURTHER, RANDOM, READ_WHOLE, Pool, lengths_of
+from slice_os.teaching.pool import (
+    BEST,
+    FURTHER,
+    RANDOM,
+    READ_WHOLE,
+    Pool,
+    has_known_words,
+    lengths_of,
+)
 from slice_os.teaching.record import (
     HALF,
     Estimate,
@@ -311,8 +319,8 @@ def _place(
                 continue
             start, end = max(start, 0), min(end, len(stored.passage.text))
             same = not label.text or stored.passage.text[start:end] in label.text
-            known = (stored.packed.ends > start).any() and stored.packed.norms.any()
-            if start < end and same and known:
+            held = (stored.packed.ends > start).any() and has_known_words(stored)
+            if start < end and same and held:
                 return (stored, start, end), ""
     return None, (
         f"The document {label.document!r} has changed: characters {label.start} to {label.end} are "

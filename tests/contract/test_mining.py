@@ -131,9 +131,9 @@ def test_any_phrase_of_a_name_matches_unless_a_counter_example_is_nearer(said, r
 def test_a_match_names_who_says_it(new_location):
     turns = "Ann: my card was stolen\nBob: sorry\nand thank you for calling\nAnn: thank you"
     talk = slice_os.Document("talk", turns, metadata={"speakers": ["Bob", "Ann"]})
-    other = slice_os.Document("other", "Ann: thank you for the card", metadata={"speakers": 3})
+    row = slice_os.Document("other", "Ann: thank you for the card", metadata={"speakers": 3})
     location = new_location()
-    slice_os.index([talk, other], location)
+    slice_os.index([talk, row], location)
     with slice_os.open(location) as index:
         matches = list(index.mine("thank you", min_degree=0.99))
     said = [(match.document, match.speaker) for match in matches]

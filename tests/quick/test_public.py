@@ -61,4 +61,5 @@ def test_what_is_held_is_what_status_counts(tmp_path):
     with index._backend.writer() as out:
         out.begin(slice_os.Document("b", "Another plan."))  # and never finished
     assert index.holds(["a", "b", "c"]) == {"a"}
+    assert (index.holds("a"), index.holds("ab")) == ({"a"}, set())
     assert index.status().documents == 1

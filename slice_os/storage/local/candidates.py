@@ -23,7 +23,7 @@ from slice_os.storage.local.postings import (
     Segments,
     wording_clause,
 )
-from slice_os.storage.local.scan import best_cosines, exact_cosines, grouped, reads_bits
+from slice_os.storage.local.scan import best_cosines, exact_cosines, grouped
 from slice_os.text.filters import Condition
 from slice_os.types import Float32, Passage
 
@@ -48,11 +48,10 @@ def candidates(
         lengths = [queries[n].lengths for n in dense]
         rows = {n: row for row, n in enumerate(dense)}
         exact = len(places) <= REFINED
-        every = [segments[number] for number in places.numbers.tolist()]
-        by_bits = reads_bits(len(dense), exact=exact)
+        in_order = (segments[number] for number in places.numbers.tolist())
         scans = [
             pool.submit(best_cosines, group, vectors, lengths, exact=exact)
-            for group in (grouped(every) if by_bits else ([segment] for segment in every))
+            for group in grouped(in_order, len(dense), exact=exact)
         ]
     postings = Postings(database, places, len(queries))
     lexical = [  # while the pool scans

@@ -127,8 +127,8 @@ class Postings:
             scores[~self._meeting(tuple(filters))] = 0
         rows = np.flatnonzero(scores)
         if len(rows) > depth:
-            found = scores[rows]
-            rows = rows[found >= np.partition(found, -depth)[-depth]]
+            of_rows = scores[rows]
+            rows = rows[of_rows >= np.partition(of_rows, -depth)[-depth]]
         return rows[np.argsort(-scores[rows], kind="stable")][:depth], scores
 
     def _postings(self, term: str) -> tuple[Int64, Float64]:

@@ -59,16 +59,16 @@ class _Memory(local):
 _memory = _Memory()
 
 
-def reads_bits(queries: int, *, exact: bool) -> bool:
-    """Tell whether a number of queries are compared with the words' bits."""
+def _reads_bits(queries: int, *, exact: bool) -> bool:
     return not exact and queries <= FEW
 
 
-def grouped(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
-    """Yield the segments in groups of some `GROUP` words."""
+def grouped(segments: Iterable[Segment], queries: int, *, exact: bool) -> Iterator[list[Segment]]:
+    """Yield the segments that one call of `best_cosines` scans: by vectors one, by bits more."""
+    most = GROUP if _reads_bits(queries, exact=exact) else 0
     group: list[Segment] = []
     for segment in segments:
-        if group and sum(map(len, group)) + len(segment) > GROUP:
+        if group and sum(map(len, group)) + len(segment) > most:
             yield group
             group = []
         group.append(segment)
@@ -87,7 +87,7 @@ def best_cosines(
     What is not `exact` is about the same: a few queries are compared with the words' bits, and of
     the longer lengths some are left out, as a span has nearly the cosine of one a little shorter.
     """
-    if not reads_bits(len(queries), exact=exact):
+    if not _reads_bits(len(queries), exact=exact):
         parts = [_by_vectors(segment, queries, lengths, exact=exact) for segment in segments]
         return np.concatenate(parts, axis=1)
     asked = zip(queries, lengths, strict=True)
@@ -161,14 +161,13 @@ def _by_bits(segments: Sequence[Segment], query: Float32, lengths: range) -> Flo
     def inverse(words: slice | Int64, length: int) -> Float32:
         if isinstance(words, slice):
             for segment, part in zip(segments, parts, strict=True):
-                codes, exponent = segment.norms[length - 1], int(segment.exponent[0])
-                unpack_inverse_norms(codes, exponent, out=inverse_norms[part])
+                segment.inverse_norms(slice(None), length, out=inverse_norms[part])
             return inverse_norms[words]
         split = np.split(words, np.searchsorted(words, starts[1:-1]))
         return np.concatenate(
             [
-                segment.inverse_norms(some - part.start, length)
-                for segment, part, some in zip(segments, parts, split, strict=True)
+                segment.inverse_norms(begins - part.start, length)
+                for segment, part, begins in zip(segments, parts, split, strict=True)
             ]
         )
 

@@ -216,9 +216,11 @@ class Segment:
         if (len(bounds) - 1, words) != (recorded.passages, recorded.words):
             raise ValueError("it is another one")
 
-    def inverse_norms(self, words: slice | npt.NDArray[np.int64], length: int) -> Float32:
+    def inverse_norms(
+        self, words: slice | npt.NDArray[np.int64], length: int, out: Float32 | None = None
+    ) -> Float32:
         """Return 1 / norm of the spans of a length that begin with some words, ``[n]``."""
-        return unpack_inverse_norms(self.norms[length - 1, words], int(self.exponent[0]))
+        return unpack_inverse_norms(self.norms[length - 1, words], int(self.exponent[0]), out)
 
     def passage(self, ordinal: int) -> PackedPassage:
         """Return a passage; its arrays are views of the file."""

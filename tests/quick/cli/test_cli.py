@@ -162,5 +162,6 @@ def test_arguments_that_are_no_utf_8_or_too_large_are_no_bugs(location, tmp_path
 def test_a_file_of_the_folder_names_the_index(location, tmp_path, monkeypatch):
     (tmp_path / "slice-os.toml").write_text(f'index = "{location}"\n')
     assert json.loads(run("status", "--json").stdout)["documents"]
-    (tmp_path / "slice-os.toml").write_text("indx = 3\n")
-    assert "slice-os.toml cannot be used" in run("status", ok=2).stderr
+    for unusable in (b"indx = 3\n", b'index = "\xff"\n'):
+        (tmp_path / "slice-os.toml").write_bytes(unusable)
+        assert "slice-os.toml cannot be used" in run("status", ok=2).stderr

@@ -36,11 +36,11 @@ def test_index_says_what_it_did_and_does_it_once(corpus, tmp_path):
 
 def test_rejects_take_the_place_of_rejects_alone(tmp_path):
     (tmp_path / "bad.jsonl").write_text('{"text": "fine words"}\nno json\n')
-    other = tmp_path / "keep.jsonl"
-    other.write_text('{"text": "kept words"}\n')
+    corpus = tmp_path / "keep.jsonl"
+    corpus.write_text('{"text": "kept words"}\n')
     arguments = ["index", tmp_path / "bad.jsonl", "--index", tmp_path / "i.slice", "--rejects"]
-    assert "holds something else than rejects" in run(*arguments, other, ok=2).output
-    assert other.read_text() == '{"text": "kept words"}\n'
+    assert "holds something else than rejects" in run(*arguments, corpus, ok=2).output
+    assert corpus.read_text() == '{"text": "kept words"}\n'
     for _ in range(2):
         run(*arguments, tmp_path / "rejects.jsonl", ok=3)
     assert len((tmp_path / "rejects.jsonl").read_text().splitlines()) == 1

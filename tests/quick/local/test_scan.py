@@ -107,10 +107,12 @@ def test_groups_hold_every_segment_once_and_few_words(monkeypatch):
     monkeypatch.setattr(scan, "GROUP", 10)
     groups = [
         [len(part) for part in group]
-        for group in scan.grouped("a" * n for n in (4, 6, 1, 99, 9, 1))
+        for group in scan.grouped(("a" * n for n in (4, 6, 1, 99, 9, 1)), 1, exact=False)
     ]
     assert groups == [[4, 6], [1], [99], [9, 1]]
-    assert [*scan.grouped([])] == []
+    assert [*scan.grouped([], 1, exact=False)] == []
+    for queries, exact in ((1, True), (scan.FEW + 1, False)):
+        assert [*scan.grouped(["aa", "a"], queries, exact=exact)] == [["aa"], ["a"]]
 
 
 def test_lengths_are_thinned_and_none_of_the_shortest_is_left_out():

@@ -99,6 +99,7 @@ VARIANT = {"vector": [0.6, 0.8, 0.0], "slope": 1.0, "shift": 0.0, "shortest": 1,
         damaged(slope=0.0),
         damaged(shift=None),
         damaged(shortest=5),
+        damaged(longest=float("inf")),
         [],
         [{}],
         7,
@@ -110,6 +111,13 @@ def test_damaged_vectors_are_named_and_the_labels_are_not_lost(file, prototypes)
         read_taught(file)
     phrases, labels, name = read_labels_of(file)
     assert (phrases, labels, name) == (("wants to cancel", "leaves"), phrase().labels, "cancels")
+
+
+def test_a_file_of_brackets_alone_is_no_taught_phrase(file):
+    file.write_text("[" * 100_000)
+    for read in (read_taught, read_labels_of):
+        with pytest.raises(TeachingError):
+            read(file)
 
 
 @pytest.mark.parametrize(

@@ -161,9 +161,9 @@ def overlapping(tmp_path, encoder):
     """An index of a document of 400 words in one sentence, whose passages share 19 words."""
     words = ["customer", "wants", "cancel", "refund", "card", "late", "parcel", "today"]
     long = " ".join(np.random.default_rng(0).choice(words, 400))
-    others = [slice_os.Document("other", "Something else."), slice_os.Document("third", "A ship.")]
+    short = [slice_os.Document("other", "Something else."), slice_os.Document("third", "A ship.")]
     with slice_os.open(tmp_path / "long.slice", encoder=encoder) as index:
-        index.add([slice_os.Document("long", long), *others])
+        index.add([slice_os.Document("long", long), *short])
         yield index
 
 
