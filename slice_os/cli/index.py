@@ -20,7 +20,7 @@ from slice_os.cli.options import (
     partition_option,
     run_options,
 )
-from slice_os.cli.output import REJECTED, counted, echo_json
+from slice_os.cli.output import REJECTED, counted, echo_json, is_terminal
 from slice_os.errors import CorpusError
 from slice_os.ingest import IndexReport
 from slice_os.types import Reject
@@ -195,7 +195,7 @@ def _say_left_out(corpus: Any) -> None:
 
 def _agreed(bar: tqdm[NoReturn], gone: int, total: int) -> bool:
     """Ask whoever sits at the terminal whether so many documents are to be deleted."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()) or is_json():
+    if not is_terminal(sys.stdin, sys.stderr) or is_json():
         return False
     bar.close()
     return click.confirm(

@@ -213,12 +213,11 @@ Shell completion (bash; likewise zsh_source, fish_source):
 @click.pass_context
 def main(context: click.Context) -> None:
     """Find the few words that matter inside long texts, however they are said."""
-    from slice_os.cli.output import wanted_color
+    from slice_os.cli.output import is_terminal, wanted_color
     from slice_os.storage import module_for
 
     read_settings()
-    is_asked = sys.stdin is not None and sys.stdin.isatty()
-    module_for("https://", "credentials").ask_with(_ask if is_asked else None)
+    module_for("https://", "credentials").ask_with(_ask if is_terminal(sys.stdin) else None)
     # Remarks on styles and small defects of files, which are read all the same, and on buckets.
     warnings.filterwarnings("ignore", module=r"(openpyxl|pypdf)\b")
     for library in ("pypdf", "gcsfs"):

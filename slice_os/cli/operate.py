@@ -21,7 +21,7 @@ from slice_os.cli.options import (
     run_options,
     threads_option,
 )
-from slice_os.cli.output import counted, echo_columns, echo_json, plain
+from slice_os.cli.output import counted, echo_columns, echo_json, is_terminal, plain
 from slice_os.errors import WritesLostError
 from slice_os.types import OnProgress, Reject
 
@@ -207,7 +207,7 @@ def rollback_command(
     try:
         generation = rollback(location, keep_writes=keep_writes, **options)
     except WritesLostError as exc:
-        if not sys.stdin.isatty() or not sys.stderr.isatty():
+        if not is_terminal(sys.stdin, sys.stderr):
             raise
         click.confirm(f"{plain(str(exc.args[0]))}. Go back without them?", abort=True, err=True)
         generation = rollback(location, keep_writes=False, **options)

@@ -6,7 +6,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import click
 import regex
@@ -55,7 +55,12 @@ def wanted_color() -> bool | None:
 def is_coloured() -> bool:
     """Tell whether stdout shows colours: as the environment says, else if a person looks at it."""
     coloured = wanted_color()
-    return sys.stdout.isatty() if coloured is None else coloured
+    return is_terminal(sys.stdout) if coloured is None else coloured
+
+
+def is_terminal(*streams: TextIO | None) -> bool:
+    """Tell whether a person is at all of some streams; Python has None for a closed one."""
+    return all(stream is not None and stream.isatty() for stream in streams)
 
 
 def echo_hit(

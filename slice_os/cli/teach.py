@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slice_os.cli.options import index_options, json_option
-from slice_os.cli.output import counted, echo_json, plain
+from slice_os.cli.output import counted, echo_json, is_terminal, plain
 from slice_os.errors import QueryError, TeachingError
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _phrases(given: Sequence[str], name: str | None) -> tuple[list[str], str | N
 
 
 def _has_terminal() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty()
+    return is_terminal(sys.stdin)
 
 
 def _loop(session: Session, count: int) -> None:

@@ -128,6 +128,12 @@ def test_a_closed_pipe_is_no_error(location):
     assert done.stderr.count("Traceback") == done.stderr.count("Error") == 0
 
 
+def test_a_closed_stdout_is_no_error(location):
+    command = f"{SLICE_OS[0]} search terminate --index {location} >&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_without_a_runtime_the_pip_line_is_named(tmp_path):
     (tmp_path / "onnxruntime.py").write_text("raise ImportError('not here')")
     (tmp_path / "a.txt").write_text("words")
